@@ -77,7 +77,9 @@ def one_fit(law: Law, n: int, m: int, seed: int, method: str, epsilon: float) ->
     sets = [rng.permutation(np.flatnonzero(row)).tolist() for row in held]
     kind = {"kind": "set", "n_items": m, "max_length": MAX_LENGTH}
     schema = {"rows": n, "columns": {"basket": kind}}
-    release = METHODS[method](epsilon=epsilon, delta=1e-6).fit(pa.table({"basket": sets}), schema=schema, seed=drawn_seed)
+    release = METHODS[method](epsilon=epsilon, delta=1e-6).fit(
+        pa.table({"basket": sets}), schema=schema, seed=drawn_seed
+    )
     return release, together(held)
 
 

@@ -107,6 +107,27 @@ BUGS = [
         "tests/inference/test_linked_questions.py -k without_noise",
     ),
     PlantedBug(
+        "estimates: two columns that were counted apart are answered",
+        "inference/questions.py",
+        "        if len(columns) == _PAIR and not free:\n",
+        "        if len(columns) > len(self.measured.columns):\n",
+        "tests/inference/test_together.py -k counted_apart",
+    ),
+    PlantedBug(
+        "estimates: what long sets lack is not put back",
+        "inference/items.py",
+        "        value = weighted / known\n",
+        "        value = weighted\n",
+        "tests/inference/test_set_questions.py -k put_back",
+    ),
+    PlantedBug(
+        "estimates: a pair of items is read off another",
+        "measurements/item_queries.py",
+        "return first * (2 * f - first - 1) // 2 + second - first - 1",
+        "return first * (2 * f - first + 1) // 2 + second - first - 1",
+        "tests/measurements/test_item_queries.py -k pairs_are_counted",
+    ),
+    PlantedBug(
         "estimates: quantiles are biased",
         "inference/questions.py",
         "        value = at(q)\n",

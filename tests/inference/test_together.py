@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sfumato
 from sfumato import MaxEntropy, NonPrivate, Schema, Unit
 from sfumato.columns import Categorical, Continuous, Identifier
 from sfumato.errors import EstimateError
@@ -88,3 +89,17 @@ def test_rows_of_a_unit_widen_the_error_of_sampling():
     assert found.parts["sampling"] == pytest.approx(x.std() / 500**0.5, rel=0.05)
     assert "4 rows of a unit" in found.rests_on
     assert "rows of a unit" not in several.mean("x", target="table").rests_on
+
+
+def test_two_columns_that_were_counted_apart_are_no_pair():
+    """Marginals explain most of a cell of two labels under any model, and say nothing of how these go together."""
+    real = three()
+    counts = {name: [float((real[name] == label).sum()) for label in "01"] for name in "abc"}
+    own = Schema(columns={name: Categorical(categories=("0", "1")) for name in "abc"}, rows=N)
+    parts = [sfumato.marginal(own, name, counts[name], noise_std=5.0) for name in "abc"]
+    apart = sfumato.estimate_model(own, parts)
+    assert apart.share({"a": "1"}, target="table").value == pytest.approx(counts["a"][1] / N, abs=0.01)
+    for ask in (lambda: apart.crosstab("a", "c"), lambda: apart.share({"a": "1", "c": "1"})):
+        with pytest.raises(EstimateError, match="not measured together"):
+            ask()
+    assert "crosstab" not in set(apart.answers().query("answered != 'no'")["kind"])

@@ -191,13 +191,13 @@ def _share(text: str) -> float:
 
 def _labels(texts: Sequence[str]) -> dict[str, str | list[str]]:
     """Return labels by column; of a column that is named again a list, as of several items of sets."""
-    found: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not (name and sign):
             raise ConfigError(f"Expected COL=LABEL, got {text!r}.")
-        found.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+        labels.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in labels.items()}
 
 
 def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, or of dates a moment or a time

@@ -162,8 +162,8 @@ class MeasuredItems:
         """Mean of the weight, and of its square, over all pairs of the model's sets."""
         query = self.pair_query
         assert query is not None
-        held = query.watched_of(self._sets)
-        pairs = held * (held - 1) / 2
+        numbers = query.watched_of(self._sets)
+        pairs = numbers * (numbers - 1) / 2
         weights, whole = self._set_weights, max(float(pairs.sum()), 1.0)
         if not pairs.any():
             return 1.0, 1.0

@@ -79,7 +79,8 @@ class Measured:
         if not self.tables or isinstance(self._sampler, MixtureSet):
             raise EstimateError(
                 "Expected a release that measured how many rows lie in the cells of columns, which estimates can rest "
-                "on, got another. Fit the table with MaxEntropy."
+                "on, got another: sums by components of a mixture and steps of training are none. Fit the table with "
+                "MaxEntropy."
             )
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream = replace(release), stream

@@ -24,7 +24,7 @@ from sfumato.inference.functions import measured_functions
 from sfumato.inference.intervals import bounded, of_correlation, of_variance
 from sfumato.inference.measured import Measured
 from sfumato.inference.rows import Rows, is_missing
-from sfumato.inference.set_sizes import set_size
+from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column, set_sizes
 from sfumato.inference.together import require_terms_together, require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
@@ -119,7 +119,7 @@ class Questions(Rows):
             found = asked.ratio(values * there * rows, there * rows, what, over=over, beyond=beyond)
             return self._of_kind(found, name)
 
-        return self.grouped(by, one)
+        return self._grouped(by, one)
 
     def bounds(self, name: str) -> EstimatedBounds | None:
         """Return the bounds of a column if the fit estimated them.
@@ -205,7 +205,7 @@ class Questions(Rows):
         def one(rows: np.ndarray, of: str) -> Estimate:
             return bounded(asked.ratio(found * rows, rows, f"the share of {_and(names)}{of}"), 0.0, 1.0)
 
-        return self.grouped(by, one)
+        return self._grouped(by, one)
 
     def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
         """Return the number of rows that have these labels; of all rows without any."""
@@ -340,7 +340,7 @@ class Questions(Rows):
             over = unit + self._over(asked, (name,), None if by else there)
             return asked.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
 
-        return self.grouped(by, one)
+        return self._grouped(by, one)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
         """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1.
@@ -381,10 +381,25 @@ class Questions(Rows):
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean number of items of a column of sets."""
-        return set_size(self, name, by, target)
+        column, measured = set_column(self.measured, name), self.measured
+        for item in column.items:
+            self.require_asked(item)
+        if by is None:
+            rows_of = rows_by_counts(measured, column, target)
+        else:
+            self.require_asked(by)
+            require_items_by(measured, column, by)
+            rows_of = self.asked((*column.items, by), target)
+        size, longest = set_sizes(measured, column), column.kind.longest
+        over = f"Of a set the first {longest} items count. " if column.kind.max_length < column.kind.size else ""
 
-    def grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
-        """Return an answer of all rows, or of those of each label of a column."""
+        def one(rows: np.ndarray, of: str) -> Estimate:
+            estimate = rows_of.ratio(size * rows, rows, f"the mean size of {name!r}{of}", over=over)
+            return bounded(estimate, 0.0, float(longest))
+
+        return self._grouped(by, one)
+
+    def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         if by is None:
             return one(np.ones(self.measured.n_rows), "")
         groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}

@@ -31,11 +31,11 @@ def set_answers(questions: SetQuestions, *, target: str = "population", level: f
     """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`."""
     require_open_unit(level=level)
     lister = SetLister(questions, target, level)
-    found = [lister.line(BY_KIND["rows"])]
-    found += [lister.line(question, questions.measured.column.name) for question in listed_of(_KINDS)]
-    found.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
-    found.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
-    return Answers([asdict(answer) for answer in found])
+    lines = [lister.line(BY_KIND["rows"])]
+    lines += [lister.line(question, questions.measured.column.name) for question in listed_of(_KINDS)]
+    lines.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
+    lines.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
+    return Answers([asdict(answer) for answer in lines])
 
 
 class SetLister:
@@ -51,11 +51,13 @@ class SetLister:
         ask = question.ask
         assert ask is not None
         try:
-            found = ask(self._questions, *columns, self._target)
+            estimate = ask(self._questions, *columns, self._target)
         except EstimateError as error:
             return Answer(question.kind, "".join(columns), answered="no", why=str(error))
-        low, high = found.interval(self._level)
-        return Answer(question.kind, "".join(columns), value=found.value, std_error=found.std_error, low=low, high=high)
+        low, high = estimate.interval(self._level)
+        return Answer(
+            question.kind, "".join(columns), value=estimate.value, std_error=estimate.std_error, low=low, high=high
+        )
 
     def _items(self, kind: str, name: str) -> Answer:
         codes = range(self._questions.measured.kind.size)
@@ -68,14 +70,14 @@ class SetLister:
         if query is None or query.watched.size < 2:
             return Answer(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
         pairs = list(islice(combinations(query.watched.tolist(), 2), ASKED_PAIRS))
-        known = [pair for pair in pairs if self._questions.knows(pair)]
-        if not known:
+        sure = [pair for pair in pairs if self._questions.knows(pair)]
+        if not sure:
             return Answer(kind, name, "", "no", whole, why=_UNSAID)
         every = query.watched.size == m
-        why = "" if every and len(known) == len(pairs) else _RARE if not every else _UNSAID
-        return Answer(kind, name, "", "some" if why else "yes", whole, std_error=self._error(known), why=why)
+        why = "" if every and len(sure) == len(pairs) else _RARE if not every else _UNSAID
+        return Answer(kind, name, "", "some" if why else "yes", whole, std_error=self._error(sure), why=why)
 
-    def _error(self, asked: Sequence[tuple[int, ...]]) -> float:
+    def _error(self, questions: Sequence[tuple[int, ...]]) -> float:
         """The median standard error of shares of sets that hold these items."""
-        found = (self._questions.share_of(codes, self._target).std_error for codes in asked)
-        return float(np.median(np.array(list(found), dtype=np.float64)))
+        errors = (self._questions.share_of(codes, self._target).std_error for codes in questions)
+        return float(np.median(np.array(list(errors), dtype=np.float64)))

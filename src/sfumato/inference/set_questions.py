@@ -39,13 +39,13 @@ class SetQuestions:
 
     def share_of(self, codes: tuple[int, ...], target: str) -> Estimate:
         """Share of the sets that hold all of these items, by code."""
-        found, n = self._total(codes), self.measured.n_public
-        share = min(max(found.value / n, 0.0), 1.0)
+        total, n = self._total(codes), self.measured.n_public
+        share = min(max(total.value / n, 0.0), 1.0)
         count = share**2 * (self.measured.count_variance or 0.0)
         law = _ShareLaw(
             share,
-            (found.noise + count) / n**2,
-            found.unmeasured / n**2,
+            (total.noise + count) / n**2,
+            total.unmeasured / n**2,
             self.measured.sets_of_unit / n,
             cast("Target", target),
         )
@@ -63,12 +63,12 @@ class SetQuestions:
         if condition is None or (isinstance(condition, Mapping) and not condition):
             return self._number_of_sets(cast("Target", target))
         codes = self._codes(condition)
-        found, of = self._total(codes), cast("Target", target)
-        share = min(max(found.value / n, 0.0), 1.0)
+        total, of = self._total(codes), cast("Target", target)
+        share = min(max(total.value / n, 0.0), 1.0)
         sampling = self.measured.sets_of_unit * n * share * (1 - share)
-        parts = _parts(found.noise, found.unmeasured, sampling, of)
+        parts = _parts(total.noise, total.unmeasured, sampling, of)
         says = f"{self._said(codes, target)} {_causes(parts)}{self._truncation(share)}"
-        return bounded(Estimate(max(found.value, 0.0), _size(parts), of, says, parts), 0.0, np.inf)
+        return bounded(Estimate(max(total.value, 0.0), _size(parts), of, says, parts), 0.0, np.inf)
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate:
         """Mean number of items of a set."""
@@ -86,10 +86,10 @@ class SetQuestions:
                 f" Of a set the first {measured.kind.longest} items count: up to {100 * measured.full_share:.2g} % of "
                 "the sets have so many, and may have had more."
             )
-        said = f"{self._unit(target)}Measured: noisy counts of the items of {name}. {self._of_sets}"
-        says = f"{said} {_causes(parts)}{most}{full}"
-        found = Estimate(mean, _size(parts), cast("Target", target), says, parts)
-        return bounded(found, 0.0, float(measured.kind.longest))
+        rests = f"{self._unit(target)}Measured: noisy counts of the items of {name}. {self._of_sets}"
+        says = f"{rests} {_causes(parts)}{most}{full}"
+        estimate = Estimate(mean, _size(parts), cast("Target", target), says, parts)
+        return bounded(estimate, 0.0, float(measured.kind.longest))
 
     def _number_of_sets(self, target: Target) -> Estimate:
         variance, n = self.measured.count_variance, self.measured.n_public
@@ -151,13 +151,13 @@ class SetQuestions:
                 f"{names} together: pairs of {self._names(rare)} were not counted, as noise would hide the pairs of an "
                 "item so rare. Ask of it by itself, or fit with a larger epsilon"
             )
-        found = self.measured.pair(*codes)
-        if found.known < LEAST_KNOWN:
+        total = self.measured.pair(*codes)
+        if total.known < LEAST_KNOWN:
             self._refuse(
-                f"{names} together: sets of many items count less, and {found.known:.0%} of the sets that hold both "
+                f"{names} together: sets of many items count less, and {total.known:.0%} of the sets that hold both "
                 "were measured. Fit with a smaller max_length or a larger epsilon"
             )
-        return found
+        return total
 
     def _refuse(self, what: str) -> NoReturn:
         raise EstimateError(f"Expected a question that the release's measurements answer, got {what}.")
@@ -226,12 +226,12 @@ class _ShareLaw:
 
 def _parts(noise: float, unmeasured: float, sampling: float, target: Target) -> dict[str, float]:
     """Standard errors by cause, of variances; only those that there are."""
-    found = {"noise": noise, "sampling": sampling, "unmeasured": unmeasured}
+    causes = {"noise": noise, "sampling": sampling, "unmeasured": unmeasured}
     if target == "table":
-        found.pop("sampling")
+        causes.pop("sampling")
     if not unmeasured:
-        found.pop("unmeasured")
-    return {cause: float(np.sqrt(part)) for cause, part in found.items()}
+        causes.pop("unmeasured")
+    return {cause: float(np.sqrt(part)) for cause, part in causes.items()}
 
 
 def _size(parts: Mapping[str, float]) -> float:

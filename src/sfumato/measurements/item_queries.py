@@ -126,9 +126,9 @@ class ItemPairQuery:
     @cached_property
     def places(self) -> np.ndarray:
         """Place of each item among the watched ones, -1 of others, int64, shape (m,)."""
-        found = np.full(self.sets.n_items, -1)
-        found[self.watched] = np.arange(self.watched.size)
-        return found
+        places = np.full(self.sets.n_items, -1)
+        places[self.watched] = np.arange(self.watched.size)
+        return places
 
     def split(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Parts of a value, shapes (1 + m,), (F(F − 1)/2,), (F, B), (B, H): views where the value is contiguous."""
@@ -146,24 +146,24 @@ class ItemPairQuery:
         alone = sets.codes[sets.offsets[:-1][sets.lengths == 1]]
         cells = np.concatenate([np.zeros(int((sets.lengths == 0).sum()), dtype=np.int64), 1 + alone])
         few += self.few_weight * np.bincount(cells, minlength=few.size)
-        held, bins = self._held(sets[sets.lengths > 1])
-        numbers = np.diff(held.indptr)
+        members, bins = self._members(sets[sets.lengths > 1])
+        numbers = np.diff(members.indptr)
         weights = self.weights[numbers].astype(np.float64)
-        weighted = (sparse.diags_array(weights) @ held).T
-        pairs += (weighted @ held).toarray()[np.triu_indices(self.watched.size, 1)]
+        weighted = (sparse.diags_array(weights) @ members).T
+        pairs += (weighted @ members).toarray()[np.triu_indices(self.watched.size, 1)]
         member = sparse.csr_array((np.ones(bins.size), (np.arange(bins.size), bins)), (bins.size, self.bins.size))
         by_size += (weighted @ member).toarray().ravel()
         cells = bins * self.held_bins.size + np.searchsorted(self.held_bins, numbers, side="right") - 1
         sizes += np.bincount(cells, weights=weights, minlength=sizes.size)
 
-    def _held(self, sets: CodedSets) -> tuple[sparse.csr_array, np.ndarray]:
+    def _members(self, sets: CodedSets) -> tuple[sparse.csr_array, np.ndarray]:
         """Which watched items each set holds, shape (n, F), and the bin of how many others."""
         places = self.places[sets.codes]
         among = places >= 0
         owners = sets.owners[among]
-        held = sparse.csr_array((np.ones(owners.size), (owners, places[among])), (len(sets), self.watched.size))
+        members = sparse.csr_array((np.ones(owners.size), (owners, places[among])), (len(sets), self.watched.size))
         others = sets.lengths - np.bincount(owners, minlength=len(sets))
-        return held, np.searchsorted(self.bins, others, side="right") - 1
+        return members, np.searchsorted(self.bins, others, side="right") - 1
 
     def watched_of(self, sets: CodedSets) -> np.ndarray:
         """How many watched items each set holds, int64, shape (n,)."""
@@ -177,6 +177,7 @@ class ItemPairQuery:
         inside = self.watched.size > 0 and self.watched[0] >= 0 and self.watched[-1] < self.sets.n_items
         inside = inside and bool((np.diff(self.watched) > 0).all())
         binned = all(b.size > 0 and b[0] == 0 and bool((np.diff(b) > 0).all()) for b in (self.bins, self.held_bins))
+        binned = binned and self.held_bins[-1] <= most and self.bins[-1] <= self.sets.longest
         weighted = self.weights.shape == (most + 1,) and bool((self.weights > 0).all()) and self.few_weight > 0
         weighted = weighted and bool((self.weights <= WEIGHT_PARTS).all())
         return None if inside and binned and weighted else f"asks of pairs of items of {self.sets.column!r} in no order"

@@ -171,18 +171,18 @@ class QueryArrays:
         entries = self._array(name, 2)
         return None if entries is None or (entries < -_LARGEST).any() or (entries > _LARGEST).any() else entries
 
-    def items(self, said: _Query, place: Place) -> ItemQuery | ItemPairQuery:
+    def items(self, document: _Query, place: Place) -> ItemQuery | ItemPairQuery:
         """A query of sets of items; whether its parts fit each other is for `Measurement.fault`."""
-        if said.sets is None:
+        if document.sets is None:
             return place.refuse("has no column of sets")
-        sets = SetsOf(said.sets.column, said.sets.n_items, said.sets.longest)
-        if said.kind == ItemQuery.kind:
+        sets = SetsOf(document.sets.column, document.sets.n_items, document.sets.longest)
+        if document.kind == ItemQuery.kind:
             return ItemQuery(sets)
-        names = said.watched, said.bins, said.held_bins, said.set_weights
+        names = document.watched, document.bins, document.held_bins, document.set_weights
         watched, bins, held_bins, weights = (self._array(name or "", 1) for name in names)
         if watched is None or bins is None or held_bins is None or weights is None:
             return place.refuse("names an array that is not there, or is none of whole numbers")
-        return ItemPairQuery(sets, watched, bins, held_bins, weights, said.few_weight)
+        return ItemPairQuery(sets, watched, bins, held_bins, weights, document.few_weight)
 
     def cells(self, said: _Cells, place: Place) -> Cells:
         """The cells of a column."""

@@ -188,11 +188,11 @@ def _answers_of_sets(release: ReleaseValue) -> list[Html]:
     except EstimateError as error:
         return [paragraph("Estimates with intervals: none. ", str(error), quiet=True)]
     name, pairs = measured.column.name, measured.pairs is not None
-    said = "shares of the sets that hold an item" + (", or two frequent ones" if pairs else "") + "; their mean size"
+    answers = "shares of the sets that hold an item" + (", or two frequent ones" if pairs else "") + "; their mean size"
     examples = Html(", ").join(code(shown(text, 120)) for text in (f"release.set_size({name!r})", "release.answers()"))
     never = "It does not answer: single sets, " + ("three" if pairs else "two") + " items together."
     return [
-        paragraph("It answers, with intervals: ", said, ". For example ", examples, "."),
+        paragraph("It answers, with intervals: ", answers, ". For example ", examples, "."),
         paragraph(never, quiet=True),
     ]
 

@@ -125,10 +125,14 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
 
 def _of_sets(release: ReleaseValue) -> dict[str, Any]:
     try:
-        found = set_answers(SetQuestions(release), target=_TARGET, level=LEVEL)
+        answers_of_sets = set_answers(SetQuestions(release), target=_TARGET, level=LEVEL)
     except EstimateError as error:
         return {"no_estimates": str(error)}
-    return {"answer_lines": answer_lines(found), "answer_rows": answer_rows(found), "n_answers": len(found)}
+    return {
+        "answer_lines": answer_lines(answers_of_sets),
+        "answer_rows": answer_rows(answers_of_sets),
+        "n_answers": len(answers_of_sets),
+    }
 
 
 def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:

@@ -230,8 +230,8 @@ def _linked(release: ReleaseValue, real: object, test: object, target: str | Non
 def _sets(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
     n = min(MOST_ROWS, release.certificate.n_public)
     table = pa.concat_tables(release.batches(n, seed=seed))
-    said = estimates_of(release) if real is None else {}
-    return {"drawn": n, **said, **set_content(table, real, schema=release.schema, seed=seed)}
+    estimates = estimates_of(release) if real is None else {}
+    return {"drawn": n, **estimates, **set_content(table, real, schema=release.schema, seed=seed)}
 
 
 def _mixtures(release: ReleaseValue, real: object, test: object) -> dict[str, Any]:
