@@ -73,6 +73,10 @@ def test_all_rows_are_asked_about(frame, release):
     for item in ITEMS:
         real = frame["ill"].map(lambda cell, item=item: item in cell).mean()
         assert release.share({"ill": [item]}).value == pytest.approx(real, abs=1e-3)
+    assert release.set_size("ill").value == pytest.approx(frame["ill"].map(len).mean(), abs=2e-3)
+    by = release.set_size("ill", by="sex")
+    for sex in ("f", "m"):
+        assert by[sex].value == pytest.approx(frame.loc[frame["sex"] == sex, "ill"].map(len).mean(), abs=5e-3)
     first = frame.sort_values(["who", "day"]).groupby("who").first()
     real = first["ill"].map(lambda cell: "flu" in cell).mean()
     assert release.units.share({"ill: flu": True}).value == pytest.approx(real, abs=1e-3)

@@ -86,7 +86,7 @@ def calls(release: sfumato.Release) -> dict[str, tuple[Callable[..., Any], Mappi
     by = release.ols("a ~ b", by="s")
     found: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         "mean": (release.mean, {"column": "a"}), "share": (release.share, {"condition": {"s": "f"}}),
-        "missing": (release.missing, {"column": "s"}),
+        "missing": (release.missing, {"column": "s"}), "set_size": (release.set_size, {"column": "s"}),
         "count": (release.count, {}), "crosstab": (release.crosstab, {"first": "s", "second": "t"}),
         "quantile": (release.quantile, {"column": "d"}), "variance": (release.variance, {"column": "a"}),
         "correlation": (release.correlation, {"first": "a", "second": "b"}),
@@ -179,6 +179,16 @@ def test_pages_and_packs(table, schema, tmp_path) -> None:
     ):
         (tmp_path / name).mkdir()
         refused(method, right, tmp_path / name, suffix)
+
+
+def test_questions_about_sets(tmp_path) -> None:
+    sets = pd.DataFrame({"s": [["x", "y"], ["x"], []] * 20})
+    kind = {"kind": "set", "items": ["x", "y", "z"], "max_length": 2}
+    release = sfumato.LatentClasses(epsilon=8.0, n_classes=2).fit(sets, schema={"rows": 60, "columns": {"s": kind}})
+    asked = {"share": {"condition": {"s": "x"}}, "count": {"condition": {"s": ["x"]}}, "set_size": {"column": "s"}}
+    for name, right in {**asked, "answers": {}, "mean": {"column": "s"}}.items():
+        (tmp_path / name).mkdir()
+        refused(getattr(release, name), right, tmp_path / name)
 
 
 def test_the_front_door(release, table, tmp_path) -> None:

@@ -17,8 +17,10 @@ from sfumato.inference.functions import CellFunctions, measured_functions
 from sfumato.inference.linked_rows import LinkedMeasured, StepPart
 from sfumato.inference.measured import Measured
 from sfumato.inference.questions import Questions, middles
+from sfumato.inference.set_sizes import require_few_items
 from sfumato.inference.totals import Totals
 from sfumato.release.model import ReleaseValue
+from sfumato.schema.set_columns import SetColumn
 
 
 class LinkedQuestions(Questions):
@@ -59,6 +61,15 @@ class LinkedQuestions(Questions):
                 f"Expected a column of rows, got {name!r}, which units have. Ask release.units (--units) about it."
             )
         super().require_asked(name, following=following)
+
+    def _rows_of_sizes(self, column: SetColumn, target: str) -> Asked:
+        """Return rows calibrated to what was measured of units and of steps.
+
+        Raises:
+            EstimateError: there are more items than are solved for together.
+        """
+        require_few_items(column)
+        return self.asked(column.items, target, free=True)
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
         """Refuse what several columns of all rows hold together, where that was not measured of long units.

@@ -29,6 +29,7 @@ from sfumato.inference.together import require_terms_together, require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.set_columns import SetColumn
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
 _STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
@@ -385,7 +386,7 @@ class Questions(Rows):
         for item in column.items:
             self.require_asked(item)
         if by is None:
-            rows_of = rows_by_counts(measured, column, target)
+            rows_of = self._rows_of_sizes(column, target)
         else:
             self.require_asked(by)
             require_items_by(measured, column, by)
@@ -398,6 +399,10 @@ class Questions(Rows):
             return bounded(estimate, 0.0, float(longest))
 
         return self._grouped(by, one)
+
+    def _rows_of_sizes(self, column: SetColumn, target: str) -> Asked:
+        """Return rows calibrated to what was measured of each item: of their sum no pairs are asked."""
+        return rows_by_counts(self.measured, column, target)
 
     def _grouped(self, by: str | None, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         if by is None:

@@ -111,7 +111,7 @@ class SetQuestions:
             )
 
     def _require_column(self, name: object) -> None:
-        if name != self.measured.column.name:
+        if not isinstance(name, str) or name != self.measured.column.name:
             raise ConfigError(f"Expected the column of sets, {self.measured.column.name!r}, got {shown(name)}.")
 
     def _codes(self, condition: object) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from sfumato.inference.totals import Totals
 from sfumato.schema.set_columns import IN, SetColumn
 
 MOST_BY = 24
-"""Items whose pairs with the labels of a column are solved for together."""
+"""Items that are solved for together, with the labels of a column or in linked rows."""
 
 
 def set_column(measured: Measured, name: object) -> SetColumn:
@@ -68,10 +68,19 @@ def require_items_by(measured: Measured, column: SetColumn, by: str) -> None:
     Raises:
         EstimateError: so it is.
     """
-    if len(column.items) > MOST_BY:
-        raise EstimateError(
-            f"Expected at most {MOST_BY} items for the size of sets by labels, got {len(column.items)} of "
-            f"{column.name!r}: more are not solved for together. Ask of single items by {by!r}, or of all rows."
-        )
+    require_few_items(column)
     for item in column.items:
         require_together(measured, (item, by), f"the mean size of {column.name!r} by {by!r}")
+
+
+def require_few_items(column: SetColumn) -> None:
+    """Refuse more items than are solved for together.
+
+    Raises:
+        EstimateError: there are.
+    """
+    if len(column.items) > MOST_BY:
+        raise EstimateError(
+            f"Expected at most {MOST_BY} items for the size of sets by labels, or of linked rows, got "
+            f"{len(column.items)} of {column.name!r}: more are not solved for together. Ask of single items."
+        )
