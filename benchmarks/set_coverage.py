@@ -22,7 +22,7 @@ from sfumato.errors import EstimateError
 OUT = Path(__file__).parent / "results" / "sets"
 MAX_LENGTH = 10
 ASKED_PAIRS = 60
-_POPULATION, _PART = 400_000, 20_000
+POPULATION, PART = 400_000, 20_000
 Law = Callable[[int, int, np.random.Generator], np.ndarray]
 
 
@@ -86,7 +86,7 @@ def one_fit(law: Law, n: int, m: int, seed: int, method: str, epsilon: float) ->
 def counted(law: Law, n: int, m: int, fits: int, method: str, epsilon: float) -> list[dict[str, object]]:
     """Of each fit and question: group, target, whether the interval holds the truth, its half, and the error."""
     rng = np.random.default_rng(99)
-    population = np.mean([together(drawn(law, _PART, m, rng)) for _ in range(_POPULATION // _PART)], axis=0)
+    population = np.mean([together(drawn(law, PART, m, rng)) for _ in range(POPULATION // PART)], axis=0)
     rows: list[dict[str, object]] = []
     for seed in range(fits):
         release, table = one_fit(law, n, m, seed, method, epsilon)

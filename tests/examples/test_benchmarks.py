@@ -64,6 +64,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
         {},
     ),
     "rules": (("DATA", "telco_churn", "--fits", "1", "--rows", "500"), {}),
+    "set_coverage": (("--items", "5", "--rows", "300", "--fits", "1"), {"OUT": "OUT", "POPULATION": 20_000}),
     "sets_beside": (("DATA", "--fits", "1", "--items", "5", "--epsilons", "1"), {}),
     "sgd": (("--batch", "20", "--steps", "1", "--rounds", "1"), {}),
     "start": (("--runs", "1", "--only", "methods"), {}),
