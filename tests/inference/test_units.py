@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fixtures import linked, tables, two_tables
+from fixtures import linked, linked_rules, tables, two_tables
 from fixtures.command_line import call
-from sfumato import MaxEntropy, NonPrivate
+from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 
 __all__ = ["call"]
@@ -104,3 +104,17 @@ def test_intervals_cover():
             low, high = answer.interval()
             covered[place] += low <= value <= high
     assert covered.min() >= 52, covered
+
+
+def test_columns_in_order_and_computed_ones_are_themselves_and_no_distances():
+    """Under rules a later date is measured as its distance, and a difference is not measured at all."""
+    rows = linked_rules.visits()
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=400)
+    release = method.fit(rows, schema=Schema.from_dict(linked_rules.DOCUMENT), seed=1)
+    first = rows.sort_values("admitted", kind="stable").groupby("who").first()
+    for name in ("admitted", "discharged", "stay", "age"):
+        assert release.units.mean(name).value == pytest.approx(first[name].mean(), rel=0.01)
+        assert release.mean(name).value == pytest.approx(rows.groupby("who").head(4)[name].mean(), rel=0.05)
+    assert release.units.share({"pregnant": "yes"}).value == pytest.approx(
+        (first["pregnant"] == "yes").mean(), abs=1e-3
+    )

@@ -166,7 +166,7 @@ class LinkedMeasured(Measured):
         assert isinstance(sampler, UnitSampler)
         model = _Model.of(self.linked, _drawn(sampler, stream))
         n_units = next(iter(model.units.values())).size
-        self.unit_part = _Part(units_of(release), model.units)
+        self.unit_part = _Part(units_of(release, plain=True), model.units)
         self.step_part = None
         if self.linked.steps is not None:
             self.step_part = StepPart(release, self.linked, model.steps, model.step_owners, n_units)

@@ -18,11 +18,12 @@ _PART, _STEPS = "units", "steps"
 _Value = TypeVar("_Value", bound=ReleaseValue)
 
 
-def units_of(release: _Value) -> _Value:
+def units_of(release: _Value, *, plain: bool = False) -> _Value:
     """Return the part of a release of linked rows that is of units, as if it were one of single rows.
 
     Its noise is that of the units' own stages, in which a unit is one record. It is asked, and not saved: its
-    certificate is that of the whole.
+    certificate is that of the whole. Rules of a row hold in it, but for a `plain` one: there a column that a rule puts
+    after another is its distance, as it was measured.
 
     Raises:
         ConfigError: the release is not of linked rows.
@@ -33,6 +34,7 @@ def units_of(release: _Value) -> _Value:
         )
     tables = linked_tables(plain_schema(release.schema), release.schema.weight)
     units = replace(tables.units, weight=release.schema.weight)  # a column of the plain table before, now the weight
+    units = units if plain else _ruled(units, release.schema)
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     items = {item: pa.bool_() for column in release.schema.set_columns.values() for item in column.items}
     storage = {**known.storage, **items, **counted}
@@ -50,6 +52,16 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
     Its counts are of weighted steps, as its queries say.
     """
     return _part(release, _STEPS, steps, release.form)
+
+
+def _ruled(units: Schema, declared: Schema) -> Schema:
+    """Return the schema of units with the rules of a row, which their first rows keep, and columns as declared."""
+    if declared.rule_plan is None:
+        return units
+    plain = plain_schema(declared).columns
+    columns = {name: declared.columns[name] if name in plain else kind for name, kind in units.columns.items()}
+    computed = {name: kind for name, kind in declared.columns.items() if name not in plain}
+    return replace(units, columns={**columns, **computed}, rules=declared.rules)
 
 
 def _part(release: _Value, part: str, schema: Schema, form: SourceForm) -> _Value:
