@@ -14,6 +14,7 @@ from sfumato.inference.noisy_counts import CountTable, asked_tables
 from sfumato.inference.products import Products
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
 from sfumato.measurements.cells import BaseCells
+from sfumato.measurements.measurement import are_too_large
 from sfumato.measurements.queries import MOST_AXES, query_fault
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.reading import Place
@@ -209,3 +210,12 @@ def test_a_column_is_asked_at_its_finest_and_its_coarsest_cells():
     pairs = [CountTable((cut, SEX), np.ones((cut.size, 2)), 1.0) for cut in cuts]
     assert sorted(table.value.size for table in asked_tables([*pairs, *tables], {"g", "sex"})) == [2, 4]
     assert [table.value.size for table in asked_tables([*tables, other], ())] == [1]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.bool_])
+def test_numbers_of_any_storage_are_compared_with_the_largest(dtype):
+    values = np.ones(3, dtype=dtype)
+    assert not are_too_large(values)
+    if np.dtype(dtype).kind == "f":
+        assert are_too_large(np.array([1.0, np.inf], dtype=dtype))
+    assert are_too_large(np.array([1e101]))

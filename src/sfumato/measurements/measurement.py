@@ -14,6 +14,14 @@ LARGEST = 1e100
 """Of noise and values: their squares, and sums of these, are numbers."""
 
 
+def are_too_large(values: np.ndarray) -> bool:
+    """Whether one of some numbers is above `LARGEST` or below its negative, infinite or missing."""
+    if values.dtype.kind != "f":
+        return False
+    most = values.dtype.type(min(LARGEST, float(np.finfo(values.dtype).max)))
+    return not bool((np.abs(values) <= most).all())
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One noisy statistic.

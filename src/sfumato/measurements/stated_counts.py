@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.columns.kinds import NumericKind, TabularKind
 from sfumato.errors import ConfigError, SchemaError, require_instance
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.measurement import LARGEST, Measurement
+from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -87,7 +87,7 @@ def require_finite(measurement: Measurement) -> None:
         raise ConfigError(
             f"Expected noise_std of {measurement.name} to be a number from 0 to {LARGEST:g}, got noise_std={std!r}."
         )
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or not (np.abs(value) <= LARGEST).all():
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or are_too_large(value):
         raise ConfigError(f"Expected {measurement.name} to be an array of finite numbers, got another value.")
 
 

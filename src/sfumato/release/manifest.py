@@ -19,7 +19,7 @@ from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
-from sfumato.measurements.measurement import LARGEST, Measurement
+from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
@@ -165,7 +165,7 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     held = {part for m in said.measurements for part in (m.array, m.grid, m.off_diagonal_grid) if isinstance(part, str)}
     if not held <= arrays.keys():
         place.refuse("names an array that is not there")
-    if any((np.abs(arrays[name]) > LARGEST).any() for name in {m.array for m in said.measurements}):
+    if any(are_too_large(arrays[name]) for name in {m.array for m in said.measurements}):
         place.refuse(f"has a value above {LARGEST:g}")
     queries = QueryArrays(arrays)
     measurements = tuple(_measurement(m, arrays, queries, place) for m in said.measurements)
