@@ -66,7 +66,7 @@ def test_from_a_csv_to_a_release_and_its_report(holder, studio, table):
 
 
 def test_what_a_fit_keeps_and_what_is_left_out_is_shown(holder, studio, tmp_path):
-    wards = ("ab"[i % 2] if i % 3 else f"rare{i % 90}" for i in range(600))
+    wards = ("ab"[i % 2] if i % 3 else f"rare{i % 39}" for i in range(600))
     rows = "".join(f"{ward},{i % 90}\n" for i, ward in enumerate(wards))
     table = tmp_path / "codes.csv"
     table.write_text(f"ward,age\n{rows}a,1,c,d\n")
