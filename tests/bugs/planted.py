@@ -80,10 +80,17 @@ BUGS = [
     ),
     PlantedBug(
         "estimators: a row more of a unit counts than noise is for",
-        "estimators/records.py",
+        "estimators/units.py",
         'UnitRows(self.max_rows_per_unit, ("",))',
         'UnitRows(self.max_rows_per_unit + 1, ("",))',
         "tests/attacks/test_recipes.py -k estimators_of_units",
+    ),
+    PlantedBug(
+        "estimators: a name of a unit decides how the others are read",
+        "estimators/units.py",
+        "    return pd.DataFrame({_UNIT_NAME: _objects(units)})\n",
+        "    return pd.DataFrame({_UNIT_NAME: np.asarray(units)})\n",
+        "tests/estimators/test_units.py -k no_name_changes",
     ),
     PlantedBug(
         "estimators: noise is that of one row of a schema's unit",

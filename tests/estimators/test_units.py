@@ -1,14 +1,21 @@
 """Estimators of rows of units: noise for all rows of one, and no more rows of it than are paid for."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
-from sfumato import NonPrivate, Schema
+from sfumato import NonPrivate, Schema, create_ledger
+from sfumato.columns.cells import joined
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
-from sfumato.estimators.records import SchemaRecords
+from sfumato.estimators.records import SchemaRecords, open_rows
+from sfumato.estimators.units import of_units
 from sfumato.io.sources import open_source
+from sfumato.records.unit_names import unit_names
 
 N = 600
 BOUNDS = (-4.0, 4.0)
@@ -103,3 +110,83 @@ def test_a_file_has_its_unit_in_a_schema(tmp_path):
     pd.DataFrame(ROWS, columns=["a", "b"]).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ConfigError, match="schema"):
         DPKMeans(2, **PUBLIC).fit(str(tmp_path / "rows.parquet"), units=UNITS, max_rows=2)
+
+
+CELLS = {
+    "text": "anna",
+    "number as text": "7",
+    "whole number": 7,
+    "fraction": 2.5,
+    "missing": None,
+    "not a number": float("nan"),
+    "truth": True,
+    "long number": 2**70,
+    "list": [1, 2],
+    "bytes": b"anna",
+    "date": np.datetime64("2020-01-02"),
+}
+
+
+def names(units) -> list[str | None]:
+    """Return the name of each row's unit, as a fit reads it."""
+    records = of_units(open_rows(np.zeros((len(units), 1))), units, units, 1, in_ledger=False)
+    list(records.coded())
+    return unit_names(joined(records._names), ("",)).to_pylist()
+
+
+@pytest.mark.parametrize("first", CELLS)
+def test_no_name_changes_how_another_is_read(first):
+    alone = {other: names([cell])[0] for other, cell in CELLS.items()}
+    for pair in product(CELLS, repeat=2):
+        assert names([CELLS[name] for name in (first, *pair)]) == [alone[name] for name in (first, *pair)]
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        ["7", "7.0", "anna", None],
+        pd.Series(["7", "7", "anna", None]),
+        pd.Series(["7", 7, "anna", None], dtype=object),
+        np.array(["7", "7", "anna", None], dtype=object),
+        pa.array(["7", "7", "anna", None]),
+        pa.chunked_array([["7", "7"], ["anna", None]]),
+        pl.Series(["7", "7", "anna", None]),
+        np.ma.array([7, 7, 8, 9], mask=[0, 0, 0, 1]),
+        pd.Series([7.0, 7.0, 8.0, np.nan]),
+        pd.Series(pd.Categorical(["7", "7", "anna", None])),
+    ],
+    ids=lambda units: type(units).__module__.split(".")[0] + type(units).__name__,
+)
+def test_forms_of_units(units):
+    first, second, third, fourth = names(units)
+    assert first == second == "7"
+    assert third in ("anna", "8")
+    assert fourth is None
+
+
+@pytest.mark.parametrize(
+    "units", [{0: 1, 1: 2}, {1, 2}, "ab", iter([1, 2]), np.zeros((2, 2)), np.array(3), 5, object()]
+)
+def test_units_without_an_order(units):
+    with pytest.raises(ConfigError, match="names or whole numbers"):
+        of_units(open_rows(np.zeros((2, 1))), np.zeros((2, 1)), units, 1, in_ledger=False)
+
+
+def test_no_rows_at_all():
+    assert names([]) == []
+
+
+def test_a_ledger_knows_units_by_the_name_of_their_column(tmp_path):
+    ledger = tmp_path / "people.ledger"
+    create_ledger(ledger, epsilon=10, delta=1e-3)
+    model = DPKMeans(2, **(PUBLIC | {"seed": None}))
+    with pytest.raises(ConfigError, match="name beside a ledger"):
+        model.fit(ROWS, units=UNITS, max_rows=4, ledger=ledger)
+    model.fit(ROWS, units=pd.Series(UNITS, name="patient"), max_rows=4, ledger=ledger)
+    assert model.certificate.unit.name == "patient"
+
+
+def test_the_name_of_units_is_no_feature():
+    frame = pd.DataFrame(ROWS, columns=["patient", "b"])
+    with pytest.raises(ConfigError, match="'patient'"):
+        DPKMeans(2, **PUBLIC).fit(frame, units=pd.Series(UNITS, name="patient"), max_rows=4)

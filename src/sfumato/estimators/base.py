@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sfumato.columns.kinds import Continuous, Identifier
 from sfumato.data_ledger.journal import Journal
 from sfumato.errors import DataError
-from sfumato.estimators.records import Ball, NumericRecords, of_units, open_rows
+from sfumato.estimators.records import Ball, NumericRecords, open_rows
+from sfumato.estimators.units import of_units
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
@@ -135,8 +136,10 @@ class PrivateEstimator(BaseEstimator, ABC):
             X: numbers, shape (n, q): an array, possibly mapped from a file, a frame, or a path to a Parquet file.
             y: ignored.
             bounds: (lower, upper) of the columns, public; by default those of the constructor.
-            units: whose each row is, shape (n,): names or whole numbers of the persons who are protected, with all
-                their rows. A row of nobody, a missing name, is left out. By default each row is protected by itself.
+            units: whose each row is, shape (n,): a list, an array or a column of a frame with names or whole numbers
+                (below 2^53; longer ones as text) of the persons who are protected, with all their rows. A row of
+                nobody, a missing name, is left out. By default each row is protected by itself. The certificate and a
+                ledger know units by the column's name.
             max_rows: the most rows of a unit that count, public; which, follows from the unit's rows alone. Noise is
                 so many times as large. Required beside `units`.
             ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
@@ -149,7 +152,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         """
         n_public = number_of_rows(self.n_public)
         budget = self._budget(n_public)
-        records = of_units(open_rows(X), X, units, max_rows)
+        records = of_units(open_rows(X), X, units, max_rows, in_ledger=ledger is not None)
         unit = _protected(records)
         ball = Ball.of(
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic

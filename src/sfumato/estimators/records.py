@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
 from sfumato.columns.images import image_numbers
 from sfumato.columns.kinds import ColumnKind, Continuous, Integer
 from sfumato.columns.number_cells import read_floats
-from sfumato.errors import ConfigError, DataError, require_integer, require_positive
+from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
 from sfumato.records.private import PrivateData
-from sfumato.records.units import UnitRows
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import ESTIMATORS, require_able
 from sfumato.schema.unit import Unit
@@ -28,7 +26,6 @@ from sfumato.schema.unit import Unit
 X = "x"
 _CHUNK_BYTES = 1 << 26
 _WIDEST_BOUND = 1e150
-_UNIT_NAME = "unit"
 
 
 class NumericRecords(Protocol):
@@ -151,91 +148,6 @@ class SchemaRecords:
         for rows in self._data.coded():
             shares = np.column_stack([rows[name] for name in self.names or ()])
             yield {X: lower + shares * (upper - lower)}
-
-
-class UnitRecords:
-    """Rows of units, at most `max_rows` of each: which, follows from the unit's own rows alone.
-
-    Args:
-        records: all rows.
-        names: of one column, whose each row is; a row of nobody is left out.
-        max_rows: the most rows of a unit that count.
-
-    Raises:
-        ConfigError: `max_rows` is no whole number of at least 1.
-    """
-
-    def __init__(self, records: ArrayRecords | SourceRecords, names: Source, max_rows: int) -> None:
-        self.dimension, self.names = records.dimension, records.names
-        column = _UNIT_NAME
-        while column in (self.names or ()):
-            column += "'"
-        self.unit = Unit(column=column, max_rows=require_integer(at_least=1, max_rows=max_rows))
-        self.max_rows_per_unit = max_rows
-        self._records, self._source = records, names
-        self._names: pa.ChunkedArray | None = None
-        self._chosen: UnitRows | None = None
-
-    def coded(self) -> Iterator[Rows]:
-        """Yield chunks of rows that count; a missing cell is NaN."""
-        if self._chosen is None:
-            self._chosen = attempt(self._choice, "Cannot read the units of rows. Please report their type.")
-        keeper = self._chosen.keeper()
-        return (keeper.kept(cells, rows) for cells, rows in self._chunks())
-
-    def _choice(self) -> UnitRows:
-        cells = [chunk.columns[_UNIT_NAME] for chunk in self._source.chunks([_UNIT_NAME])]
-        self._names = pa.chunked_array([part for column in cells for part in _parts(column)])
-        units = UnitRows(self.max_rows_per_unit, ("",))
-        for cells, _ in self._chunks():
-            units.count(cells)
-        if not units.all_fit:
-            for cells, rows in self._chunks():
-                units.collect(cells, rows)
-            units.choose()
-        return units
-
-    def _chunks(self) -> Iterator[tuple[pa.ChunkedArray, Rows]]:
-        start = 0
-        assert self._names is not None
-        for rows in self._records.coded():
-            n = len(rows[X])
-            yield self._names.slice(start, n), rows
-            start += n
-
-
-def _parts(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
-def of_units(records: NumericRecords, data: Any, units: Any, max_rows: int | None) -> NumericRecords:  # noqa: ANN401
-    """Rows of units, where these are named; the rows themselves where they are not.
-
-    Args:
-        records: of the data.
-        data: with a length.
-        units: whose each row is: names or whole numbers, a list, array or column; None where each row is by itself.
-        max_rows: the most rows of a unit that count; required beside `units`.
-
-    Raises:
-        ConfigError: one of both is missing, or there are not as many names as rows.
-    """
-    if units is None:
-        if max_rows is not None:
-            raise ConfigError("Expected units beside max_rows, got max_rows alone. Name whose each row is.")
-        return records
-    if not isinstance(records, ArrayRecords | SourceRecords) or not hasattr(data, "__len__") or isinstance(data, str):
-        raise ConfigError(
-            "Expected an array or a frame beside units, got other data. Name the unit of a file in a schema: the "
-            "commands take one."
-        )
-    if max_rows is None:
-        raise ConfigError("Expected max_rows beside units: how many rows of one unit may count at most. Got none.")
-    message = "Expected units to be names or whole numbers, one of each row, got something else."
-    names = attempt(lambda: pd.DataFrame({_UNIT_NAME: np.asarray(units)}), message)
-    if len(names) != len(data):
-        raise ConfigError("Expected as many units as rows, got another number. Name whose each row is.")
-    return UnitRecords(records, open_source(names), max_rows)
 
 
 def _released(schema: Schema) -> dict[str, ColumnKind]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from sfumato.errors import ConfigError
 from sfumato.io.chunks import check_names
 from sfumato.io.database_urls import Result, Wanted, projected
-from sfumato.io.rows import text_tables
+from sfumato.io.frames import cell_text
 
 _FUNCTIONS = """
 acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh count
@@ -53,7 +53,7 @@ def sqlite_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Resu
         cursor = _executed(connection, projected(wanted.statement, ["*"], rows=rows), wanted.label)
         names = [column[0] for column in cursor.description]
         check_names(names, wanted.label)
-        yield pa.schema([(name, pa.string()) for name in names]), text_tables(cursor, names, chunk_rows=chunk_rows)
+        yield pa.schema([(name, pa.string()) for name in names]), _text_tables(cursor, names, chunk_rows=chunk_rows)
 
 
 def _executed(connection: sqlite3.Connection, sql: str, label: str) -> sqlite3.Cursor:
@@ -77,3 +77,20 @@ def _executed(connection: sqlite3.Connection, sql: str, label: str) -> sqlite3.C
         f"Expected {label} to call functions that give a value for every cell, got {name}, which one cell can stop: "
         f"{instead}."
     )
+
+
+def _text_tables(rows: Iterable[Sequence[object]], names: Sequence[str], *, chunk_rows: int) -> Iterator[pa.Table]:
+    """Yield rows as tables of text, cell by cell; a cell that has no text is missing."""
+    kept: list[Sequence[object]] = []
+    for row in rows:
+        kept.append(row)
+        if len(kept) == chunk_rows:
+            yield _text_table(kept, names)
+            kept = []
+    if kept:
+        yield _text_table(kept, names)
+
+
+def _text_table(rows: list[Sequence[object]], names: Sequence[str]) -> pa.Table:
+    columns = [pa.array([cell_text(row[i]) for row in rows], pa.string()) for i in range(len(names))]
+    return pa.table(columns, names=list(names))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.methods.tables.features import number_features
-from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows
+from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows, _inverse_root
 
 CLASSES, RUNS, INPUTS = 2, 7, 4
 
@@ -113,3 +113,13 @@ def test_raked_tilts_give_the_shares():
     weights, tilts = anywhere(made)
     raked = made.raked(weights, tilts, 12)
     np.testing.assert_allclose(made.evaluate(weights, raked).by_tilts, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -1e9])
+def test_coordinates_end_in_the_diagonal(odd):
+    """Rounding may leave no root of a curvature: there is no loop without an end, and no number that is none."""
+    matrices = np.tile(np.diag([4.0, 1.0, 9.0]), (2, 1, 1))
+    matrices[0, 0, 1] = matrices[0, 1, 0] = odd
+    roots = _inverse_root(matrices)
+    assert np.isfinite(roots).all()
+    assert roots[0].diagonal() == pytest.approx([1 / 2, 1.0, 1 / 3], rel=0.2)

@@ -26,7 +26,7 @@ _SAFE_LOGIT = 60.0  # exponentials of this and of its negative are 32-bit number
 _CURVATURE_ROWS, _CLASS_ROWS = 2_000, 50
 _MOST_JOINT = 256  # weights and tilts whose curvature is kept whole
 _RAKED = 1e-5  # distance of shares from those that are wanted
-_JITTER, _LEAST_CURVATURE = 3e-4, 1e-5
+_JITTER, _JITTERS, _LEAST_CURVATURE = 3e-4, 6, 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,17 +330,22 @@ def _tilt_curvature(chances: np.ndarray, classes: np.ndarray, shares: np.ndarray
 
 
 def _inverse_root(matrices: np.ndarray) -> np.ndarray:
-    """Return L⁻¹ of matrices L Lᵀ, shape (b, d, d), whose diagonals grow until they have one."""
+    """Return L⁻¹ of matrices L Lᵀ, shape (b, d, d), whose diagonals grow until they have one.
+
+    Where rounding has left nothing of a matrix but its diagonal, this is what the coordinates rest on.
+    """
     places = np.arange(matrices.shape[-1])
-    jitter = _JITTER
-    while True:
+    for power in range(_JITTERS if np.isfinite(matrices).all() else 0):
         raised = matrices.copy()
-        raised[..., places, places] *= 1 + jitter
+        raised[..., places, places] *= 1 + _JITTER * 10**power
         raised[..., places, places] += _SMALL
         try:
             roots = np.linalg.cholesky(raised)
         except np.linalg.LinAlgError:
-            jitter *= 10
-        else:
-            (invert,) = linalg.get_lapack_funcs(("trtri",), (roots,))
-            return np.stack([invert(root, lower=1)[0] for root in roots])
+            continue
+        (invert,) = linalg.get_lapack_funcs(("trtri",), (roots,))
+        return np.stack([invert(root, lower=1)[0] for root in roots])
+    diagonal = np.nan_to_num(matrices[..., places, places], nan=1.0, posinf=1.0)
+    inverse = np.zeros(matrices.shape)
+    inverse[..., places, places] = 1 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE))
+    return inverse
