@@ -52,6 +52,18 @@ class TestDraws:
         found = counted_law(np.ones(100_000, dtype=int), cells)[1]
         assert np.abs(found - expected / expected.sum()).max() < 0.008
 
+    @pytest.mark.parametrize("n", [1, 3, 80])
+    def test_few_rows_of_a_class_have_the_joint_law(self, n):
+        """The shares that rows are raked to are those of many: of one row, raking would undo its dependence."""
+        column = SoftmaxColumn(
+            np.full(2, 0.5), np.arange(2), np.array([[-1.0], [1.0]]), np.zeros((1, 2)), np.full((1, 2), 0.5)
+        )
+        weights = np.array([[[0.0, 0.0], [np.log(9) / 2, 0.0]]])  # the second column is the first nine times in ten
+        chain, total = SoftmaxChain(np.ones(1), (column, column), np.arange(2), weights), 6_000
+        cells = np.concatenate([chain.draw(np.zeros(n, dtype=int), rng(seed)) for seed in range(total // n)])
+        same = (cells[:, 0] == cells[:, 1]).mean()
+        assert same == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / total))
+
     def test_a_cell_is_drawn_within_its_run_by_its_share(self):
         column = SoftmaxColumn(
             np.array([0.1, 0.0, 0.3, 0.6, 0.0]),

@@ -5,7 +5,7 @@ in blocks that a processor's cache holds. A run is the first whose cumulated cha
 the last one, so that one of probability 0 is never drawn.
 
 Draws are systematic: rows of like predictors share out the unit interval, so that a block of rows has the shares that
-the model says, up to one row, and each row has its own law.
+the model says, up to one row. Each row has its own law, but for what raking moves: of many rows, next to nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _CACHED_ROWS = 2_048
 _LARGEST_LOGIT = 1e30
 _LEAST_SUM, _LARGEST_SUM = 1e-20, 1e20  # of exponentials: factors below keep 32-bit numbers far from their bounds
 _RAKING_ROUNDS, _RAKING_ROWS, _LARGEST_RATIO, _SMALLEST = 3, 2, 4.0, 1e-30
+_FEWEST_RAKED = 64  # rows: of fewer, shares would say what each row's earlier columns are, and be taken off again
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _UINT16 = np.iinfo(np.uint16).max
 
@@ -74,10 +75,14 @@ class Chances:
     def raking(self, shares: np.ndarray) -> np.ndarray:
         """Return factors that bring the rows to these shares, shape (r,): the more rows there are, the nearer.
 
+        Few rows are left as they are: their own columns would decide the factors, and weaken what goes with them.
+
         What earlier columns happen to be in a block moves this column's shares from the law's; one step of iterative
         proportional fitting and another take most of that out, which halves the error of samples' 1-way tables.
         """
         n = sum(sums.size for sums in self.sums)
+        if n < _FEWEST_RAKED:
+            return np.ones(shares.size)
         damping = n / (n + _RAKING_ROWS * shares.size)
         factors = np.ones(shares.size)
         for _ in range(_RAKING_ROUNDS):
