@@ -79,6 +79,20 @@ BUGS = [
         "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
     ),
     PlantedBug(
+        "estimates of linked rows: a model that misses its measurements answers all the same",
+        "inference/linked_questions.py",
+        "if calibration.surprise > _LARGEST_SURPRISE:",
+        "if calibration.surprise > 1e9:",
+        "tests/inference/test_linked_questions.py -k misses",
+    ),
+    PlantedBug(
+        "estimates of linked rows: a surprise in units of the noise alone",
+        "inference/calibration.py",
+        "/ max(missed.size, 1)",
+        "/ max(missed.size, 1) ** 2",
+        "tests/inference/test_linked_questions.py -k 'misses or further'",
+    ),
+    PlantedBug(
         "softmax: a few rows are raked to shares, which undoes their dependence",
         "models/tables/softmax_draws.py",
         "_FEWEST_RAKED = 64",

@@ -1,11 +1,12 @@
 """Estimates about all rows of linked units: what the records say without noise, and intervals with it."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from fixtures import linked, long_units, two_tables
+from fixtures import frail, linked, long_units, two_tables
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import measured_functions
@@ -151,19 +152,64 @@ LAWS = {
         lambda d: {"amount": d["amount"].mean(), "week": d["week"].mean(), "web": (d["channel"] == "web").mean(),
                    "median": d["amount"].median(), "missing": d["amount"].isna().mean()},
     ),
+    "frail": (
+        frail.visits, frail.schema, 2_000,
+        lambda r: {"score": r.mean("score"), "day": r.mean("day"), "dead": r.share({"state": "dead"}),
+                   "median": r.quantile("score"), "missing": r.missing("lab"), "lab": r.mean("lab")},
+        lambda d: {"score": d["score"].mean(), "day": d["day"].mean(), "dead": (d["state"] == "dead").mean(),
+                   "median": d["score"].median(), "missing": d["lab"].isna().mean(), "lab": d["lab"].mean()},
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_intervals_cover(law):
-    """60 draws and fits: an interval of 95 % covers fewer than 52 of them once in 3,000 times."""
+    """60 draws and fits, of some no answer: an interval of 95 % covers fewer than 52 of 60 once in 3,000 times."""
     draw, schema, n, ask, truth = LAWS[law]
     true = truth(draw(200_000, 7))
-    covered = dict.fromkeys(true, 0)
+    covered, fits = dict.fromkeys(true, 0), 0
     for seed in range(60):
         release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(draw(n, 300 + seed), schema=schema(n), seed=seed)
-        for name, answer in ask(release).items():
+        try:
+            answers = ask(release)
+        except EstimateError:
+            continue
+        fits += 1
+        for name, answer in answers.items():
             low, high = answer.interval()
             covered[name] += low <= true[name] <= high
-    assert min(covered.values()) >= 52, covered
+    assert fits >= (30 if law == "frail" else 54)
+    assert min(covered.values()) >= fits - 8, covered
+
+
+def moved(release, by: float):
+    """The release with counts of steps that are off by so many of their noise's deviations, by turns up and down."""
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], 10_000)
+    measurements = [
+        replace(m, value=m.value + by * m.noise_std * signs[: m.value.size].reshape(m.value.shape))
+        if m.name.startswith("steps: ") and not m.symmetric
+        else m
+        for m in release.measurements
+    ]
+    return replace(release, measurements=tuple(measurements))
+
+
+def test_a_model_that_misses_its_measurements_has_no_answer(noisy):
+    assert questions_of(noisy).asked(("score",), "table").calibration.surprise < 0.8
+    questions = questions_of(moved(noisy, 8.0))
+    with pytest.raises(EstimateError, match=r"agrees with its measurements.*'score'.*release\.units"):
+        questions.asked(("score",), "table")
+
+
+def test_a_model_that_is_further_off_than_usual_counts_less(noisy, monkeypatch):
+    errors = []
+    for usual in (0.8, 0.0):
+        monkeypatch.setattr("sfumato.inference.linked_questions._USUAL_SURPRISE", usual)
+        errors.append(LinkedQuestions(noisy).mean("score", None, "population").std_error)
+    assert errors[1] > 1.05 * errors[0]
+
+
+def test_rows_beyond_the_bound_are_said(noisy):
+    assert "Of a unit 6 rows count: about 1" in noisy.mean("score").rests_on
+    assert "Of a unit" not in noisy.units.mean("score").rests_on

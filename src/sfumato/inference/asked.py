@@ -33,11 +33,12 @@ class Asked:
     target: Target
     weight: str | None = None
     products: bool = True
+    counted: str = ""
 
     @property
     def said(self) -> str:
         """What is said before all else: of weights, and of several rows of a unit."""
-        weighted = "" if self.weight is None else f"Rows weighted by {self.weight!r}. "
+        weighted = self.counted + ("" if self.weight is None else f"Rows weighted by {self.weight!r}. ")
         most = self.calibration.rows_of_unit
         if most == 1 or self.target == "table":
             return weighted

@@ -142,13 +142,20 @@ class Calibration:
         self._covariance = self._centred.T @ self._centred / len(self._centred)
         self._factor = self._factored(self._noise)
         self._totals = measured.totals
-        surprise = measured.totals - self._n * self._means
-        self._weights = (self._n + self._joint(linalg.cho_solve(self._factor, surprise))) / len(self._functions)
+        missed = measured.totals - self._n * self._means
+        solved = linalg.cho_solve(self._factor, missed)
+        self._surprise = float(missed @ solved) / max(missed.size, 1)
+        self._weights = (self._n + self._joint(solved)) / len(self._functions)
 
     @cached_property
     def weights(self) -> np.ndarray:
         """The weights of the model's rows, shape (N,)."""
         return self._weights if self._parts is None else self._parts.spread(self._weights)
+
+    @property
+    def surprise(self) -> float:
+        """By how much the measured totals miss the model's, in variances of the law above: about 1 where it holds."""
+        return self._surprise
 
     @cached_property
     def size(self) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from sfumato.inference.set_sizes import require_few_items
 from sfumato.inference.totals import Totals
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import SetColumn
+
+# Standard deviations by which means under a walk of several steps may be off: as under a model of pairs where ties are
+# strong; where measurements miss them by more than is usual (decision 64), twice as much, and by far more, no answer.
+_FURTHER = 2 * STRONG
+_USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
 
 
 class LinkedQuestions(Questions):
@@ -39,7 +45,19 @@ class LinkedQuestions(Questions):
         """
         if not free and len(set(columns)) > 1:
             self._require_pairs(columns)
-        return super().asked(columns, target, fitted, free=free)
+        return replace(super().asked(columns, target, fitted, free=free), counted=self._counted)
+
+    @cached_property
+    def _counted(self) -> str:
+        """A sentence on the rows of long units, which do not count."""
+        measured = self.measured
+        most, sizes = measured.linked.max_rows, measured.unit_part.counts(measured.linked.count)
+        if sizes is None:
+            return "Of a unit one row counts. "
+        share = float(np.clip(sizes.cells[-1] / measured.unit_part.size, 0.0, 1.0))
+        return (
+            f"Of a unit {most} rows count: about {100 * share:.2g} % of the units have so many, and may have had more. "
+        )
 
     def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
         """Return `asked` of a product of columns, of which some may follow from measured ones by rules."""
@@ -100,14 +118,27 @@ class LinkedQuestions(Questions):
             of_steps = measured_functions(steps, wanted)
             summed = replace(of_steps, functions=steps.sums.of(of_steps.functions))
             parts.append(summed.with_rows())
+        totals = Totals.joined(parts)
+        calibration = self._calibrated(totals, max(fitted, STRONG))
+        if calibration.surprise > _LARGEST_SURPRISE:
+            names = ", ".join(map(repr, dict.fromkeys(columns)))
+            raise EstimateError(
+                f"Expected a release whose model of all rows of a unit agrees with its measurements, got one that is "
+                f"further off in {names} than their noise explains. Ask release.units (--units) about first rows, or "
+                "fit with a larger epsilon or more units."
+            )
+        if calibration.surprise > _USUAL_SURPRISE:
+            calibration = self._calibrated(totals, max(fitted, _FURTHER))
+        return calibration
+
+    def _calibrated(self, totals: Totals, fitted: float) -> Calibration:
+        measured = self.measured
         return Calibration(
-            Totals.joined(parts),
+            totals,
             measured.size,
             measured.rows_variance,
             measured.weighting,
-            fitted=max(
-                fitted, STRONG
-            ),  # a walk of several steps may be as far off as a model of pairs is of strong ones
+            fitted=fitted,
             parts=measured.sums,
         )
 
