@@ -93,6 +93,13 @@ BUGS = [
         "tests/inference/test_linked_questions.py -k 'misses or further'",
     ),
     PlantedBug(
+        "counts: what tails put beyond an end is shared out among the rest",
+        "methods/tables/edges.py",
+        "total += known * (counted - total)",
+        "total += 0 * known * (counted - total)",
+        "tests/methods/tables/test_histograms.py -k law_that_ends",
+    ),
+    PlantedBug(
         "softmax: a few rows are raked to shares, which undoes their dependence",
         "models/tables/softmax_draws.py",
         "_FEWEST_RAKED = 64",

@@ -55,6 +55,28 @@ def test_less_noise_is_nearer(make):
     assert errors[-1] < 5e-5
 
 
+ENDING = {
+    "even": lambda x: (x >= 3) & (x < 9),
+    "even from the bound": lambda x: x < 6,
+    "even in two places": lambda x: ((x >= 2) & (x < 6)) | ((x >= x.size // 2) & (x < x.size // 2 + 6)),
+    "falling from a first value": lambda x: np.where(x >= 5, 0.7 ** (x - 5.0), 0.0),
+    "half a normal law": lambda x: np.where(x >= 4, np.exp(-0.5 * ((x - 4) / (x.size / 6)) ** 2), 0.0),
+    "rising to a last value": lambda x: np.where(x < x.size // 2, x, 0),
+}
+
+
+@pytest.mark.parametrize("law", ENDING)
+@pytest.mark.parametrize(("cells", "run", "n"), [(31, 1, 8_000), (120, 4, 20_000)])
+def test_a_law_that_ends_keeps_its_counts(law, cells, run, n):
+    """What a smooth curve and its tails put beyond an end is not shared out among the rest."""
+    shares = np.asarray(ENDING[law](np.arange(cells)), dtype=np.float64)
+    shares, std = shares / shares.sum(), 12.8
+    for seed in range(6):
+        counts = counted(shares, std, seed, np.arange(cells) // run, n)
+        found = estimated_shares(counts, n, np.ones(cells, dtype=bool), np.ones(cells))
+        assert np.abs(found - shares).max() * n < 5 * std
+
+
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_a_tail_that_drowns_keeps_its_mass(law):
     """Beyond the 99.9 % quantile each cell holds 1 record or none, and noise is 40."""

@@ -23,7 +23,9 @@ _PLACES = 3.0  # where an end may be without counts that tell them apart: what i
 
 
 def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray) -> np.ndarray:
-    """Return the curve, cut off at both ends where the counts contradict it; its sum stays.
+    """Return the curve, cut off at both ends where the counts contradict it, with the counts' sum.
+
+    Not its own sum: the law of a tail puts rows beyond an end that the counts cut off, and these came from nowhere.
 
     Args:
         curve: counts of cells, as they are smoothed, shape (c,).
@@ -32,9 +34,11 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
         free: which cells lie on the curve.
     """
     places = np.flatnonzero(free)
-    total = curve[places].sum()
+    total, counted = curve[places].sum(), combined[places].sum()
     if places.size < _FEWEST or total <= 0:
         return curve
+    known = max(counted, 0.0) ** 2 / (counted**2 + _sum_std(counts, places)[-1] ** 2)
+    total += known * (counted - total)
     made = curve.copy()
     for cells in (places, places[::-1]):
         made[cells] *= 1 - _nothing(made, counts, cells)

@@ -1,0 +1,34 @@
+"""Signs that a table's model went wrong, on made-up tables that no setting was chosen on."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import alarms
+
+QUICK = ("ages", "grades", "small_heavy")
+OTHERS = ("adults", "stays", "rare_cases", "small_14", "small_20", "wide_100", "letters")
+TIED = ("loans", "deciles")  # columns that follow from others: noise makes their moments contradict each other
+
+
+OPEN = [pytest.mark.slow, pytest.mark.xfail(reason="moments of near-functions are refuted", strict=False)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS),
+        *(pytest.param(name, marks=OPEN) for name in TIED),
+    ],
+)
+def test_no_alarm(name):
+    """No column has moments that no law has, and samples are as near to released counts as their noise."""
+    scores = alarms.scores(name, alarms.TABLES[name](np.random.default_rng(5)), 1.0, 5)
+    assert scores["refuted"] == scores["unfinished"] == 0
+    assert scores["1-way"] < 1.35  # of noise alone 1, the more the fewer columns
+    assert scores["worst"] < 2.2
+    assert scores["2-way"] < scores["tenth"]
