@@ -7,7 +7,7 @@ import pytest
 
 import sfumato
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.errors import SchemaError
+from sfumato.errors import ConfigError, SchemaError
 from sfumato.evaluate import evaluate
 
 N = 1_500
@@ -74,6 +74,8 @@ def test_all_rows_are_asked_about(frame, release):
         real = frame["ill"].map(lambda cell, item=item: item in cell).mean()
         assert release.share({"ill": [item]}).value == pytest.approx(real, abs=1e-3)
     assert release.set_size("ill").value == pytest.approx(frame["ill"].map(len).mean(), abs=2e-3)
+    with pytest.raises(ConfigError, match=r"column of first rows here: ask share\(\{'ill: "):
+        release.units.set_size("ill")
     by = release.set_size("ill", by="sex")
     for sex in ("f", "m"):
         assert by[sex].value == pytest.approx(frame.loc[frame["sex"] == sex, "ill"].map(len).mean(), abs=5e-3)
