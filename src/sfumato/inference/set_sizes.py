@@ -34,8 +34,8 @@ def set_column(measured: Measured, name: object) -> SetColumn:
         items = [column for column in measured.columns if column.startswith(f"{name}: ")]
         if items:  # of units
             raise ConfigError(
-                f"Expected a column of sets, got {shown(name)}, of whose items each is a column of first rows here: ask "
-                f"share({{{items[0]!r}: True}}) and the like."
+                f"Expected a column of sets, got {shown(name)}, of whose items each is a column of first rows here: "
+                f"ask share({{{items[0]!r}: True}}) and the like."
             )
         known = ", ".join(map(repr, sets)) or "none"
         raise ConfigError(f"Expected a column of sets, got {shown(name)}. Columns of sets: {known}.")
