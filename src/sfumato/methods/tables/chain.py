@@ -31,7 +31,7 @@ _CLASS_ROWS = 200
 _SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000  # rows
 _SIMULATED_CELLS, _FEWEST_SIMULATED = 600_000, 8_000  # of more columns, fewer rows
 _TOLERANCE, _TOLERANCE_WITHOUT_NOISE = 1e-5, 1e-6  # nats
-_SLACK, _CLASS_SLACK = 0.5, 1.0
+_SLACK = 0.5
 _LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 
 
@@ -41,7 +41,6 @@ class Effort:
 
     Attributes:
         slack: noise deviations that each block of moments may be missed by.
-        class_slack: likewise, of what a class's own moments add.
         tolerance: in nats: steps of a column's fit that gain less are its last.
         rows: that are simulated.
         low_rank: whether what all columns share is kept before blocks are shrunk.
@@ -50,7 +49,6 @@ class Effort:
     """
 
     slack: float
-    class_slack: float
     tolerance: float
     rows: int
     low_rank: bool
@@ -60,13 +58,13 @@ class Effort:
     def noisy(cls, *, columns: int = 1, rows: int | None = None, low_rank: bool = False) -> Effort:
         """The effort that noisy moments of so many columns are worth."""
         simulated = min(_SIMULATED, max(_FEWEST_SIMULATED, _SIMULATED_CELLS // columns))
-        return cls(_SLACK, _CLASS_SLACK, _TOLERANCE, rows or simulated, low_rank)
+        return cls(_SLACK, _TOLERANCE, rows or simulated, low_rank)
 
     @classmethod
     def exact(cls, n: float, *, rows: int | None = None) -> Effort:
         """The effort that moments of n rows without noise are worth."""
         least = _LEAST_VARIANCE / n
-        return cls(_SLACK, _SLACK, _TOLERANCE_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
+        return cls(_SLACK, _TOLERANCE_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +339,7 @@ def _fit_classes(
             wanted,
             values,
             table[c : c + 1],
-            slack=effort.class_slack,
+            slack=effort.slack,
             tolerance=effort.tolerance,
             score=None,
             base=weights,
