@@ -100,6 +100,27 @@ BUGS = [
         "tests/methods/tables/test_histograms.py -k law_that_ends",
     ),
     PlantedBug(
+        "counts: a spike is a share of the sum of noisy cells",
+        "methods/tables/histograms.py",
+        "return curve * max(rest, 0.0) / seen",
+        "return curve",
+        "tests/methods/tables/test_histograms.py -k share_of_all_records",
+    ),
+    PlantedBug(
+        "counts: nothing is an answer where records are",
+        "methods/tables/edges.py",
+        "inner = min(inner, int(seen[0])) if seen.size else inner",
+        "inner = inner if seen.size else inner",
+        "tests/methods/tables/test_histograms.py -k law_that_ends",
+    ),
+    PlantedBug(
+        "counts: where a count stands out of its noise, the edge of a curve is scaled all the same",
+        "methods/tables/edges.py",
+        "            made[outer[are_seen]] = combined[outer[are_seen]]\n",
+        "            are_seen[:] = False\n",
+        "tests/methods/tables/test_histograms.py -k law_that_ends",
+    ),
+    PlantedBug(
         "softmax: a few rows are raked to shares, which undoes their dependence",
         "models/tables/softmax_draws.py",
         "_FEWEST_RAKED = 64",

@@ -5,7 +5,8 @@ and a law of tails goes on. Two answers, each for the cells from a bound up to s
 
     nothing     where it makes the counts three times as likely as the curve does, and more; the curve is averaged
                 with it
-    less        where the counts contradict the curve by more than noise does, they are taken, shrunk by their noise
+    less        where the counts contradict the curve by more than noise does, they are taken: each cell's own where it
+                is sure to hold records, and of the others together what is left, shrunk by its noise
 
 A function of released values.
 """
@@ -17,7 +18,7 @@ import numpy as np
 from sfumato.methods.tables.tails import NoisyCounts
 
 _FEWEST = 8  # cells on the curve
-_CONTRADICTED = 2.5  # noise deviations
+_CONTRADICTED, _SEEN = 2.5, 4.0  # noise deviations
 _MOST = 0.25  # share of the curve's rows that is looked at from a bound
 _PLACES = 3.0  # where an end may be without counts that tell them apart: what its likelihood is divided by
 
@@ -50,7 +51,11 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
         if score[last] > _CONTRADICTED:
             left = max(float(seen[last]), 0.0)
             left *= left**2 / (left**2 + std[last] ** 2)
-            made[cells[: last + 1]] *= min(1.0, left / max(float(expected[last]), 1e-12))
+            outer = cells[: last + 1]
+            are_seen = _are_seen(counts, outer)
+            made[outer[are_seen]] = combined[outer[are_seen]]
+            left = max(left - float(combined[outer[are_seen]].sum()), 0.0)
+            made[outer[~are_seen]] *= min(1.0, left / max(float(made[outer[~are_seen]].sum()), 1e-12))
     inside = made[places].sum()
     if inside > 0:
         made[places] *= total / inside
@@ -68,9 +73,18 @@ def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.nd
     coarse = np.where(whole, sums * (sums - 2 * counts.coarse[runs[ends]]), 0.0) / (2 * counts.coarse_std**2)
     gains[:] += np.concatenate([[0.0], np.cumsum(coarse)])[np.searchsorted(ends, np.arange(cells.size) + 1)]
     inner = max(int(np.searchsorted(np.cumsum(level), _MOST * level.sum())), 1)
+    seen = np.flatnonzero(_are_seen(counts, cells))  # nothing is no answer where records are
+    inner = min(inner, int(seen[0])) if seen.size else inner
+    if not inner:
+        return np.zeros(cells.size)
     last = int(np.argmax(gains[:inner]))
     likely = max(1 - _PLACES * float(np.exp(-max(gains[last], 0.0))), 0.0)
     return np.where(np.arange(cells.size) <= last, likely, 0.0)
+
+
+def _are_seen(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
+    """Return in which cells there surely are records, shape (cells,)."""
+    return counts.fine[cells] > _SEEN * counts.fine_std
 
 
 def _sum_std(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:

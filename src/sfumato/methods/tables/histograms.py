@@ -33,7 +33,13 @@ _HOPELESS = 40.0
 
 
 def estimated_shares(
-    counts: NoisyCounts, total: float, ordered: np.ndarray, widths: np.ndarray, axis: Axis | None = None
+    counts: NoisyCounts,
+    total: float,
+    ordered: np.ndarray,
+    widths: np.ndarray,
+    axis: Axis | None = None,
+    *,
+    total_std: float = np.inf,
 ) -> np.ndarray:
     """Return P(cell), shape (c,), ≥ 0 and of sum 1.
 
@@ -43,6 +49,7 @@ def estimated_shares(
         ordered: which cells lie on the curve, in order, shape (c,) bool; others have counts of their own.
         widths: steps of the column's resolution in each cell, shape (c,).
         axis: where the cells lie; side by side if not given.
+        total_std: of the noise of that number; infinite where it may be off by more than noise.
     """
     if not counts.fine_std:
         return _normalised(np.maximum(counts.fine, 0.0))
@@ -51,7 +58,8 @@ def estimated_shares(
         if combined.size >= _MANY_LEVELS:
             combined = likely_counts(combined, _combined_std(counts))
         return _normalised(project_to_simplex(combined, total))
-    return _normalised(_curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths)))
+    curve, spikes = _curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths))
+    return _normalised(spikes + _with_rest(curve, spikes, total, total_std, counts))
 
 
 def _normalised(values: np.ndarray) -> np.ndarray:
@@ -73,8 +81,10 @@ def _combined_std(counts: NoisyCounts) -> float:
     return counts.fine_std * counts.coarse_std / float(np.hypot(counts.fine_std, counts.coarse_std))
 
 
-def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray, axis: Axis) -> np.ndarray:
-    """Return counts: a curve where cells are ordered, and what was counted where cells stand out of it."""
+def _curve_and_spikes(
+    counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray, axis: Axis
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts: a curve where cells are ordered, and what was counted where cells stand out of it, shape (c,)."""
     combined = _combined(counts)
     apart = ~ordered | _suspects(counts, ordered, widths)
     curve = np.zeros(ordered.size)
@@ -92,7 +102,23 @@ def _curve_and_spikes(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarr
     curve *= _not_noise(curve.sum(), _sum_std(counts, ~apart))
     alone = np.maximum(combined, 0.0)
     alone *= _not_noise(alone, counts.fine_std)
-    return np.where(apart, np.where(ordered, np.maximum(combined, 0.0), alone), curve)
+    return curve, np.where(apart, np.where(ordered, np.maximum(combined, 0.0), alone), 0.0)
+
+
+def _with_rest(
+    curve: np.ndarray, spikes: np.ndarray, total: float, total_std: float, counts: NoisyCounts
+) -> np.ndarray:
+    """Return the curve with what is left of all records beside the spikes, as far as that is known better than its sum.
+
+    A spike of one cell is known to one noise; shares of the sum of all cells would bring in the noise of every cell.
+    """
+    apart, seen = spikes > 0, float(curve.sum())
+    if not apart.any() or not seen or not np.isfinite(total_std):
+        return curve
+    own = _sum_std(counts, ~apart) ** 2
+    left = total_std**2 + apart.sum() * counts.fine_std**2
+    rest = (left * seen + own * (total - float(spikes.sum()))) / (own + left)
+    return curve * max(rest, 0.0) / seen
 
 
 def _not_noise(count: np.ndarray, noise_std: float) -> np.ndarray:

@@ -44,9 +44,14 @@ def released_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
     by_class, _ = statistic.split(noisy.value)
     weights = np.array([1 / table.shape[1] for table in by_class])
     counts = np.average([table.sum(axis=1) for table in by_class], axis=0, weights=weights)
-    std = noisy.noise_std / RUN_STEP / np.sqrt(weights.sum())
+    std = noisy.noise_std / RUN_STEP * _count_noise(by_class)
     # a class below its own noise is kept, at a count that its noise could have hidden
     return np.maximum(counts, max(statistic.least, std))
+
+
+def _count_noise(by_class: Sequence[np.ndarray]) -> float:
+    """Return the noise of a class's number of records, by all columns' tables, in that of a count."""
+    return float(sum(1 / table.shape[1] for table in by_class)) ** -0.5
 
 
 def column_shares(
@@ -62,10 +67,12 @@ def column_shares(
     runs_std = counts_std * np.sqrt(class_counts.size)
     cells = _drawn_together(cells, cells_std, features)
     run_counts = _drawn_together([table.sum(axis=0) for table in tables], runs_std, features)
+    total_std = counts_std * np.sqrt(class_counts.size) * _count_noise(tables)
     made = []
     for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
         counts = NoisyCounts(cells[j], cells_std, run_counts[j], runs_std, runs)
-        made.append(shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std))
+        shares = shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std, total_std=total_std)
+        made.append(shares)
     return made
 
 
@@ -76,6 +83,8 @@ def shares_of(
     resolution: Resolution,
     by_class: np.ndarray,
     by_class_std: float,
+    *,
+    total_std: float = np.inf,
 ) -> ColumnShares:
     """One column's shares and features.
 
@@ -86,8 +95,9 @@ def shares_of(
         resolution: how finely it is modelled.
         by_class: counts of runs by class, shape (k, runs).
         by_class_std: of their noise.
+        total_std: of that number; infinite where it is a declared one.
     """
-    shares = estimated_shares(counts, total, *_on_curve(column), _axis(column))
+    shares = estimated_shares(counts, total, *_on_curve(column), _axis(column), total_std=total_std)
     drawn, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
     return ColumnShares(shares, counts.runs, drawn, features, by_class, by_class_std, in_order)
