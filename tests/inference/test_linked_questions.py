@@ -211,5 +211,18 @@ def test_a_model_that_is_further_off_than_usual_counts_less(noisy, monkeypatch):
 
 
 def test_rows_beyond_the_bound_are_said(noisy):
-    assert "Of a unit 6 rows count: about 1" in noisy.mean("score").rests_on
+    assert "Of a unit at most 6 rows count: about 1" in noisy.mean("score").rests_on
     assert "Of a unit" not in noisy.units.mean("score").rests_on
+
+
+def test_of_units_of_one_row_it_is_said():
+    schema = frail.schema(N)
+    schema["unit"] = {**schema["unit"], "max_rows": 1}
+    release = MaxEntropy(epsilon=3.0, delta=1e-6).fit(frail.visits(N, 1), schema=schema, seed=1)
+    assert release.mean("score").rests_on.startswith("Of a unit one row counts. ")
+
+
+def test_a_number_of_rows_that_was_not_counted_by_itself_has_no_share(noisy, monkeypatch):
+    questions = LinkedQuestions(noisy)
+    monkeypatch.setattr(type(questions.measured.unit_part), "counts", lambda self, name: None)
+    assert questions._counted == "Of a unit at most 6 rows count. "

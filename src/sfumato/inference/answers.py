@@ -114,9 +114,14 @@ def answers(
         left = len(ranked) - len(asked)
         found.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
     found += lister.by_class(asked)
-    found.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
-    found.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
-    return Answers([asdict(answer) for answer in found])
+    return listed(found, _NO_THREE, _NO_RECORDS)
+
+
+def listed(lines: list[Answer], no_three: str, no_records: str) -> Answers:
+    """Return lines as a table, after them that no release answers three columns together, or single records."""
+    refused = [("three columns", no_three), ("single records", no_records)]
+    lines = [*lines, *(Answer(question, answered="no", numbers=0, why=why) for question, why in refused)]
+    return Answers([asdict(line) for line in lines])
 
 
 class _Lister:

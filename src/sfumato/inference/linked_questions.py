@@ -51,13 +51,15 @@ class LinkedQuestions(Questions):
     def _counted(self) -> str:
         """A sentence on the rows of long units, which do not count."""
         measured = self.measured
-        most, sizes = measured.linked.max_rows, measured.unit_part.counts(measured.linked.count)
-        if sizes is None:
+        most, count = measured.linked.max_rows, measured.linked.count
+        if not count:
             return "Of a unit one row counts. "
+        sizes = measured.unit_part.counts(count)
+        if sizes is None:
+            return f"Of a unit at most {most} rows count. "
         share = float(np.clip(sizes.cells[-1] / measured.unit_part.size, 0.0, 1.0))
-        return (
-            f"Of a unit {most} rows count: about {100 * share:.2g} % of the units have so many, and may have had more. "
-        )
+        many = f"about {100 * share:.2g} % of the units have so many, and may have had more"
+        return f"Of a unit at most {most} rows count: {many}. "
 
     def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
         """Return `asked` of a product of columns, of which some may follow from measured ones by rules."""

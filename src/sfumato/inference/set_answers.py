@@ -6,14 +6,13 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import combinations, islice
 
 import numpy as np
 import pandas as pd
 
 from sfumato.errors import EstimateError, require_open_unit
-from sfumato.inference.answers import Answer, Answers
+from sfumato.inference.answers import Answer, listed
 from sfumato.inference.question_table import BY_KIND, QuestionKind, listed_of
 from sfumato.inference.set_questions import SetQuestions
 
@@ -33,9 +32,7 @@ def set_answers(questions: SetQuestions, *, target: str = "population", level: f
     lister = SetLister(questions, target, level)
     lines = [lister.line(BY_KIND["rows"])]
     lines += [lister.line(question, questions.measured.column.name) for question in listed_of(_KINDS)]
-    lines.append(Answer("three columns", answered="no", numbers=0, why=_NO_THREE))
-    lines.append(Answer("single records", answered="no", numbers=0, why=_NO_RECORDS))
-    return Answers([asdict(answer) for answer in lines])
+    return listed(lines, _NO_THREE, _NO_RECORDS)
 
 
 class SetLister:
