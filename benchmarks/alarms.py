@@ -328,7 +328,13 @@ def scores(name: str, made: Made, epsilon: float, seed: int) -> dict[str, float]
     distances = one_way(release)
     outside = [float(((sample[c] < frame[c].min()) | (sample[c] > frame[c].max())).mean()) for c in bounds]
     rare = [
-        float((sample[c].value_counts(normalize=True) - frame[c].value_counts(normalize=True)).max())
+        float(
+            sample[c]
+            .astype(str)
+            .value_counts(normalize=True)
+            .sub(frame[c].astype(str).value_counts(normalize=True), fill_value=0)
+            .max()
+        )
         for c in frame
         if c not in bounds
     ]

@@ -14,7 +14,7 @@ OTHERS = ("adults", "stays", "rare_cases", "small_14", "small_20", "wide_100", "
 TIED = ("loans", "deciles")  # columns that follow from others: noise makes their moments contradict each other
 
 
-OPEN = [pytest.mark.slow, pytest.mark.xfail(reason="moments of near-functions are refuted", strict=False)]
+OPEN = [pytest.mark.slow, pytest.mark.xfail(reason="moments of near-functions are refuted", strict=True)]
 
 
 @pytest.mark.parametrize(

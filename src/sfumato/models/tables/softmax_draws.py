@@ -24,7 +24,7 @@ _CACHED_ROWS = 2_048
 _LARGEST_LOGIT = 1e30
 _LEAST_SUM, _LARGEST_SUM = 1e-20, 1e20  # of exponentials: factors below keep 32-bit numbers far from their bounds
 _RAKING_ROUNDS, _RAKING_ROWS, _LARGEST_RATIO, _SMALLEST = 3, 2, 4.0, 1e-30
-_FEWEST_RAKED = 64  # rows: of fewer, shares would say what each row's earlier columns are, and be taken off again
+_FEWEST_RAKED = 64  # rows: of fewer, each row's own earlier columns would decide the factors
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _UINT16 = np.iinfo(np.uint16).max
 
