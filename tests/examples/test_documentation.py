@@ -17,6 +17,7 @@ from statsmodels.datasets import randhie
 
 import sfumato
 from sfumato.cli.commands import COMMANDS, load_command
+from sfumato.errors import EstimateError
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sfumato"
@@ -73,9 +74,15 @@ def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
-    scope: dict[str, Any] = {}
-    for block in _blocks(ROOT / "docs" / "linked.md", "python"):
-        exec(block, scope)
+    for attempt in range(3):  # one fit in some twenty has no answer about `state`, as the chapter says
+        scope: dict[str, Any] = {}
+        try:
+            for block in _blocks(ROOT / "docs" / "linked.md", "python"):
+                exec(block, scope)
+        except EstimateError as error:
+            assert attempt < 2 and "agrees with its measurements" in str(error)
+        else:
+            break
     persons, women, frame = scope["persons"], scope["women"], scope["frame"]
     assert persons["patient"].nunique() == 500
     assert (persons.groupby("patient")["day"].diff().dropna() >= 0).all()
