@@ -80,7 +80,8 @@ def test_the_chapter_on_linked_rows_runs_and_is_true() -> None:
             for block in _blocks(ROOT / "docs" / "linked.md", "python"):
                 exec(block, scope)
         except EstimateError as error:
-            assert attempt < 2 and "agrees with its measurements" in str(error)
+            if attempt == 2 or "agrees with its measurements" not in str(error):
+                raise
         else:
             break
     persons, women, frame = scope["persons"], scope["women"], scope["frame"]
