@@ -51,6 +51,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),
     "mixing": (("--mixtures", "200", "--degree", "8", "--records", "200"), {}),
+    "nist": (("DATA", "--columns", "9", "--runs", "1", "--out", "OUT/nist.jsonl"), {}),
     "noise": (("--repeats", "20"), {"DRAWS": 2_000}),
     "p3gm": (("DATA", "--only", "adult", "--runs", "1", "--validate", "--out", "OUT/p3gm.json"), {}),
     "p3gm_curves": (("DATA", "--epochs", "1", "--out", "OUT/c.json", "--picture", "OUT/c.png"), {}),
@@ -107,7 +108,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table = table.dropna() if path.name == "adult.parquet" else table
         rows = len(table) if path.name == "credit_sample.parquet" else min(ROWS, len(table))  # 10,000 are drawn of it
         table.sample(rows, random_state=0).to_parquet(folder / path.name, index=False)
-    shutil.copy(DATA / "retail_transactions.npz", folder)
+    for path in (DATA / "retail_transactions.npz", *DATA.glob("sdnist_*.schema.json")):
+        shutil.copy(path, folder)
     for path in DATA.glob("*mnist.npz"):
         with np.load(path) as stored:
             np.savez(folder / path.name, **{key: stored[key][:PICTURES] for key in stored})
