@@ -176,10 +176,10 @@ def _read_header(stream: IO[bytes]) -> _Header:
     return _Header(shape, dtype, fortran_order)
 
 
-def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
+def _find_keys(arrays: Mapping[str, object], label: str) -> dict[str, str]:
     for keys in KEYS:
-        if keys["x"] in found:
-            return {name: key for name, key in keys.items() if key in found}
+        if keys["x"] in arrays:
+            return {name: key for name, key in keys.items() if key in arrays}
     rule = f"Expected {label} to have images under the key 'x' or 'x_train', got neither"
     way = "Save them with `numpy.savez_compressed(path, x=images, y=labels)`; sets of items as indptr, indices, n_items"
     way += "; columns as a table"

@@ -132,13 +132,13 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _row_groups(file: StoredFile) -> int:
-    with file.reading() as raw, _open(raw) as found:
-        return found.num_row_groups
+    with file.reading() as raw, _open(raw) as parquet:
+        return parquet.num_row_groups
 
 
 def _read_schema(file: StoredFile) -> pa.Schema:
-    with file.reading() as raw, _open(raw) as found:
-        return found.schema_arrow
+    with file.reading() as raw, _open(raw) as parquet:
+        return parquet.schema_arrow
 
 
 _PLAIN: dict[str, pa.DataType] = {
@@ -195,16 +195,16 @@ def read_type(text: str) -> pa.DataType:
 def _parsed(text: str) -> pa.DataType | None:
     if text in _PLAIN:
         return _PLAIN[text]
-    if found := _TIMESTAMP.fullmatch(text):
-        return pa.timestamp(found[1], found[2])
-    if found := _FIXED_BINARY.fullmatch(text):
-        return pa.binary(int(found[1]))
-    if found := _DECIMAL.fullmatch(text):
-        return _DECIMALS[found[1]](int(found[2]), int(found[3]))
-    if (found := _DICTIONARY.fullmatch(text)) and found[1] in _PLAIN:
-        return pa.dictionary(_PLAIN[found[1]], read_type(found[2]), ordered=found[3] == "ordered")
-    if (found := _LIST.fullmatch(text)) and "list[" not in found[2]:
-        return (pa.large_list if found[1] else pa.list_)(read_type(found[2]))
-    if (found := _TENSOR.fullmatch(text)) and found[1] in _PLAIN:
-        return pa.fixed_shape_tensor(_PLAIN[found[1]], [int(size) for size in found[2].split(",")])
+    if match := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(match[1], match[2])
+    if match := _FIXED_BINARY.fullmatch(text):
+        return pa.binary(int(match[1]))
+    if match := _DECIMAL.fullmatch(text):
+        return _DECIMALS[match[1]](int(match[2]), int(match[3]))
+    if (match := _DICTIONARY.fullmatch(text)) and match[1] in _PLAIN:
+        return pa.dictionary(_PLAIN[match[1]], read_type(match[2]), ordered=match[3] == "ordered")
+    if (match := _LIST.fullmatch(text)) and "list[" not in match[2]:
+        return (pa.large_list if match[1] else pa.list_)(read_type(match[2]))
+    if (match := _TENSOR.fullmatch(text)) and match[1] in _PLAIN:
+        return pa.fixed_shape_tensor(_PLAIN[match[1]], [int(size) for size in match[2].split(",")])
     return None

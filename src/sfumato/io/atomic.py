@@ -23,8 +23,8 @@ Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
 def current_handler() -> Handler | None:
     """Return what Python calls on Ctrl-C; None where the system ignores it, or ends the process."""
-    found = signal.getsignal(signal.SIGINT)
-    return found if callable(found) else None
+    handler = signal.getsignal(signal.SIGINT)
+    return handler if callable(handler) else None
 
 
 def set_handler(handler: Handler | signal.Handlers) -> bool:
@@ -39,16 +39,16 @@ def set_handler(handler: Handler | signal.Handlers) -> bool:
 def undisturbed() -> Iterator[None]:
     """Hold Ctrl-C back until the block has ended, well or not; then it comes."""
     before = current_handler()
-    held: list[tuple[int, FrameType | None]] = []
-    if before is None or not set_handler(lambda *came: held.append(came)):
+    signals: list[tuple[int, FrameType | None]] = []
+    if before is None or not set_handler(lambda *came: signals.append(came)):
         yield
         return
     try:
         yield
     finally:
         set_handler(before)
-        if held:
-            before(*held[0])
+        if signals:
+            before(*signals[0])
 
 
 SECRET = 0o600

@@ -126,25 +126,25 @@ def open_baskets(path: Path, *, chunk_rows: int) -> BasketSource:
     )
 
 
-def csr_source(found: Mapping[str, Any], label: str, *, chunk_rows: int, path: Path | None = None) -> CsrSource:
+def csr_source(members: Mapping[str, Any], label: str, *, chunk_rows: int, path: Path | None = None) -> CsrSource:
     """Return the source of sets in CSR form.
 
     Args:
-        found: by key, arrays or what their headers say (`shape`, `dtype`).
+        members: by key, arrays or what their headers say (`shape`, `dtype`).
         label: what messages call the source.
         chunk_rows: the most sets of one chunk.
-        path: the file, if `found` are headers.
+        path: the file, if `members` are headers.
 
     Raises:
         DataError: the arrays are no whole numbers, or of a wrong shape.
     """
     for key in ("indptr", "indices"):
-        if len(found[key].shape) != 1 or found[key].dtype.kind not in "iu":
+        if len(members[key].shape) != 1 or members[key].dtype.kind not in "iu":
             raise DataError(f"Expected {key!r} of {label} to be whole numbers of shape (n,). Convert it.")
-    if found["indptr"].shape[0] < 1:
+    if members["indptr"].shape[0] < 1:
         raise DataError(f"Expected 'indptr' of {label} to begin with 0, got none. Save the sets in CSR form.")
-    items = pa.from_numpy_dtype(found["indices"].dtype.newbyteorder("="))
-    arrays = None if path is not None else {key: np.asarray(found[key]) for key in ("indptr", "indices")}
+    items = pa.from_numpy_dtype(members["indices"].dtype.newbyteorder("="))
+    arrays = None if path is not None else {key: np.asarray(members[key]) for key in ("indptr", "indices")}
     return CsrSource(
         label=label,
         container="arrays" if path is None else "npz",

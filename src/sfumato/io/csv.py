@@ -161,9 +161,9 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
         raise DataError(f"Expected the quotes of the header line of {file.name} to be closed. Correct that line.")
     if not text.strip():
         raise DataError(f"Expected a header line in {file.name}, got an empty file.")
-    said, text = _without_preface(text)
+    preface, text = _without_preface(text)
     usual = DELIMITER_OF_SUFFIX.get(format_suffix(file.name))
-    delimiter = form.delimiter or said or usual or _sniff_delimiter(text)
+    delimiter = form.delimiter or preface or usual or _sniff_delimiter(text)
     if text.count(delimiter) >= _MOST_COLUMNS:
         raise DataError(f"Expected at most {_MOST_COLUMNS:,} columns in {file.name}, got more in its header line.")
     names = named(attempt(lambda: _split_record(text, delimiter), message))
@@ -192,8 +192,8 @@ def open_utf8(file: IO[bytes], encoding: str | None = None) -> io.BufferedReader
     """
     start = file.read(4)
     marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
-    mark, found = next(marks, (b"", WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
-    return io.BufferedReader(_Utf8Stream(file, found, start.removeprefix(mark)), _READ_BYTES)
+    mark, codec = next(marks, (b"", WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
+    return io.BufferedReader(_Utf8Stream(file, codec, start.removeprefix(mark)), _READ_BYTES)
 
 
 @final
@@ -264,18 +264,18 @@ codecs.register_error(_WINDOWS_1252, _as_windows_1252)
 
 def _read_header(file: StoredFile, encoding: str | None) -> tuple[bytes, bool]:
     """Return the bytes up to the first line end outside quotes, and whether there are more."""
-    seen = b""
+    text = b""
     with file.reading() as raw, open_utf8(raw, encoding) as stream:
-        while len(seen) < _HEADER_BYTES:
+        while len(text) < _HEADER_BYTES:
             block = stream.read(1 << 16)
-            seen += block
-            end = _record_end(seen)
-            if end is not None and _PREFACE.match(seen[:end].decode("utf-8", "replace")):
-                end = _record_end(seen, end)
+            text += block
+            end = _record_end(text)
+            if end is not None and _PREFACE.match(text[:end].decode("utf-8", "replace")):
+                end = _record_end(text, end)
             if end is not None:
-                return seen[:end], True
+                return text[:end], True
             if not block:
-                return seen, False
+                return text, False
     raise DataError(f"Expected {file.name} to begin with a header line, got no line end. Check its quotes.")
 
 

@@ -104,11 +104,11 @@ def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
             done.append(_short(text[start:stop], form.left_out))
             start = stop
         while start < stop:
-            found = form.open_line.search(text, start, stop)
-            lines = text[start : stop if found is None else found.start()]
+            match = form.open_line.search(text, start, stop)
+            lines = text[start : stop if match is None else match.start()]
             done.append(_short(lines, form.left_out))
             start += len(lines)
-            if found is None:
+            if match is None:
                 break
             whole = form.record.match(text, start, start + LONGEST + 1)  # the last of these is no end, but looked at
             if whole is not None and whole.end() - start <= LONGEST and (whole.end() < len(text) or ended):
@@ -118,7 +118,7 @@ def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
                 return text[start:], b"".join(done)  # it may be closed further on
             else:
                 done.append(form.left_out)
-                start = found.end()
+                start = match.end()
     return text[start:], b"".join(done)
 
 
@@ -139,8 +139,8 @@ def _short(lines: bytes, left_out: bytes) -> bytes:
 
 
 def _line_end(text: bytes) -> int | None:
-    found = re.search(rb"[\r\n]", text)
-    return None if found is None else found.start()
+    match = re.search(rb"[\r\n]", text)
+    return None if match is None else match.start()
 
 
 def _rest_of_line(stream: IO[bytes]) -> tuple[bool, bytes]:

@@ -77,9 +77,9 @@ def read_url(url: str) -> Wanted:
     address, _, text = rest.partition("?")
     form = f"{kind}://" + ("user@host/database" if kind == "postgresql" else "/file") + "?table=NAME or ?query=SELECT…"
     options = _options(text)
-    asked = {name: value for name, value in options if name in ("table", "query")}
-    others = [(name, value) for name, value in options if name not in asked]
-    if len(asked) != 1 or not all(asked.values()) or len(asked) + len(others) != len(options):
+    target = {name: value for name, value in options if name in ("table", "query")}
+    others = [(name, value) for name, value in options if name not in target]
+    if len(target) != 1 or not all(target.values()) or len(target) + len(others) != len(options):
         raise ConfigError(
             f"Expected a database to be named {form}, with a table or a query, got another form. Write & as %26 and % "
             "as %25 in either."
@@ -91,7 +91,7 @@ def read_url(url: str) -> Wanted:
         raise ConfigError(f"Expected a {kind} file to be named {form}, with three slashes or more, got another form.")
     else:
         place = unquote(address[1:])
-    return Wanted(kind, place, asked.get("table"), asked.get("query"))
+    return Wanted(kind, place, target.get("table"), target.get("query"))
 
 
 def _options(text: str) -> list[tuple[str, str]]:

@@ -180,15 +180,15 @@ def _objects(cells: Sequence[object], storage: pa.DataType, form: Form | None) -
 
 def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
     """Return how the numbers and dates of columns are written as text, where that is declared."""
-    found: dict[str, Form] = {}
+    forms: dict[str, Form] = {}
     for name, kind in columns.items():
         if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
-            found[name] = kind.written
+            forms[name] = kind.written
         if isinstance(kind, Open) and kind.format is not None and not has_date(kind.format):
-            found[name] = kind.between(*YEARS)  # times of day, which have no years
+            forms[name] = kind.between(*YEARS)  # times of day, which have no years
         if isinstance(kind, DateTime) and kind.format is not None:
-            found[name] = kind
-    return found
+            forms[name] = kind
+    return forms
 
 
 def to_pandas(table: pa.Table, dtypes: Mapping[str, str]) -> pd.DataFrame:

@@ -124,10 +124,10 @@ def _record(line: bytes | None) -> Mapping[str, Any] | None:
     if line is None or _is_large(line):
         return None
     try:
-        found = json.loads(line.decode(), parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__)
+        value = json.loads(line.decode(), parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _is_large(line: bytes) -> bool:

@@ -79,20 +79,20 @@ def _column(name: str, kind: int) -> str:
     """Return the expression of a column: what Arrow has as it is, all else as the server's text."""
     column = identifier(name)
     # by the type's own output, as in a file that the server writes: a cast adds `/32` to an address
-    found = f"CASE WHEN {column} IS DISTINCT FROM NULL THEN format('%s', {column}) END"
+    expression = f"CASE WHEN {column} IS DISTINCT FROM NULL THEN format('%s', {column}) END"
     if kind in _ALIKE:
-        found = column
+        expression = column
     elif kind in _LISTS:  # of more dimensions, the driver reads none
-        found = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column} END"
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column} END"
     elif kind == _OID:
-        found = f"{column}::int8"
+        expression = f"{column}::int8"
     elif kind == _MONEY:  # its text has the signs of the server's country
-        found = f"{column}::numeric::text"
+        expression = f"{column}::numeric::text"
     elif kind in (_MONEYS, _NUMERICS):
-        found = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}::numeric[]::text[] END"
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}::numeric[]::text[] END"
     elif kind == _NUMERIC:
-        found = f"NULLIF({column}, 'NaN')::text"
+        expression = f"NULLIF({column}, 'NaN')::text"
     elif kind in _DATES:  # Arrow has no infinite ones
         of = _DATES[kind]
-        found = f"CASE WHEN {column} BETWEEN '0001-01-01'::{of} AND '9999-12-31'::{of} THEN {column} END"
-    return f"{found} AS {column}"
+        expression = f"CASE WHEN {column} BETWEEN '0001-01-01'::{of} AND '9999-12-31'::{of} THEN {column} END"
+    return f"{expression} AS {column}"

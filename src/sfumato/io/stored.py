@@ -121,8 +121,8 @@ def format_suffix(name: str) -> str:
 
 def _stamp(path: str, system: fs.FileSystem | None) -> tuple[int | None, int | None]:
     if system is None:
-        found = Path(path).stat()
-        return found.st_size, found.st_mtime_ns
+        status = Path(path).stat()
+        return status.st_size, status.st_mtime_ns
     info = system.get_file_info(path)
     return info.size, info.mtime_ns
 

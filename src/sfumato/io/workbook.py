@@ -162,9 +162,9 @@ class SharedTexts:
 
     def get(self, number: int) -> str:
         """Return a text; one that is not there is empty."""
-        kept = self._kept.get(number)
-        if kept is not None:
-            return kept
+        known = self._kept.get(number)
+        if known is not None:
+            return known
         if not 0 <= number < self._count:
             return ""
         self._ends.seek(8 * number)
