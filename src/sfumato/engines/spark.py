@@ -85,8 +85,8 @@ class Spark:
             parts = shares(records, source.pieces(), _MOST)
             bodies = tuple(pickle.dumps(part, protocol=5) for part in parts)
             numbers = called(lambda: self._session.range(0, len(bodies), 1, len(bodies)), _STOPPED)
-            found, _ = _collected(numbers.mapInArrow(_OnFiles(summing.shared, bodies), _ANSWER))
-            answers = found, len(bodies)
+            rows, _ = _collected(numbers.mapInArrow(_OnFiles(summing.shared, bodies), _ANSWER))
+            answers = rows, len(bodies)
         for packed in answers[0]:
             summing.take(packed)
         return summing.total(range(answers[1]))

@@ -183,7 +183,7 @@ def machine() -> bytes:
     A record's contribution must not depend on which worker sees it, or records that are added, and shift others from
     one worker to the next, would change what those others add.
     """
-    said = [
+    facts = [
         platform.machine(),
         *platform.libc_ver(),
         sys.version,
@@ -193,13 +193,13 @@ def machine() -> bytes:
         *_features(),
         *_libraries(),
     ]
-    return hashlib.sha256("\n".join(said).encode()).digest()
+    return hashlib.sha256("\n".join(facts).encode()).digest()
 
 
 def _features() -> Iterator[str]:
     """Yield the instruction sets that numpy chooses its loops by."""
     core = importlib.import_module("numpy._core._multiarray_umath")  # numpy.show_config() prints the same
-    yield from sorted(name for name, there in core.__cpu_features__.items() if there)
+    yield from sorted(name for name, present in core.__cpu_features__.items() if present)
 
 
 def _libraries() -> Iterator[str]:
@@ -207,5 +207,5 @@ def _libraries() -> Iterator[str]:
     import scipy.linalg  # noqa: F401 - it brings its own
     from threadpoolctl import threadpool_info
 
-    blas = [found for found in threadpool_info() if found.get("user_api") == "blas"]
+    blas = [library for library in threadpool_info() if library.get("user_api") == "blas"]
     yield from sorted({f"{b.get('internal_api')} {b.get('version')} {b.get('architecture')}" for b in blas})
