@@ -354,9 +354,9 @@ class _Total:
             self._statistic.add(self.value, rows)
             return
         for piece in _pieces(rows, ROWS_AT_ONCE):
-            found = self._statistic.zero()
-            self._statistic.add(found, piece)
-            into, flat = self.value.reshape(-1), found.reshape(-1)
+            partial = self._statistic.zero()
+            self._statistic.add(partial, piece)
+            into, flat = self.value.reshape(-1), partial.reshape(-1)
             for start in range(0, flat.size, ROWS_AT_ONCE):  # a part at a time: the array may be large
                 part = slice(start, start + ROWS_AT_ONCE)
                 into[part] += flat[part].astype(np.int64)

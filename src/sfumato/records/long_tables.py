@@ -218,16 +218,16 @@ def number_ids(numbers: pa.Array, storage: pa.DataType) -> pa.Array:
         SchemaError: the type holds no numbers.
     """
     values = storage.value_type if isinstance(storage, pa.DictionaryType) else storage
-    made = None
+    ids = None
     try:
         text = pa.types.is_binary(values) or pa.types.is_large_binary(values)
-        made = numbers.cast(pa.string()).cast(values) if text else numbers.cast(values)
-        made = made.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else made
+        ids = numbers.cast(pa.string()).cast(values) if text else numbers.cast(values)
+        ids = ids.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else ids
     except pa.ArrowException:
-        made = None
-    if made is None:
+        ids = None
+    if ids is None:
         raise SchemaError(
             f"Expected an id column of numbers or text wide enough for the samples, got type {storage}. Store it as "
             "text or 64-bit integers."
         )
-    return made
+    return ids
