@@ -249,8 +249,8 @@ BUGS = [
     PlantedBug(
         "readers: a quote that nobody closes takes the next lines along",
         "io/csv_record_ends.py",
-        "            found = form.open_line.search(text, start, stop)\n",
-        "            found = None\n",
+        "            match = form.open_line.search(text, start, stop)\n",
+        "            match = None\n",
         f"{READERS} -k no_record",
     ),
     PlantedBug(
@@ -439,8 +439,8 @@ BUGS = [
     PlantedBug(
         "two tables: rows of nobody are given to the last person",
         TABLE_PAIRS,
-        "            kept = np.flatnonzero(place != NOBODY)\n            if",
-        "            kept = np.arange(place.size)\n            if",
+        "            rows = np.flatnonzero(place != NOBODY)\n            if",
+        "            rows = np.arange(place.size)\n            if",
         "tests/attacks/test_two_tables.py -k whose_person",
     ),
     PlantedBug(
@@ -453,7 +453,7 @@ BUGS = [
     PlantedBug(
         "two tables: a person without rows has another's first row",
         LINKED,
-        "        self.starts = np.cumsum(held) - held\n",
+        "        self.starts = np.cumsum(lengths) - lengths\n",
         "        self.starts = np.cumsum(sizes) - sizes\n",
         "tests/records/test_table_pairs.py -k keys_do_not_meet",
     ),
@@ -616,7 +616,7 @@ BUGS = [
     PlantedBug(
         "a ledger rewound",
         "data_ledger/ledger_check.py",
-        "if state.chain[of_charge] != said.chain:",
+        "if state.chain[of_charge] != charge.chain:",
         "if state.chain[of_charge] == '':",
         "tests/data_ledger/test_ledger_check.py -k put_back",
     ),
@@ -1237,7 +1237,7 @@ BUGS = [
     PlantedBug(
         "a release leaves that the ledger could not note",
         DRIVER,
-        "with settled(charged, kept=self.journal.active):",
+        "with settled(charged, has_checkpoint=self.journal.active):",
         "with settled(charged):",
         f"{COPIES} -k could_not_note",
     ),
@@ -1639,7 +1639,7 @@ BUGS = [
     PlantedBug(
         "a code that is kept apart is read as its parent",
         "columns/hierarchies.py",
-        "strict=True) if code not in kept}",
+        "strict=True) if code not in own}",
         "strict=True)}",
         "tests/columns/test_hierarchies.py -k kept_codes_then",
     ),

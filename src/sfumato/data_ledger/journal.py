@@ -131,9 +131,9 @@ class Journal:
     def _write(self) -> None:
         if self._path is None:
             return
-        arrays = {f"stage/{_key(*s)}/{name}": a for s, kept in self._stages.items() for name, a in kept.items()}
+        arrays = {f"stage/{_key(*s)}/{name}": a for s, state in self._stages.items() for name, a in state.items()}
         arrays |= {
-            f"descent/{_key(s)}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()
+            f"descent/{_key(s)}/{name}": a for s, (_, state) in self._descents.items() for name, a in state.items()
         }
         steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
         header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}

@@ -62,18 +62,18 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
         ReleaseError: a release cannot be read.
     """
     state = read_ledger(ledger)
-    found = [read_release(path, ReleaseValue).certificate for path in releases]
-    standings: list[Standing] = [_standing(certificate, state) for certificate in found]
-    for i, one in enumerate(found):
+    certificates = [read_release(path, ReleaseValue).certificate for path in releases]
+    standings: list[Standing] = [_standing(certificate, state) for certificate in certificates]
+    for i, one in enumerate(certificates):
         if standings[i] == "known":
             continue
-        if any(_forked(one, other) for other in found):
+        if any(_forked(one, other) for other in certificates):
             standings[i] = "fork"
-        elif standings[i] == "not noted" and any(_doubled(one, other) for other in found):
+        elif standings[i] == "not noted" and any(_doubled(one, other) for other in certificates):
             standings[i] = "other release"
     return tuple(
         Claim(os.fspath(path), None if c.ledger is None else c.ledger.charge, standing)
-        for path, c, standing in zip(releases, found, standings, strict=True)
+        for path, c, standing in zip(releases, certificates, standings, strict=True)
     )
 
 
@@ -88,13 +88,13 @@ def _doubled(one: Certificate, other: Certificate) -> bool:
 
 
 def _standing(certificate: Certificate, state: LedgerState) -> Standing:
-    said = certificate.ledger
-    if said is None:
+    charge = certificate.ledger
+    if charge is None:
         return "not charged"
-    if said.charge > len(state.fits):
+    if charge.charge > len(state.fits):
         return "unknown"
-    of_charge = said.charge - 1
-    if state.chain[of_charge] != said.chain:
+    of_charge = charge.charge - 1
+    if state.chain[of_charge] != charge.chain:
         return "other chain"
     if not _charged(certificate, state.fits[of_charge].plan, state):
         return "other events"

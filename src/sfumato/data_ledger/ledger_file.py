@@ -123,8 +123,8 @@ def _is_entry(fit: object) -> bool:
 
 def refuse_wrong_links(content: Mapping[str, Any], chain: tuple[str, ...], path: object) -> None:
     """Raise ConfigError where a charge says another hash than its own, or none."""
-    said = [fit.get("chain") for fit in content["fits"]]
-    for number, (one, link) in enumerate(zip(said, chain, strict=True), 1):
+    links = [fit.get("chain") for fit in content["fits"]]
+    for number, (one, link) in enumerate(zip(links, chain, strict=True), 1):
         if one != link:
             raise refusal_of_changes(path, f"whose charge {number}, or one before it, was changed or taken out")
 
@@ -166,7 +166,7 @@ def _state(content: Mapping[str, Any]) -> LedgerState:
 def _fit(entry: Mapping[str, Any]) -> ChargedFit:
     if entry["entry"] not in ("running", *ENDED):
         raise ValueError(entry["entry"])
-    found = ChargedFit(
+    fit = ChargedFit(
         id=str(entry["id"]),
         method=str(entry["method"]),
         unit=str(entry["unit"]),
@@ -178,9 +178,9 @@ def _fit(entry: Mapping[str, Any]) -> ChargedFit:
         run=str(entry["run"]),
         release=optional(reader(Bound))(entry["release"], _PLACE),
     )
-    if found.runs < 1:
-        raise ValueError(found.run)
-    return found
+    if fit.runs < 1:
+        raise ValueError(fit.run)
+    return fit
 
 
 def _no_ledger(path: object) -> str:
@@ -189,5 +189,5 @@ def _no_ledger(path: object) -> str:
 
 def _seal(content: Mapping[str, Any]) -> str:
     """Return the hash of all that a ledger's file says."""
-    said = {key: entry for key, entry in content.items() if key != "seal"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+    entries = {key: entry for key, entry in content.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True, allow_nan=False).encode()).hexdigest()

@@ -103,8 +103,8 @@ class LedgerState:
             UnsupportedEventError: a plan has no account under the ledger's relation.
         """
         plans = [*(fit.plan for fit in self.fits), *more]
-        found = account_of_fits(plans, self.budget.delta, self.neighbours)
-        return 0.0 if found is None else found.epsilon
+        cost = account_of_fits(plans, self.budget.delta, self.neighbours)
+        return 0.0 if cost is None else cost.epsilon
 
     def risks(self) -> list[str]:
         """Say what the best attacker finds who sees all that was released; nothing of no fit, or of no account."""
@@ -157,8 +157,8 @@ class LedgerState:
         return ledger_card(self.describe(), self.risks())
 
 
-def _hash(said: object) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _hashes(release: Bound | None) -> dict[str, str] | None:

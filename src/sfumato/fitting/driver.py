@@ -156,7 +156,7 @@ class Driver(Generic[Held]):
         charged = charge_data(path, self.plan, method=self.method, unit=unit, checkpoint=self.journal, private=private)
         if charged is not None:
             self.charges.append(charged)
-        with settled(charged, kept=self.journal.active):
+        with settled(charged, has_checkpoint=self.journal.active):
             yield self.noise if charged is None or not charged.complete else NoMoreNoise(self.noise)
 
     def silenced(self, run: Callable[[], T]) -> T:
