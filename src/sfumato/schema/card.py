@@ -45,8 +45,8 @@ def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> s
 
 def _warnings(schema: SchemaFacts) -> list[Html]:
     if schema.draft or read_off(schema):
-        said = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
-        return [banner(said, alarm=True)]
+        text = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
+        return [banner(text, alarm=True)]
     return []
 
 
@@ -55,35 +55,35 @@ def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
     what = "Units" if schema.linked else "Rows"
     unit = schema.unit
     protected = "each row" if unit is None else f"each {shown(unit.column)}, at most {unit.max_rows} rows of it"
-    found = [
+    rows = [
         (what, "not declared: a fit buys a noisy number, or takes n_public" if n is None else f"{n:,}, public"),
         ("Protected", protected),
     ]
-    said = told(schema)
-    return [*found, ("Sources", "; ".join(map(shown, said)))] if said else found
+    origins = told(schema)
+    return [*rows, ("Sources", "; ".join(map(shown, origins)))] if origins else rows
 
 
 def _told(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     kind = schema.columns[name]
     if isinstance(kind, Open):
         return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _BOUGHT)
-    said = "" if name in schema.released else "not released. "
-    return kind.name, said + "; ".join(_facts(entry))
+    prefix = "" if name in schema.released else "not released. "
+    return kind.name, prefix + "; ".join(_facts(entry))
 
 
 def _facts(entry: Mapping[str, Any]) -> list[str]:
     """Return what an entry of a schema file says, in short."""
     rest = {key: value for key, value in entry.items() if key not in ("kind", "source", "discover")}
-    found = []
+    texts = []
     if "lower" in rest and "upper" in rest:
-        found.append(f"{shown(rest.pop('lower'))} to {shown(rest.pop('upper'))}")
+        texts.append(f"{shown(rest.pop('lower'))} to {shown(rest.pop('upper'))}")
     if isinstance(labels := rest.get("categories"), Sequence) and not isinstance(labels, str):
         del rest["categories"]
         more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
-        found.append(", ".join(shown(label, 30) for label in labels[:_MOST_LABELS]) + more)
+        texts.append(", ".join(shown(label, 30) for label in labels[:_MOST_LABELS]) + more)
     for key, value in rest.items():
-        found.append(key if value is True else f"{key}: {shown(value)}")
-    return found
+        texts.append(key if value is True else f"{key}: {shown(value)}")
+    return texts
 
 
 def _rules(schema: SchemaFacts) -> list[Html]:

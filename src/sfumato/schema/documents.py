@@ -130,13 +130,13 @@ class _PlainLoader(_Loader):
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[tuple[str, str]] = set()
+        keys: set[tuple[str, str]] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
-            if (key.tag, key.value) in seen:
+            if (key.tag, key.value) in keys:
                 raise yaml.constructor.ConstructorError(None, None, _REPEATED, key.start_mark)
-            seen.add((key.tag, key.value))
+            keys.add((key.tag, key.value))
         return super().construct_mapping(node, deep=deep)
 
 

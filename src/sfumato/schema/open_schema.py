@@ -82,15 +82,15 @@ class OpenSchema:
             {'age': 'unknown', 'town': 'categorical'}
         """
         require_flag(names_are_public=names_are_public)
-        said = _said(columns)
+        facts = _said(columns)
         if target is not None:
             require_instance(str, "the name of a column", target=target)
-            said.setdefault(target, "categorical")
+            facts.setdefault(target, "categorical")
         source = open_source(data)
         if not names_are_public:
             require_names(source)
-        entries = {name: _entry(name, said.get(name), storage) for name, storage in source.storage.items()}
-        for name in said:
+        entries = {name: _entry(name, facts.get(name), storage) for name, storage in source.storage.items()}
+        for name in facts:
             if name not in entries:
                 raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.")
         document: dict[str, Any] = {"columns": entries}

@@ -64,13 +64,13 @@ def _plain(value: Any, depth: int, left: Iterator[int]) -> Any:  # noqa: ANN401
 
 
 def _plain_mapping(value: Mapping[Any, Any], depth: int, left: Iterator[int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key, part in value.items():
         text = "missing" if key is None else _text(key)
-        if text in found:  # such as `1` and "1", which JSON could not tell apart
+        if text in content:  # such as `1` and "1", which JSON could not tell apart
             raise SchemaError(f"Expected rules that name each key once, got {shown(text)} twice.")
-        found[text] = _plain(part, depth + 1, left)
-    return found
+        content[text] = _plain(part, depth + 1, left)
+    return content
 
 
 def _text(key: object) -> str:
@@ -118,10 +118,10 @@ def closed(schema: AnySchema, columns: Mapping[str, ColumnKind]) -> AnySchema:
         if not late or released.issuperset(numeric_columns(rule))
     )
     try:
-        found = dataclasses.replace(schema, columns=columns, rules=rules)
+        complete = dataclasses.replace(schema, columns=columns, rules=rules)
     except SchemaError:
         rules = tuple(rule for rule, late in zip(schema.rules, waits, strict=True) if not late)
-        found = dataclasses.replace(schema, columns=columns, rules=rules)
+        complete = dataclasses.replace(schema, columns=columns, rules=rules)
     left = [rule_text(rule) for rule in schema.rules if rule not in rules]
     if left:
         warnings.warn(
@@ -130,7 +130,7 @@ def closed(schema: AnySchema, columns: Mapping[str, ColumnKind]) -> AnySchema:
             SchemaWarning,
             3,
         )
-    return found
+    return complete
 
 
 class _Frozen:

@@ -130,9 +130,9 @@ class Schema(SchemaFacts):
 
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""
-        found = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
-        rules = tuple(rule for rule in self.rules if not found.keys() & set(numeric_columns(rule)))
-        return dataclasses.replace(self, columns={**self.columns, **found}, rules=rules)
+        kinds = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
+        rules = tuple(rule for rule in self.rules if not kinds.keys() & set(numeric_columns(rule)))
+        return dataclasses.replace(self, columns={**self.columns, **kinds}, rules=rules)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:

@@ -86,8 +86,8 @@ def pop_source(
 
 def bought(schema: AnySchema, names: Iterable[str]) -> AnySchema:
     """Return a schema of which the facts of some columns were bought by the fit."""
-    found = dict.fromkeys(names, DISCOVERED)
-    return dataclasses.replace(schema, sources={**schema.sources, **found}) if found else schema
+    words = dict.fromkeys(names, DISCOVERED)
+    return dataclasses.replace(schema, sources={**schema.sources, **words}) if words else schema
 
 
 def without_rows(schema: AnySchema) -> AnySchema:
@@ -127,28 +127,28 @@ def grouped(schema: SchemaFacts) -> dict[str, list[str]]:
 
     The column of weights is not released, but its bound decides what is.
     """
-    found: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
+    groups: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
     weighted = () if schema.weight is None else (schema.weight.column,)
     hidden = [name for name in weighted if _stated(schema.columns[name])]
     for name in (*schema.released, *hidden):
         kind = schema.columns[name]
         source = schema.sources.get(name, DISCOVERED if isinstance(kind, Open) else "")
-        _group(found, repr(name), source, _stated(kind))
+        _group(groups, repr(name), source, _stated(kind))
     for fact, words in (("rows", "the number of rows"), ("unit", "the unit"), ("weight", "the weight")):
         if getattr(schema, fact) is not None:
-            found[schema.table_source.get(fact, "")].append(words)
-    return {source: facts for source, facts in found.items() if facts}
+            groups[schema.table_source.get(fact, "")].append(words)
+    return {source: facts for source, facts in groups.items() if facts}
 
 
-def _group(found: dict[str, list[str]], name: str, source: FactSource, stated: tuple[str, ...]) -> None:
+def _group(groups: dict[str, list[str]], name: str, source: FactSource, stated: tuple[str, ...]) -> None:
     if isinstance(source, str):
-        found[source].append(name)
+        groups[source].append(name)
         return
     parts: dict[str, list[str]] = {}
     for fact in dict.fromkeys([*stated, *source]):
         parts.setdefault(source.get(fact, ""), []).append(fact)
     for word, facts in parts.items():
-        found[word].append(f"{name} ({', '.join(facts)})")
+        groups[word].append(f"{name} ({', '.join(facts)})")
 
 
 def _facts(kind: ColumnKind) -> tuple[str, ...]:

@@ -27,9 +27,9 @@ def read_tables(entry: object, faults: list[str]) -> Unit | None:
         return None
     parents = [name for name, table in entry.items() if "of" not in table]
     children = [name for name in entry if name not in parents]
-    found = len(faults)
+    before = len(faults)
     faults += _shape_faults(entry, parents, children)
-    if len(faults) > found:
+    if len(faults) > before:
         return None
     return _unit(parents[0], children[0], entry, faults)
 
