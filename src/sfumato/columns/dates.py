@@ -171,13 +171,13 @@ class DateTime(WholeKind):
 
     def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
         """Return which cells have no value, `0000-00-00` among them, which one outside the bounds, and no date."""
-        found = super(DateTime, self).faults(cells, missing)
+        masks = super(DateTime, self).faults(cells, missing)
         cells = plain(cells)
         if is_text(cells.type):
             zero = is_zero_date(read_text(cells))
-            found["missing"] |= zero
-            found["unparseable"] &= ~zero
-        return found
+            masks["missing"] |= zero
+            masks["unparseable"] &= ~zero
+        return masks
 
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return steps in a storage type."""

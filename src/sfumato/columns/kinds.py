@@ -46,12 +46,12 @@ def kind_class(name: object, package: object = None) -> type[ColumnKind] | None:
         SchemaError: it is of another package than the document says.
     """
     plugin = find("kind", name, KINDS) if isinstance(name, str) else None
-    found = OURS if plugin is None else plugin.package
+    owner = OURS if plugin is None else plugin.package
     if not isinstance(name, str) or (plugin is None and name not in KINDS):
         return None
-    if package is not None and not (isinstance(package, str) and canonical(package) == canonical(found)):
+    if package is not None and not (isinstance(package, str) and canonical(package) == canonical(owner)):
         raise SchemaError(
-            f"Expected the kind {name!r} of the package {shown(package)}, as the schema says, got that of {found}."
+            f"Expected the kind {name!r} of the package {shown(package)}, as the schema says, got that of {owner}."
         )
     if plugin is None:
         return KINDS[name]

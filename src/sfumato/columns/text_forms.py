@@ -93,8 +93,8 @@ def decimals(text: pa.Array) -> np.ndarray:
     written = _whole(pc.subtract(pc.utf8_length(after).cast(pa.int64()), power))
     needed = _whole(pc.subtract(pc.utf8_length(pc.ascii_rtrim(after, "0")).cast(pa.int64()), power))
     tiny = _zero(parts)
-    found = np.where((needed <= 0) | tiny, 0, written)
-    return np.where(_matches(text, _NUMBER), np.maximum(found, 0), -1)
+    digits = np.where((needed <= 0) | tiny, 0, written)
+    return np.where(_matches(text, _NUMBER), np.maximum(digits, 0), -1)
 
 
 def is_whole(text: pa.Array) -> np.ndarray:
@@ -154,10 +154,10 @@ def odd_numbers(text: pa.Array) -> pa.Array:
         ['limit', 'limit', 'limit', 'marked', 'marked', 'infinite', 'error', None, None]
     """
     plain = ascii_text(text)
-    found = np.full(len(text), None, dtype=object)
+    forms = np.full(len(text), None, dtype=object)
     for form, pattern in (("limit", _LIMIT), ("marked", _MARKED), ("infinite", _INFINITE), ("error", _ERROR)):
-        found[_matches(plain, pattern)] = form
-    return pa.array(found.tolist(), pa.string())
+        forms[_matches(plain, pattern)] = form
+    return pa.array(forms.tolist(), pa.string())
 
 
 def limits(text: pa.Array) -> np.ndarray:
@@ -209,11 +209,11 @@ def floats(text: pa.Array) -> np.ndarray:
     infinite = _matches(text, _INFINITE)
     unsigned = pc.replace_substring_regex(text, pattern=r"^\+", replacement="")
     numbers = pc.if_else(pa.array(_matches(text, _NUMBER)), unsigned, pa.scalar(None, text.type)).cast(pa.float64())
-    found = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    values = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
     if infinite.any():
         negative = _matches(text, "^-")
-        found = np.where(infinite, np.where(negative, -np.inf, np.inf), found)
-    return found
+        values = np.where(infinite, np.where(negative, -np.inf, np.inf), values)
+    return values
 
 
 def integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -302,8 +302,8 @@ def _bools(mask: pa.Array) -> np.ndarray:
 @lru_cache(maxsize=1)
 def _digits() -> dict[int, str]:
     """Return the digits of every script, and its signs, as those of ASCII."""
-    found = {code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()}
-    return found | {ord(sign): plain for sign, plain in _SIGNS.items()}
+    digits = {code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()}
+    return digits | {ord(sign): plain for sign, plain in _SIGNS.items()}
 
 
 def _translation(word: str) -> dict[int, str]:
