@@ -34,9 +34,9 @@ def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTH
     keeper, rng = Keeper(plan, frozen=tuple(given)), public_stream(component)
     points: dict[str, list[float]] = {}
     for rule in rules:
-        for name, found in rule.points.items():
-            points.setdefault(name, []).extend(found)
-    kept: list[Table] = []
+        for name, numbers in rule.points.items():
+            points.setdefault(name, []).extend(numbers)
+    tables: list[Table] = []
     for _ in range(_ROUNDS):
         table = _random_rows(plan, points, rng)
         for name, value in given.items():
@@ -44,10 +44,10 @@ def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTH
         plan.follow(table, tuple(given))
         keeper.project(table)
         good = np.flatnonzero(~keeper.broken(table, rules))
-        kept.append(taken({name: table[name] for name in columns}, good))
-        if sum(size(part) for part in kept) >= _ENOUGH:
+        tables.append(taken({name: table[name] for name in columns}, good))
+        if sum(size(part) for part in tables) >= _ENOUGH:
             break
-    return joined(kept)
+    return joined(tables)
 
 
 def require_rows(plan: RulePlan) -> None:

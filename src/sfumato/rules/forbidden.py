@@ -241,7 +241,7 @@ def _needed(kinds: Kinds, rules: tuple[Rule, ...], names: tuple[str, ...], term:
 
 def _conditions(rules: tuple[Rule, ...]) -> Iterator[tuple[Term, str]]:
     """Yield each label and each span of a condition, as a set of its own, and in words."""
-    seen: set[tuple[str, object]] = set()
+    known: set[tuple[str, object]] = set()
     for rule in rules:
         for term in rule.conditions if isinstance(rule, Implication | NullIf) else ():
             some: list[tuple[object, Term, str]] = []
@@ -254,8 +254,8 @@ def _conditions(rules: tuple[Rule, ...]) -> Iterator[tuple[Term, str]]:
                     one = replace(term, levels=np.arange(term.levels.size) == k)
                     some.append((k, one, _label(term, k)))
             for key, one, text in some:
-                if (term.column, key) not in seen:
-                    seen.add((term.column, key))
+                if (term.column, key) not in known:
+                    known.add((term.column, key))
                     yield one, text
 
 

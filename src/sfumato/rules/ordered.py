@@ -41,14 +41,14 @@ class Order(Rule):
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows go down somewhere."""
-        found, highest, seen = self._start(table)
+        mask, highest, known = self._start(table)
         for name in self.names:
             column = _numbers(table, name)
             values = in_steps(self._kind(name), column.values, self.step)
-            found |= seen & ~column.absent & (values < highest)
-            highest = np.where(column.absent, highest, np.where(seen, np.maximum(highest, values), values))
-            seen |= ~column.absent
-        return found
+            mask |= known & ~column.absent & (values < highest)
+            highest = np.where(column.absent, highest, np.where(known, np.maximum(highest, values), values))
+            known |= ~column.absent
+        return mask
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Raise what is below the one before it; lower what is above one that is given."""
@@ -57,28 +57,28 @@ class Order(Rule):
             self._lower(table, frozen)
 
     def _raise(self, table: Table, frozen: Frozen) -> None:
-        _, highest, seen = self._start(table)
+        _, highest, known = self._start(table)
         for name in self.names:
             kind, column = self._kind(name), _numbers(table, name)
             values = in_steps(kind, column.values, self.step)
-            low = seen & ~column.absent & (values < highest)
+            low = known & ~column.absent & (values < highest)
             if name not in frozen and low.any():
                 column.values[low] = _at_least(kind, highest[low], self.step)
                 values = in_steps(kind, column.values, self.step)
-            highest = np.where(column.absent, highest, np.where(seen, np.maximum(highest, values), values))
-            seen |= ~column.absent
+            highest = np.where(column.absent, highest, np.where(known, np.maximum(highest, values), values))
+            known |= ~column.absent
 
     def _lower(self, table: Table, frozen: Frozen) -> None:
-        _, lowest, seen = self._start(table)
+        _, lowest, known = self._start(table)
         for name in reversed(self.names):
             kind, column = self._kind(name), _numbers(table, name)
             values = in_steps(kind, column.values, self.step)
-            high = seen & ~column.absent & (values > lowest)
+            high = known & ~column.absent & (values > lowest)
             if name not in frozen and high.any():
                 column.values[high] = _at_most(kind, lowest[high], self.step)
                 values = in_steps(kind, column.values, self.step)
-            lowest = np.where(column.absent, lowest, np.where(seen, np.minimum(lowest, values), values))
-            seen |= ~column.absent
+            lowest = np.where(column.absent, lowest, np.where(known, np.minimum(lowest, values), values))
+            known |= ~column.absent
 
     def _start(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first = _numbers(table, self.names[0])
@@ -101,27 +101,27 @@ def _numbers(table: Table, name: str) -> Values:
 def _at_least(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
     """Return the smallest values of a column that are not below others, where its bounds allow."""
     own = from_steps(kind, values, step)
-    found = fitted(kind, own)
-    below = found < own
+    nearest = fitted(kind, own)
+    below = nearest < own
     resolution = getattr(kind, "resolution", None)
     if below.any() and isinstance(resolution, float):
-        found[below] = fitted(kind, found[below] + resolution)
-    elif below.any() and found.dtype.kind == "i":
-        found[below] = fitted(kind, found[below] + 1)
-    return found
+        nearest[below] = fitted(kind, nearest[below] + resolution)
+    elif below.any() and nearest.dtype.kind == "i":
+        nearest[below] = fitted(kind, nearest[below] + 1)
+    return nearest
 
 
 def _at_most(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
     """Return the largest values of a column that are not above others, where its bounds allow."""
     own = from_steps(kind, values, step)
-    found = fitted(kind, own)
-    above = found > own
+    nearest = fitted(kind, own)
+    above = nearest > own
     resolution = getattr(kind, "resolution", None)
     if above.any() and isinstance(resolution, float):
-        found[above] = fitted(kind, found[above] - resolution)
-    elif above.any() and found.dtype.kind == "i":
-        found[above] = fitted(kind, found[above] - 1)
-    return found
+        nearest[above] = fitted(kind, nearest[above] - resolution)
+    elif above.any() and nearest.dtype.kind == "i":
+        nearest[above] = fitted(kind, nearest[above] - 1)
+    return nearest
 
 
 @final
@@ -155,12 +155,12 @@ class Bound(Rule):
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows are outside."""
         column = _numbers(table, self.column)
-        found = np.zeros(len(column), dtype=bool)
+        mask = np.zeros(len(column), dtype=bool)
         if self.lower is not None:
-            found |= column.values < self.lower
+            mask |= column.values < self.lower
         if self.upper is not None:
-            found |= column.values > self.upper
-        return found & ~column.absent
+            mask |= column.values > self.upper
+        return mask & ~column.absent
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Clamp."""

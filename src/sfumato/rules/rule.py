@@ -54,10 +54,10 @@ class Rule(ABC):
 
 
 def _points(terms: tuple[Term, ...]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    points: dict[str, list[float]] = {}
     for term in terms:
-        found.setdefault(term.column, []).extend(term.points)
-    return found
+        points.setdefault(term.column, []).extend(term.points)
+    return points
 
 
 @final
@@ -94,10 +94,10 @@ class Implication(Rule):
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows break it."""
         condition = all_hold(self.conditions, table)
-        found = condition & ~all_hold(self.conclusions, table)
+        mask = condition & ~all_hold(self.conclusions, table)
         if self.only_if:
-            found |= ~condition & np.logical_or.reduce([term.holds(table) for term in self.conclusions])
-        return found
+            mask |= ~condition & np.logical_or.reduce([term.holds(table) for term in self.conclusions])
+        return mask
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Set conclusions; where one is given and the others follow, conditions."""
@@ -116,8 +116,8 @@ class Implication(Rule):
         known = [term for term in self.conditions if term.column in given]
         if len(known) == len(self.conditions) and all(term.within(given[term.column])[0] for term in known):
             return _only(self.conclusions)
-        held = [t for t in self.conclusions if t.column in given and t.within(given[t.column])[0]]
-        if self.only_if and held:
+        certain = [t for t in self.conclusions if t.column in given and t.within(given[t.column])[0]]
+        if self.only_if and certain:
             return _only(self.conditions)
         return {}
 
