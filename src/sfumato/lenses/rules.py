@@ -158,15 +158,15 @@ class RuledSampler:
             if code is not None:
                 codes[name] = code
         inner = self._inner.given(codes) if codes else self._inner
-        found = RuledSampler(plan, inner, known)
+        sampler = RuledSampler(plan, inner, known)
         for number, (rules, columns) in enumerate(plan.components):
-            if any(name in known for name in columns) and not size(found._example(number, None)):
+            if any(name in known for name in columns) and not size(sampler._example(number, None)):
                 places = ", ".join(dict.fromkeys(rule.place for rule in rules))
                 raise ConfigError(
                     f"Expected given values that keep the rules, found no row with them that keeps {places}."
                     f"{_hint(plan, known)}"
                 )
-        return found
+        return sampler
 
     @property
     def possible(self) -> np.ndarray:
@@ -181,9 +181,9 @@ class RuledSampler:
         number = next((i for i, (_, columns) in enumerate(self._plan.components) if name in columns), None)
         if number is None:
             return possible
-        seen = self._example(number, None)[name]
-        assert isinstance(seen, np.ndarray)
-        of_class = np.isin(np.arange(possible.size), seen)
+        labels = self._example(number, None)[name]
+        assert isinstance(labels, np.ndarray)
+        of_class = np.isin(np.arange(possible.size), labels)
         for k in np.flatnonzero(possible & ~of_class):
             of_class[k] = size(examples(self._plan, number, {**self._given, name: np.array([k])})) > 0
         return possible & of_class

@@ -78,9 +78,9 @@ class RuledUnits(UnitSampler):
             raise ConfigError(
                 "Expected units whose rows can keep the rules, found none. Give fewer constants or other values."
             )
-        found = np.concatenate(owners)
-        order = np.argsort(found, kind="stable")
-        return Units(found[order], taken(joined(tables), order), np.concatenate(without)[order])
+        numbers = np.concatenate(owners)
+        order = np.argsort(numbers, kind="stable")
+        return Units(numbers[order], taken(joined(tables), order), np.concatenate(without)[order])
 
     def _mended(self, n: int, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
