@@ -215,12 +215,12 @@ def account_curve(
         )
     accounts = []
     for delta in deltas:
-        found = []
+        candidates = []
         if by_pld is not None:
-            found.append(Account(_epsilon(by_pld, delta, extra_delta), delta, "PLDAccountant", interval))
+            candidates.append(Account(_epsilon(by_pld, delta, extra_delta), delta, "PLDAccountant", interval))
         if by_rdp is not None:
-            found.append(Account(_epsilon(by_rdp, delta, extra_delta), delta, "RdpAccountant", None))
-        accounts.append(min(found, key=lambda account: account.epsilon))
+            candidates.append(Account(_epsilon(by_rdp, delta, extra_delta), delta, "RdpAccountant", None))
+        accounts.append(min(candidates, key=lambda account: account.epsilon))
     return accounts
 
 
@@ -272,7 +272,7 @@ def replacing_account(plan: Plan, delta: float, *, interval: float = DEFAULT_INT
         return account(nearer, delta)
     deltas = [delta * 2.0**-halvings for halvings in range(1, _MOST_HALVINGS)]
     curve = account_curve(plan.events(), deltas, interval=interval, extra_delta=plan.extra_delta)
-    twice = [2 * found.epsilon for found in curve if found.delta * (1 + _exp(found.epsilon)) <= delta]
+    twice = [2 * point.epsilon for point in curve if point.delta * (1 + _exp(point.epsilon)) <= delta]
     if not twice:
         raise UnsupportedEventError(f"Expected events with an account for replacing one unit at delta={delta:g}.")
     return Account(min(twice), delta, curve[0].accountant, curve[0].value_discretization_interval)
@@ -322,17 +322,17 @@ def recompute_epsilon(
         UnsupportedEventError: that accountant does not take these events.
     """
     if accountant == "PLDAccountant" and value_discretization_interval is not None:
-        found = _pld(events, neighbours, value_discretization_interval)
+        composition = _pld(events, neighbours, value_discretization_interval)
     elif accountant == "RdpAccountant" and neighbours is Neighbours.ADD_REMOVE:
-        found = composed_rdp(events)
+        composition = composed_rdp(events)
     else:
         raise ConfigError(
             f"Expected PLDAccountant with an interval, or RdpAccountant under add_remove, got {accountant=}, "
             f"{value_discretization_interval=}, neighbours={neighbours.value}."
         )
-    if found is None:
+    if composition is None:
         raise UnsupportedEventError(f"{accountant} does not take {list(map(repr, events))}.")
-    return _epsilon(found, delta, extra_delta)
+    return _epsilon(composition, delta, extra_delta)
 
 
 def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours) -> Account | None:
@@ -353,7 +353,7 @@ def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours)
     else:
         joint = account(merged(plans, neighbours), delta, neighbours=neighbours)
     if len(plans) == 1:  # the fit's own certificate may have rounded less
-        return min(joint, account(plans[0], delta, neighbours=neighbours), key=lambda found: found.epsilon)
+        return min(joint, account(plans[0], delta, neighbours=neighbours), key=lambda point: point.epsilon)
     return joint
 
 

@@ -135,14 +135,14 @@ class Certificate(Description):
         Raises:
             ReleaseError: an entry is missing or of another form, or they contradict each other.
         """
-        found = reader(cls)(content, PLACE)
-        problem = found.contradiction()
-        if problem is None and found.private and found.epsilon is None:
+        certificate = reader(cls)(content, PLACE)
+        problem = certificate.contradiction()
+        if problem is None and certificate.private and certificate.epsilon is None:
             problem = "states that it is private, and no epsilon"
         if problem is not None:
             PLACE.refuse(problem)
         known = {f.name for f in fields(cls)}
-        return replace(found, further={key: said for key, said in content.items() if key not in known})  # type: ignore
+        return replace(certificate, further={key: value for key, value in content.items() if key not in known})  # type: ignore
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy: the keys of `certificate --json`."""
@@ -276,11 +276,11 @@ class Certificate(Description):
         if self.replace_one is not None:
             stated.setdefault(Neighbours.REPLACE_ONE, self.replace_one.epsilon)
         for neighbours, epsilon in stated.items():
-            found = self._recompute(neighbours, elsewhere=True)
-            if found > epsilon + _VERIFY_TOLERANCE:
+            cost = self._recompute(neighbours, elsewhere=True)
+            if cost > epsilon + _VERIFY_TOLERANCE:
                 raise ReleaseError(
                     f"Expected events that cost epsilon={epsilon:.6g} under {neighbours.value}, got events that cost "
-                    f"epsilon={found:.6g}. Do not trust this certificate."
+                    f"epsilon={cost:.6g}. Do not trust this certificate."
                 )
         self._verify_details()
 
@@ -303,10 +303,10 @@ class Certificate(Description):
         if (
             len(stated) < len(self.curve)
             or any(delta <= extra for delta in stated)
-            or any(_above(found.epsilon, stated[delta]) for found, delta in zip(curve, deltas, strict=True))
+            or any(_above(exact.epsilon, stated[delta]) for exact, delta in zip(curve, deltas, strict=True))
             or any(
-                _above(found.epsilon_alone, said.epsilon_alone) or abs(found.share - said.share) > _DETAIL_TOLERANCE
-                for found, said in zip(stages, self.stages, strict=True)
+                _above(exact.epsilon_alone, claim.epsilon_alone) or abs(exact.share - claim.share) > _DETAIL_TOLERANCE
+                for exact, claim in zip(stages, self.stages, strict=True)
             )
         ):
             raise ReleaseError(
@@ -314,8 +314,8 @@ class Certificate(Description):
             )
 
 
-def _above(found: float, stated: float) -> bool:
-    return found > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
+def _above(exact: float, stated: float) -> bool:
+    return exact > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,7 +382,7 @@ def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
     interval, extra, own = interval_for(plan), plan.extra_delta, plan.neighbours
     deltas = sorted((d for d in {*_CURVE_DELTAS, delta} if d > extra), reverse=True)
     curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval, extra_delta=extra)
-    here = next(found for found in curve if found.delta == delta)
+    here = next(point for point in curve if point.delta == delta)
     grid = here.value_discretization_interval
     return replace(
         described,

@@ -165,17 +165,17 @@ def stage_from_dict(event: object, place: Place = PLACE) -> Stage:
     Raises:
         ReleaseError: the entry is malformed.
     """
-    said, stage, problem = reader(_Event)(event, place), None, "has a type that does not fit it"
+    form, stage, problem = reader(_Event)(event, place), None, "has a type that does not fit it"
     try:
         stage = Stage(
-            name=said.stage, noise_multiplier=said.noise_multiplier, sampling_probability=said.sampling_probability,
-            subset=None if said.subset_size is None else Subset(said.subset_size, said.source_size or 0),
-            count=said.count, extra_delta=said.extra_delta, replace_distance=said.replace_distance,
-            repetitions=None if said.repetitions is None else Repetitions(**said.repetitions),
+            name=form.stage, noise_multiplier=form.noise_multiplier, sampling_probability=form.sampling_probability,
+            subset=None if form.subset_size is None else Subset(form.subset_size, form.source_size or 0),
+            count=form.count, extra_delta=form.extra_delta, replace_distance=form.replace_distance,
+            repetitions=None if form.repetitions is None else Repetitions(**form.repetitions),
         )  # fmt: skip
     except (TypeError, ConfigError) as error:
         problem = f"is impossible. {error}"
-    return stage if stage is not None and stage.type == said.type else place.refuse(problem)
+    return stage if stage is not None and stage.type == form.type else place.refuse(problem)
 
 
 def _charged(event: object, place: Place) -> Stage:

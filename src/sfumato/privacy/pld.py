@@ -230,9 +230,9 @@ def _without_sampling(q: float, losses: np.ndarray) -> np.ndarray:
     """Return log(1 + (e^ε − 1)/q), in the library's order of operations: of many steps, an ulp each would show."""
     scaled, least = losses + math.log(1 / q), math.log(1 / q - 1)
     with np.errstate(divide="ignore"):
-        found = scaled + np.log1p(-np.exp(np.minimum(least - scaled, 0)))
-    found = np.where(losses == 0, math.log(1 / q + (1 - 1 / q)), found)
-    return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, found)
+        result = scaled + np.log1p(-np.exp(np.minimum(least - scaled, 0)))
+    result = np.where(losses == 0, math.log(1 / q + (1 - 1 / q)), result)
+    return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, result)
 
 
 def self_composed(step: PrivacyLossDistribution, count: int, tail: float = TAIL) -> PrivacyLossDistribution:

@@ -68,9 +68,9 @@ class GaussianTradeOff:
 
     def true_positive_rate(self, fpr: float) -> float:
         """See `TradeOff`."""
-        kept = 1 - self.extra_delta
-        direct = self.extra_delta + special.ndtr(special.ndtri(min(fpr / kept, 1.0)) + self.mu)
-        mirrored = 1 - kept * special.ndtr(special.ndtri(max(kept - fpr, 0.0)) - self.mu)
+        rest = 1 - self.extra_delta
+        direct = self.extra_delta + special.ndtr(special.ndtri(min(fpr / rest, 1.0)) + self.mu)
+        mirrored = 1 - rest * special.ndtr(special.ndtri(max(rest - fpr, 0.0)) - self.mu)
         return float(min(direct, mirrored, 1.0))
 
     @property
