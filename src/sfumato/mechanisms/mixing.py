@@ -183,13 +183,13 @@ class MixableRecords:
         For sources of which a record's cells say whether it is one: where it cannot be read, it becomes a default
         record, so that the number of records, which is public under replace-one, does not tell of it.
         """
-        found = MixableRecords(
+        records = MixableRecords(
             np.zeros((0, self.n_features)), np.zeros((0, self.n_labels)),
             feature_norm=self.feature_norm, label_norm=self.label_norm,
         )  # fmt: skip
         missing = np.zeros((max(n - len(self.__rows), 0), self.__rows.shape[1]), dtype=np.float32)
-        found.__rows = np.concatenate([self.__rows, missing]) if len(missing) else self.__rows[:n]
-        return found
+        records.__rows = np.concatenate([self.__rows, missing]) if len(missing) else self.__rows[:n]
+        return records
 
     @property
     def steps(self) -> tuple[float, float]:

@@ -63,13 +63,13 @@ def together(released: Sequence[Noisy], join: Callable[[list[np.ndarray]], np.nd
     """Return several releases as one; it has an origin if all are of one stage, with one noise and one bound."""
     first, values = released[0], [noisy.value for noisy in released]
     origins = [noisy.origin for noisy in released if noisy.origin is not None]
-    found = None
+    origin = None
     if len(origins) == len(released) and not first.symmetric:
         alike = {(o.stage, o.norm_bound, n.noise_std) for o, n in zip(origins, released, strict=True)}
         grids = [np.broadcast_to(o.grid, v.shape) for o, v in zip(origins, values, strict=True) if o.grid is not None]
         if len(alike) == 1 and len(grids) == len(released):
-            found = Origin(origins[0].stage, origins[0].norm_bound, simplest(join(grids)))
-    return Noisy(join(values), first.noise_std, origin=found)
+            origin = Origin(origins[0].stage, origins[0].norm_bound, simplest(join(grids)))
+    return Noisy(join(values), first.noise_std, origin=origin)
 
 
 def charge_stage(exact: Sealed[Any], stage: str, ledger: Ledger, noise: NoiseSource) -> float:

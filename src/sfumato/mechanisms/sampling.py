@@ -48,11 +48,11 @@ def poisson_member_sets(n: int, size: int, *, stage: str, ledger: Ledger, noise:
     """
     probability = sampling_probability(stage, ledger)
     at_once = max(1, _CELLS // max(n, 1))
-    found: list[np.ndarray] = []
+    members: list[np.ndarray] = []
     for start in range(0, size, at_once):
         samples = noise.poisson_samples(n, probability, min(at_once, size - start))
-        found += np.split(samples.indices, samples.indptr[1:-1])
-    return found
+        members += np.split(samples.indices, samples.indptr[1:-1])
+    return members
 
 
 def drawn_repetitions(law: Repetitions, noise: NoiseSource) -> int:

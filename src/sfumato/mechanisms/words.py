@@ -107,6 +107,6 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         )
     for name, counts in tally.words.items():
         values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)
-        kept = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
-        shown[name] = dict(sorted(kept))  # in an order that is not that of the records
+        large = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
+        shown[name] = dict(sorted(large))  # in an order that is not that of the records
     return NoisyTally(listed, shown, threshold)
