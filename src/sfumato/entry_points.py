@@ -1,4 +1,4 @@
-"""What other installed packages bring, found by the entry points that they declare: plugins.
+"""Plugins of other installed packages, found by the entry points that they declare.
 
 Only names are read until a plugin is asked for; then its module is imported. A name comes from a caller, or from a file
 that a stranger wrote: it is looked up among what is installed and is never taken for the path of a module.

@@ -11,7 +11,7 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
-from sfumato.schema.sources import accepted, bought, read_off, told, without_rows
+from sfumato.schema.sources import accepted, read_off, told, with_discovered, without_rows
 from sfumato.schema.unit import Unit
 
 DOCUMENT = {
@@ -141,9 +141,9 @@ def test_facts_of_the_data_are_refused(document, facts):
 
 def test_what_a_fit_buys_is_marked():
     columns = {"age": Open(kind="integer"), "n": Integer(lower=0, upper=9)}
-    schema = bought(Schema(columns=columns, sources={"n": "law"}), ["age"])
+    schema = with_discovered(Schema(columns=columns, sources={"n": "law"}), ["age"])
     assert schema.sources == {"n": "law", "age": "discovered"}
-    assert bought(schema, []) is schema
+    assert with_discovered(schema, []) is schema
 
 
 def test_rows_that_are_bought_have_no_source():

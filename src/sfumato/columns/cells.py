@@ -21,7 +21,7 @@ _UUID = pa.uuid()
 
 
 def total(read: Callable[[pa.Array], np.ndarray], cells: pa.Array, refused: Callable[[int], np.ndarray]) -> np.ndarray:
-    """Return what `read` makes of cells; where Arrow refuses some, halve until they stand alone.
+    """Return `read(cells)`; where Arrow refuses some, halve until they stand alone.
 
     Halving keeps an elementwise map elementwise: a refused cell does not change what is made of the cells beside it.
 

@@ -107,7 +107,7 @@ class LevelKind(TabularKind):
         return self.labels
 
     def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
-        """Return what cells of a storage type that have a level look like as text."""
+        """Return the texts of cells of a storage type that have a level."""
         return self.texts(storage)
 
     def names(self) -> tuple[Sequence[str], Sequence[int]]:
@@ -226,7 +226,7 @@ class LevelKind(TabularKind):
 
 
 class _Listed(LevelKind):
-    """What kinds with a list of labels share. A declared `other` that is not among the categories is the last label."""
+    """Base of kinds with a list of labels. A declared `other` that is not among the categories is the last label."""
 
     __slots__ = ()
 

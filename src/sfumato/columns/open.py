@@ -1,6 +1,6 @@
-"""Columns of which only the name, or the name and the kind, is public: the rest is bought with budget.
+"""Columns of which only the name, or the name and the kind, is public: a fit estimates the rest with budget.
 
-`sfumato.fitting.discovery` buys bounds, categories and whether cells are missing, and replaces them by kinds.
+`sfumato.fitting.discovery` estimates bounds, categories and whether cells are missing, and replaces them by kinds.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open(ColumnKind):
-    """A column whose facts a fit buys: `kind: integer, discover: true` in a schema file.
+    """A column whose facts a fit estimates: `kind: integer, discover: true` in a schema file.
 
     Attributes:
-        kind: integer, continuous, categorical, boolean or datetime; `unknown` is bought too.
+        kind: integer, continuous, categorical, boolean or datetime; of `unknown` that is estimated too.
         written: how its numbers are written as text, where that is not plain.
         format: of dates, strftime format of the column where it is stored as text; None means ISO 8601.
         resolution: of dates, what they are cut down to: a public fact.
@@ -80,7 +80,7 @@ class Open(ColumnKind):
 
     @property
     def may_be_number(self) -> bool:
-        """Whether what is found may be numbers."""
+        """Whether the column may turn out to hold numbers."""
         return self.kind in ("integer", "continuous", "unknown")
 
     @property
@@ -146,7 +146,7 @@ class Open(ColumnKind):
         return next(y for y in (*range(year, 2000, step), 2000) if _reads_back(y, form))
 
     def _undeclared(self) -> str:
-        return "Expected a column that is declared, got one to discover. Fits buy it; here it has to be declared."
+        return "Expected a column that is declared, got one to discover. Fits estimate it; here it has to be declared."
 
 
 def _reads_back(year: int, form: str) -> bool:

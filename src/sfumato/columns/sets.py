@@ -293,7 +293,7 @@ def _check_separator(separator: object, id_column: str | None, items: Sequence[s
 
 
 def _mark(separator: str) -> str:
-    """Return what cells are cut at: blanks around it are those around items, which do not count."""
+    """Return the mark that cells are cut at: blanks around it are those around items, which do not count."""
     return separator.strip() or separator
 
 
@@ -316,7 +316,7 @@ def find_items(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.nd
 
 
 def known_codes(kind: ItemSet, codes: np.ndarray) -> np.ndarray:
-    """Return what `find_items` found with UNKNOWN made `other`, if there is one, and else negative."""
+    """Return the codes of `find_items` with `other` in place of UNKNOWN, if there is one; else that stays negative."""
     if kind.other is None:
         return codes
     code = int(kind.other) if kind.labels is None else kind.labels.index(kind.other)

@@ -1,4 +1,4 @@
-r"""What a text is: a number and its decimals, a code, a truth value, no value, or an odd number such as `<5`.
+r"""Forms of a text: a number and its decimals, a code, a truth value, no value, or an odd number such as `<5`.
 
     7   7.0   -0   +5   .5   5.   1e3   −5   ５        numbers
     007   +49301234567   A12   12-345   1.2.3         codes: text that a number would not give back
@@ -146,7 +146,7 @@ def is_code(text: pa.Array) -> np.ndarray:
 
 
 def odd_numbers(text: pa.Array) -> pa.Array:
-    """Return what texts beside numbers are: `limit`, `marked`, `infinite`, `error`, or null for anything else.
+    """Return the forms of texts beside numbers: `limit`, `marked`, `infinite`, `error`, or null for anything else.
 
     Example:
         >>> import pyarrow as pa

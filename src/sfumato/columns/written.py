@@ -63,7 +63,7 @@ class Written:
 
     @classmethod
     def of(cls, entry: object, faults: list[str]) -> Written | None:
-        """Return what an entry of a schema document says, or note what is wrong with it; None for nothing said.
+        """Read an entry of a schema document, or note what is wrong with it; None of one that states nothing.
 
         `percent: true` is the suffix `%`, and `currency: "$"` the prefix `$`.
         """
@@ -107,7 +107,7 @@ class Written:
         return Written(**merged)
 
     def to_dict(self) -> dict[str, str]:
-        """Return what is said, as plain values."""
+        """Return the facts that are stated, as plain values."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
 
     def plain(self, text: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What a long fit has released so far, in a file, so that a killed fit goes on without spending twice.
+"""The releases of a long fit so far, in a file, so that a killed fit goes on without spending twice.
 
 The file holds released values and functions of them: noisy statistics, and the weights and optimiser of a descent after
 some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
@@ -78,7 +78,7 @@ class Journal:
             refuse_existing(self._path, overwrite=False)
 
     def read(self, stage: str, event: int | None = None) -> Arrays | None:
-        """Return what a stage released, or one of its events, if it is kept."""
+        """Return the release of a stage, or of one of its events, if it is kept."""
         return self._stages.get((stage, event))
 
     def write(self, stage: str, event: int | None, arrays: Arrays) -> None:
@@ -185,13 +185,13 @@ class Journal:
 
 @final
 class NoMoreNoise(NoiseSource):
-    """The door of a fit that has finished: its checkpoint is told again, and whatever asks for noise is refused.
+    """The noise of a fit that has finished: its checkpoint is told again, and whatever asks for noise is refused.
 
     An earlier state of the checkpoint would draw the rest anew: a second release, which nothing paid for.
     """
 
-    def __init__(self, door: NoiseSource) -> None:
-        self.private, self.silent = door.private, door.silent
+    def __init__(self, noise: NoiseSource) -> None:
+        self.private, self.silent = noise.private, noise.silent
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise ConfigError(
@@ -209,7 +209,7 @@ class _Descent(Progress):
         self._journal, self._stage = journal, stage
 
     def start(self) -> tuple[int, Arrays]:
-        """Return what the journal holds."""
+        """Return the state that the journal holds."""
         return self._journal.kept(self._stage)
 
     def done(self, step: int, last: bool, state: Callable[[], Arrays]) -> None:

@@ -33,7 +33,7 @@ _SAME = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a ledger says of one release.
+    """The verdict of a ledger on one release.
 
     Attributes:
         release: its path.
@@ -46,7 +46,7 @@ class Claim:
     standing: Standing
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `ledger verify --json` prints."""
+        """Return the content of `ledger verify --json`."""
         return {**asdict(self), "meaning": MEANINGS[self.standing]}
 
 
@@ -105,7 +105,7 @@ def _standing(certificate: Certificate, state: LedgerState) -> Standing:
 
 
 def _charged(certificate: Certificate, plan: Plan, state: LedgerState) -> bool:
-    """Whether what is certified was charged; of a search, a plan that costs the same stands for all candidates'."""
+    """Whether the certified events were charged; of a search, a plan that costs the same stands for all candidates'."""
     if certificate.search is None or certificate.delta is None:
         return [event_to_dict(s) for s in certificate.events] == [event_to_dict(s) for s in plan.stages]
     cost = account_of_fits([plan], certificate.delta, state.neighbours)

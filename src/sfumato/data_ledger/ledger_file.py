@@ -90,7 +90,7 @@ def read_ledger_file(path: Path) -> LedgerState:
 
 
 def ledger_content(path: Path) -> dict[str, Any]:
-    """Return what a file says that has the format of a ledger, and a list of fits.
+    """Return the content of a file that has the format of a ledger, and a list of fits.
 
     Raises:
         ConfigError: it does not exist, is no ledger, is one of another version, or has a second name.
@@ -138,7 +138,7 @@ def refusal_of_changes(path: object, what: str) -> ConfigError:
 
 
 def parsed(content: Mapping[str, Any], path: object) -> LedgerState:
-    """Return what a ledger says.
+    """Return the state of a ledger.
 
     Raises:
         ConfigError: an entry is missing, of another form, or of no fit.

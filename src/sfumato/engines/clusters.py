@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def called(call: Callable[[], T], message: str) -> T:
-    """Return what a call gives.
+    """Return the result of a call.
 
     Raises:
         EngineError: with the message, if the cluster fails; nothing of the failure is carried along.

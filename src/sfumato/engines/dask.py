@@ -101,7 +101,7 @@ class Dask:
 
 
 def refusal(source: Source) -> ConfigError:
-    """Return what is said of data that a cluster's workers cannot read."""
+    """Return the error about data that a cluster's workers cannot read."""
     return ConfigError(
         f"Expected data that the workers can read themselves, got {source.label}. Pass a path or URL of Parquet, "
         "CSV, JSON lines or Arrow files that all of them see, or a data frame of the cluster; or take "

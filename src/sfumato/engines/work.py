@@ -1,4 +1,4 @@
-"""What a worker does: sum a statistic over its piece of the records, and answer with masked numbers or a code.
+"""A worker's task: sum a statistic over its piece of the records, and answer with masked numbers or a code.
 
 A worker never raises: an exception's text may hold a cell, and engines write exceptions to logs, send them to drivers,
 and try again. It never warns either. Work and answers are bytes, so that an engine has nothing of them to show.
@@ -45,7 +45,7 @@ class Outcome(enum.IntEnum):
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What a worker found.
+    """The answer of a worker.
 
     Attributes:
         outcome: how it ended.
@@ -76,7 +76,7 @@ class Answer:
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Shared:
-    """What all pieces of a pass have in common.
+    """The part of a pass that all its pieces share.
 
     Attributes:
         key: of the pads of this pass.

@@ -139,7 +139,7 @@ def array_of(column: Column | pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What the first bytes of a stored array say."""
+    """The header of a stored array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -153,7 +153,7 @@ def _read_headers(path: Path) -> dict[str, _Header]:
 
 
 def _header_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Header:
-    """Return what a stored array says of itself, if its bytes can be as many."""
+    """Return the header of a stored array, if its bytes can be as many as it says."""
     with open_member(archive, member) as stream:
         header = _read_header(stream)
     size = math.prod(header.shape) * header.dtype.itemsize

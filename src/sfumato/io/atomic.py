@@ -22,7 +22,7 @@ Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
 
 def current_handler() -> Handler | None:
-    """Return what Python calls on Ctrl-C; None where the system ignores it, or ends the process."""
+    """Return Python's handler of Ctrl-C; None where the system ignores it, or ends the process."""
     handler = signal.getsignal(signal.SIGINT)
     return handler if callable(handler) else None
 

@@ -1,4 +1,4 @@
-"""What every data source is: named columns of known storage types, read again and again in chunks.
+"""Data sources: named columns of known storage types, read again and again in chunks.
 
 A source knows two kinds of things. Its container, column names and storage types are metadata,
 shown in its repr and in messages. Its cells and the number of its rows are private: they leave

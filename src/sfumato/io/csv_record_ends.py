@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LONGEST = LONGEST_LINE
 """Most bytes of one record, in UTF-8."""
 NO_RECORD = f"a quote that is not closed, or more than {LONGEST >> 20} MiB"
-"""What is odd about a record that is left out here."""
+"""The fault of a record that is left out here."""
 _READ_BYTES = 1 << 20
 _PART = 1 << 16  # bytes of which one odd quote makes all be looked at letter by letter
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
@@ -94,7 +94,7 @@ def _records(stream: IO[bytes], delimiter: bytes, n_columns: int) -> Iterator[by
 
 
 def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
-    """Return what has to wait for more text, and whole records."""
+    """Return the rest that has to wait for more text, and whole records."""
     last = len(text) if ended else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
     done: list[bytes] = []
     start = 0

@@ -26,7 +26,7 @@ Result: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch | pa.Table]]
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Wanted:
-    """What a URL asks of a database.
+    """The table or query that a URL names.
 
     Attributes:
         kind: sqlite, duckdb or postgresql.
@@ -42,7 +42,7 @@ class Wanted:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         what = "the query" if self.table is None else f"table {self.table}"
         return f"{what} of {self.kind} database"
 

@@ -1,4 +1,4 @@
-"""What a text names: a file, a glob, a folder of Parquet or of images, or a file of a remote store."""
+"""Files behind a text: a path, a glob, a folder of Parquet or of images, or the URL of a remote store."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def find_folder(folder: Path) -> DataFiles | None:
 
 
 def find_remote(url: str) -> DataFiles:
-    """Return what a URL names on a remote store: one file, the files that match, or a folder's Parquet files.
+    """Return the files of a URL on a remote store: one, the files that match, or a folder's Parquet files.
 
     Raises:
         ConfigError: no library for the scheme is installed.
@@ -153,7 +153,7 @@ def _data_files(
 
 
 def _partition(path: str) -> dict[str, str | None]:
-    """Return what folders such as `year=2024` say."""
+    """Return the columns that folders such as `year=2024` give."""
     columns: dict[str, str | None] = {}
     for part in re.split(r"[/\\]", path)[:-1]:
         name, equals, value = part.partition("=")
@@ -187,7 +187,7 @@ def _below(path: str, base: str) -> str:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return what says whether a path matches: `**/` is any folders, and `*` and `?` hold no `/`."""
+    """Return a test of paths against a pattern: `**/` is any folders, and `*` and `?` hold no `/`."""
     wild = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", pattern, re.DOTALL)
     classes = {part: part.replace("[!", "[^", 1) for part in parts if len(part) > 1 and part.startswith("[")}

@@ -69,7 +69,7 @@ def _types(cursor: Any, wanted: Wanted) -> dict[str, int]:  # noqa: ANN401 - the
 
 
 def _bases(cursor: Any, kinds: list[int]) -> dict[int, int]:  # noqa: ANN401
-    """Return what the domains among some types are made of."""
+    """Return the base types of the domains among some types."""
     listed = ", ".join(map(str, sorted(set(kinds))))
     cursor.execute(f"SELECT oid::int8, typbasetype::oid::int8 FROM pg_type WHERE typtype = 'd' AND oid IN ({listed})")
     return dict(cursor.fetchall())

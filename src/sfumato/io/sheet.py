@@ -50,7 +50,7 @@ def sheet_rows(
 
 @final
 class _Rows:
-    """What the parser calls; rows that are whole wait in `ready`, the text since the last tag in `pieces`."""
+    """Handlers of the parser; rows that are whole wait in `ready`, the text since the last tag in `pieces`."""
 
     def __init__(self, texts: SharedTexts, styles: Styles, first: int, width: int) -> None:
         self.ready: list[list[str]] = []

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class MadeSource(Source):
-    """What a function gives: called once when the source is opened, and once per pass.
+    """Batches of a function, which is called once when the source is opened, and once per pass.
 
     Batches may have types of their own, which follow from their cells: each is read as it comes. Of batches without a
     schema beside them, no type is known before.

@@ -188,7 +188,7 @@ class SharedTexts:
 
 @final
 class _Items:
-    """What the parser calls for the texts that cells share; those that are whole wait in `ready`."""
+    """Handlers of the parser for the texts that cells share; those that are whole wait in `ready`."""
 
     def __init__(self) -> None:
         self.ready: list[bytes] = []

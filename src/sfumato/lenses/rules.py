@@ -218,7 +218,7 @@ class RuledSampler:
 
 
 def _hint(plan: RulePlan, known: Mapping[str, Column]) -> str:
-    """Return what to give in place of columns that follow from others: rows of them are searched for, and may exist."""
+    """Return advice on columns that follow from others, to give these: rows of them are searched for, and may exist."""
     names = [name for name in known if name in plan.follows and not plan.is_fixed(name, known)]
     return "".join(
         f" {name!r} follows from others, and the search may miss rows of it: give "

@@ -110,7 +110,7 @@ def _items_form(query: ItemQuery | ItemPairQuery, keep: Callable[[np.ndarray | N
 
 
 def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
-    """What `write_query` was given.
+    """The query that `write_query` was given.
 
     Raises:
         ReleaseError: an entry is not as it has to be.

@@ -1,7 +1,7 @@
 """The noise of the next release, drawn in a second thread while the present one is computed.
 
 How many numbers a step's noise has is known before the step. Standard normals that were drawn and not yet added to
-anything are nothing that was released: they are charged for when they are asked for, as by any other door. The second
+anything are nothing that was released: they are charged for when they are asked for, as by any other source. The second
 thread has a source of its own, so no source is used by two threads, and what is drawn does not depend on timing.
 """
 
@@ -21,18 +21,18 @@ from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise, Step
 
 @contextmanager
 def drawn_ahead(noise: NoiseSource, size: int, draws: int) -> Iterator[NoiseSource]:
-    """Give a door of randomness whose next Gaussian noise is drawn while the caller computes.
+    """Give a source of randomness whose next Gaussian noise is drawn while the caller computes.
 
-    Any other door than the package's own secret and seeded ones is given back as it is. Where the process has one core,
+    Any other source than the package's own secret and seeded ones is given back as it is. Where a process has one core,
     the second source draws the same numbers when they are asked for: threads that take turns only lose time.
 
     Args:
-        noise: the door; a second source of its kind is made here, in the caller's thread.
+        noise: the source; a second source of its kind is made here, in the caller's thread.
         size: numbers in each release's noise.
         draws: how many releases there will be at most: no noise is drawn for more.
 
     Yields:
-        The door with noise drawn ahead, for use in one thread and in this context alone.
+        The source with noise drawn ahead, for use in one thread and in this context alone.
     """
     if draws < 1 or not isinstance(noise, SecureNoise | SeededNoise):
         yield noise
@@ -52,7 +52,7 @@ def _cores() -> int:
 
 
 class _Ahead:
-    """A door with noise drawn ahead."""
+    """A source with noise drawn ahead."""
 
     def __init__(
         self, noise: SecureNoise | SeededNoise, pool: ThreadPoolExecutor | None, size: int, draws: int

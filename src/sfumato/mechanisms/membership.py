@@ -6,7 +6,7 @@ Binomial law is tabulated to 128 bits, of which 64 are drawn only where the firs
 exact up to 2^-110 in total variation, which no number of samples adds up to anything.
 Subsets are drawn uniformly by rejection: what comes twice is drawn again.
 
-`sfumato.mechanisms.noise` is the door through which these are called: it holds the bits.
+`sfumato.mechanisms.noise` is the one caller of these: it holds the bits.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def noisy_misplaced(
         starts: where each table begins, and the end, shape (t + 1,).
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Returns:
         The noisy largest D, records, shape (). The noise has standard deviation σ, times the rows of a unit.

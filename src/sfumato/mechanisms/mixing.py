@@ -124,7 +124,7 @@ class MixtureSettings:
         return x, y
 
     def event(self, stds: tuple[float, float], records: MixableRecords) -> GaussianEvent:
-        """Return what mixing these records with noise of (σ_X, σ_Y) is: contributions √r C/ℓ, without negative entries.
+        """Return the event of mixing these records with noise of (σ_X, σ_Y): contributions √r C/ℓ, no negative entries.
 
         Raises:
             LedgerError: features, or labels where there are some, without noise.
@@ -193,7 +193,7 @@ class MixableRecords:
 
     @property
     def steps(self) -> tuple[float, float]:
-        """What a 1 is worth in the rows: C_X/2^22 and C_Y/2^22."""
+        """The worth of a 1 in the rows: C_X/2^22 and C_Y/2^22."""
         return step_of(self.feature_norm, _BITS), step_of(self.label_norm, _BITS)
 
     def open_in_mechanism(self) -> np.ndarray:
@@ -236,7 +236,7 @@ def noisy_mixtures(
         settings: public; they have to be those of the stage.
         stage: name of the stage to charge.
         ledger: charged for all mixtures before the first is drawn.
-        noise: the door of randomness: membership and noise.
+        noise: the source of randomness: membership and noise.
 
     Returns:
         An iterator of blocks, T mixtures in all.

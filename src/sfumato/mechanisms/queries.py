@@ -107,7 +107,7 @@ def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -
         exact: the sum, any shape.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Returns:
         The noisy sum, same shape, float64.
@@ -134,7 +134,7 @@ def on_grid(whole: np.ndarray, step: Step, noise_std: float, noise: NoiseSource)
         whole: int64, any shape.
         step: what 1 is worth, data units; broadcasts to the shape.
         noise_std: 0 for none.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Raises:
         ConfigError: a step is below 2^-54 of the noise.
@@ -193,7 +193,7 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         exact: sums of outer products, shape (..., d, d), symmetric; whole numbers of one step, or of one a matrix.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Returns:
         The noisy sums, same shape, symmetric; noise_std on the diagonal, noise_std/√2 off it.

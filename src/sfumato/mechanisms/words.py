@@ -84,7 +84,7 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         exact: the tally, opaque.
         stage: name of the stage to charge; it has an `extra_delta`.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Raises:
         ConfigError: there are columns with words, and the stage has no additive part of δ. Nothing was charged.

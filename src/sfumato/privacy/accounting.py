@@ -83,7 +83,7 @@ def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
     """Return the largest δ that another machine may have accounted for as this one, in 64 bits.
 
     The events have δ − `extra_delta` to themselves: a tenth of that at most is added, so that no number of steps in a
-    stranger's certificate buys room.
+    stranger's certificate makes room.
     """
     free = delta - extra_delta
     rounding = pld.LARGEST_STEP_ROUNDING * sampled_steps(plan) + pld.COMPOSITION_ROUNDING * len(plan.stages)
@@ -91,7 +91,7 @@ def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
 
 
 def is_resolved(plan: Plan, delta: float, *, extra_delta: float) -> bool:
-    """Whether what this machine adds for sampled steps, and another may not, is small beside the δ of the events."""
+    """Whether the δ of this machine's sampled steps, which another may not add, is small beside that of the events."""
     return pld.STEP_ROUNDING * sampled_steps(plan) <= (delta - extra_delta) / 20
 
 
@@ -104,7 +104,7 @@ def least_delta(plan: Plan) -> float:
 
 
 def _added(plan: Plan) -> float:
-    """Return what the privacy-loss distribution of a plan adds to δ at the most, on this machine."""
+    """Return the most that the privacy-loss distribution of a plan adds to δ on this machine."""
     subsets = sum(stage.count for stage in plan.stages if stage.subset is not None)
     stages = (pld.COMPOSITION_ROUNDING + 2 * pld.TAIL) * len(plan.stages)
     return pld.STEP_ROUNDING * sampled_steps(plan) + pld.NEGLIGIBLE * subsets + stages
@@ -283,7 +283,7 @@ def _exp(epsilon: float) -> float:
 
 
 def rough_event(stage: Stage, neighbours: Neighbours) -> dp_event.DpEvent:
-    """Return what `rough_epsilon` takes for a stage: the RDP accountant measures Gaussians by their own distance."""
+    """Return the event of a stage for `rough_epsilon`: the RDP accountant measures Gaussians by their own distance."""
     if neighbours is Neighbours.ADD_REMOVE or stage.subset is not None:
         return stage.event(neighbours)
     distance = 2.0 if stage.sampling_probability is not None else stage.replace_distance

@@ -66,7 +66,7 @@ def description_card(description: Statement) -> str:
 
 
 def spending(description: Statement) -> list[Html]:
-    """Return what was or would be spent on what: a bar of parts, and the table of stages."""
+    """Return the spending by stage: a bar of parts, and a table."""
     stages = words.stages(description)
     if not stages:
         return []

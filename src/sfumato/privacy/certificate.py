@@ -1,4 +1,4 @@
-"""What a release says of its own cost: relation, events, ε(δ) curve, assumptions, versions, private or not."""
+"""The cost of a release, as it states it: relation, events, ε(δ) curve, assumptions, versions, private or not."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _stages(plan: Plan, delta: float, interval: float) -> tuple[StageCost, ...]:
 
 @document
 class Description(Statement):
-    """What is known of a fit before it runs."""
+    """A fit as it is known before it runs."""
 
     def _repr_html_(self) -> str:
         from sfumato.privacy.cards import description_card
@@ -106,7 +106,7 @@ class Description(Statement):
 
 @document
 class Certificate(Description):
-    """What a release cost: what was known before the fit, and whether its noise was secret.
+    """The cost of a release: the description before the fit, and whether its noise was secret.
 
     Attributes:
         n_public: number of rows, by now known.
@@ -220,7 +220,7 @@ class Certificate(Description):
         return self.epsilon is not None and not self.private
 
     def trade_off(self, neighbours: Neighbours | None = None) -> TradeOff | None:
-        """What the best attacker can reach, of the events; None where nothing is guaranteed.
+        """The best attacker's trade-off, of the events; None where nothing is guaranteed.
 
         Raises:
             ReleaseError: the events cost far more than is stated.
@@ -353,14 +353,14 @@ def describe(
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
 ) -> Description:
-    """Return what is known of a fit before it runs.
+    """Describe a fit before it runs.
 
     `preset` is the line of one. `versions` and `assumed` are of other packages that took part.
     """
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
         if n_public_source == "declared"
-        else "The number of rows was bought with part of the budget."
+        else "The number of rows was estimated with part of the budget."
     )
     weighed = [] if schema.weight is None else [WEIGHED]
     fixed = [_fixed(schema.discovered, schema.read_off, searched=search is not None), *ASSUMPTIONS[1:], *weighed]
@@ -399,14 +399,14 @@ def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
 
 def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool) -> str:
     """Say how what the schema says was fixed."""
-    bought = f"What the schema says of {', '.join(map(repr, discovered))} was estimated with part of the budget"
+    estimated = f"What the schema says of {', '.join(map(repr, discovered))} was estimated with part of the budget"
     if read_off:
-        also = f" {bought}." if discovered else ""
+        also = f" {estimated}." if discovered else ""
         return f"Some {words.NOT_COVERED}: {', '.join(read_off)}.{also}"
     if searched:
         return SEARCHED
     if discovered:
-        return f"{bought}; all else, and every setting, was, says the holder, fixed without looking at the records."
+        return f"{estimated}; all else, and every setting, was, says the holder, fixed without looking at the records."
     return ASSUMPTIONS[0]
 
 

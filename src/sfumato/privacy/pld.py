@@ -97,11 +97,11 @@ TAIL = 1e-15
 """Mass beyond the ends of a composition, as in the library."""
 _NO_POWER = 70.0  # e^-70 is nothing, even in extended precision
 STEP_ROUNDING = 2 * float(np.finfo(np.longdouble).eps)
-"""What a sampled step adds to δ for rounding: twice the most that was found, which is at δ near 1."""
+"""The rounding of a sampled step, in δ: twice the most that was found, which is at δ near 1."""
 LARGEST_STEP_ROUNDING = 2 * float(np.finfo(np.float64).eps)
 """The same on a machine without extended precision."""
 COMPOSITION_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""What composing one stage with the others adds to δ for rounding: twice the most that was found, at δ near 1."""
+"""The rounding of composing one stage with the others, in δ: twice the most that was found, at δ near 1."""
 
 
 def gaussian_distribution(
@@ -147,7 +147,7 @@ def _on_grid(
 
 
 def _by_cells(loss: GaussianPrivacyLoss, interval: float, low: float, high: float, tail: float) -> DensePLDPmf:
-    """Return what `_on_grid` returns, by masses between the points of the grid and not by differences of δ.
+    """Return `_on_grid` by masses between the points of the grid and not by differences of δ.
 
     Those lose so many digits that of thousands of steps a finer grid is worse. What both laws have between two points
     stands at the two, so that both keep their mass there: the same pessimistic curve. Beyond the ends δ is `tail`.

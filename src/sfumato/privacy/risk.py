@@ -1,4 +1,4 @@
-"""What the best attacker finds: true positives at a share of false alarms, and his advantage over a coin.
+"""The best attacker: his true positives at a share of false alarms, and his advantage over a coin.
 
 An attacker looks at a release and names those whose data are in it. Of a mechanism with the curve δ(ε), for every
 ε ≥ 0, whoever wrongly names a share α of those outside finds at most

@@ -1,4 +1,4 @@
-"""What a plan or a certificate says, in words that need no course in privacy: for the command line and the report.
+"""Plans and certificates in words that need no course in privacy: for the command line and the report.
 
 A stranger may have written what is said: text comes out without control characters.
 """
@@ -192,7 +192,7 @@ def recomputed(certificate: Statement, epsilon: float) -> str:
 
 
 class Checked(NamedTuple):
-    """What was checked of a release beside its events.
+    """The checks of a release beside its events.
 
     Attributes:
         loaded: whether it was read from a file.

@@ -1,4 +1,4 @@
-"""What all records of a source have in common: units that own several, and parts that workers sum."""
+"""The base of all records of a source: units that own several, and parts that workers sum."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SourceRecords:
             yield attempt(lambda chunk=chunk: kept(chunk), message)
 
     def _keeper(self) -> Keeper | None:
-        """Return what chooses the rows of units in one pass; which rows these are is found out in the first."""
+        """Return the chooser of units' rows for one pass; which rows these are is found out in the first."""
         schema = self._schema
         if schema.unit is None:
             return None

@@ -99,7 +99,7 @@ class UnitRows:
         self._quota = first.groupby(same, sort=False).size().rename("kept").reset_index()
 
     def keeper(self) -> Keeper:
-        """Return what chooses the rows of one pass."""
+        """Return the chooser of rows for one pass."""
         return Keeper(self, self._quota)
 
     def _units(self, cells: Column) -> np.ndarray:

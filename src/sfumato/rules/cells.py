@@ -101,7 +101,7 @@ def in_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | Non
 
 
 def from_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | None) -> np.ndarray:
-    """Return what `in_steps` gave; dates in their own steps, the first that begins within a longer one."""
+    """Invert `in_steps`; dates in their own steps, the first that begins within a longer one."""
     if not isinstance(kind, DateTime) or resolution in (None, kind.resolution):
         return values
     moments = moments_of(values, resolution)

@@ -91,7 +91,7 @@ class _Values:
 
 
 class _Row:
-    """What is known of a row's columns."""
+    """A row as far as its columns are known."""
 
     def __init__(self, kinds: Kinds, names: tuple[str, ...]) -> None:
         self.kinds = kinds

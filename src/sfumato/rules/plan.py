@@ -1,4 +1,4 @@
-"""What rules leave free, which is all that is measured and modelled, and how rows are made of it.
+"""The columns that rules leave free, which is all that is measured and modelled, and how rows are made of them.
 
     a sum, product, difference, derived label      left out: it follows from the others
     the later of two columns in order              its distance from the earlier one, at least 0
@@ -44,7 +44,7 @@ class RulePlan:
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """What rows keep, one after the other."""
+        """All rules, one after the other."""
         return tuple(itertools.chain.from_iterable(self.entries))
 
     def __post_init__(self) -> None:

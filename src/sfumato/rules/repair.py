@@ -111,7 +111,7 @@ class _Part:
         return self._copy(donors, table, rows, list(self.columns), ours, theirs, rng)
 
     def _key(self, table: Table, fixed: list[str]) -> list[np.ndarray]:
-        """Return what has to be the same where conditions are kept: labels, and which conditions hold."""
+        """Return the columns that are the same where conditions are kept: labels, and which conditions hold."""
         names = {name for rule in self.rules for name in rule.anchors}
         labels = [name for name in table if name in names and isinstance(table[name], np.ndarray)]
         columns = _only({name: table[name] for name in dict.fromkeys([*fixed, *labels])}, size(table))

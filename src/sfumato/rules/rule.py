@@ -1,4 +1,4 @@
-"""What all rules answer, and those that forbid: implications, forbidden combinations, cells that have to be missing."""
+"""Rules, and those that forbid: implications, forbidden combinations, cells that have to be missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Frozen = Collection[str]
 
 
 class Rule(ABC):
-    """What every row keeps.
+    """A rule that every row keeps.
 
     Attributes:
         place: which rule it is, for messages.
@@ -38,7 +38,7 @@ class Rule(ABC):
         """Change rows that break it, in place, where one change is the obvious one; it may leave some."""
 
     def implied(self, given: Mapping[str, Column]) -> dict[str, Column]:
-        """Return what follows for other columns from values of some, shape (1,) each."""
+        """Return the values of other columns that follow from values of some, shape (1,) each."""
         del given
         return {}
 

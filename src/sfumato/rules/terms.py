@@ -1,4 +1,4 @@
-"""What one cell has to be, as rules name it: a label, a number, a span of them or of dates, one of a list, missing."""
+"""Sets of values of a cell, as rules name them: a label, a number, a span of these or of dates, a list, missing."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def span_of(name: str, kind: NumericKind, value: Any, place: str) -> tuple[Any, 
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return what stands before and after the middle of a span, if text is one: `-5` is a number, up to 5 is `..5`."""
+    """Return the ends of a span as text, if a text is one: `-5` is a number, up to 5 is `..5`."""
     text = text.strip()
     if len(text) > _LONGEST_SPAN or _ONE.fullmatch(text):
         return None

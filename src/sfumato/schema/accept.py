@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "auroc": ("target", "positive"),
     "rules_broken": (),
 }
-"""What can be asked for, and what may be said beside."""
+"""Kinds of criteria, and the keys that each may have beside."""
 
 AT_MOST, AT_LEAST = "<=", ">="
 _MOST_CRITERIA = 20

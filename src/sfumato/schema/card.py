@@ -1,4 +1,4 @@
-"""A schema as a card: what is taken as public of each column, what a fit buys, and the file to edit."""
+"""A schema as a card: what is taken as public of each column, what a fit estimates, and the file to edit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MOST_COLUMNS = 200
 _MOST_LABELS = 6
 _LONGEST_FILE = 100_000
 _EXAMPLE = '{"age": {"kind": "integer", "lower": 0, "upper": 120}}'
-_BOUGHT = "bounds or labels are bought by the fit"
-_UNKNOWN = "kind, bounds or labels are bought by the fit"
+_ESTIMATED = "bounds or labels are estimated by the fit"
+_UNKNOWN = "kind, bounds or labels are estimated by the fit"
 
 
 def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> str:
@@ -25,14 +25,14 @@ def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> s
     names = list(schema.columns)
     rows = [(shown(name), *_told(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
     more = len(names) - len(rows)
-    bought = len(schema.open)
+    opened = len(schema.open)
     return card(
         f"Schema: {len(names)} columns, {len(schema.released)} released",
         *_warnings(schema),
         facts(_of_table(schema)),
         table(["column", "kind", "taken as public"], rows),
         *([paragraph(f"And {more} more columns.")] if more > 0 else []),
-        *([] if bought == 0 else [paragraph(f"A fit buys what is open of {bought} columns with part of the budget.")]),
+        *([] if opened == 0 else [paragraph(f"Of {opened} columns a fit estimates the rest with part of the budget.")]),
         *_rules(schema),
         *_file(text),
         paragraph(
@@ -56,7 +56,7 @@ def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
     unit = schema.unit
     protected = "each row" if unit is None else f"each {shown(unit.column)}, at most {unit.max_rows} rows of it"
     rows = [
-        (what, "not declared: a fit buys a noisy number, or takes n_public" if n is None else f"{n:,}, public"),
+        (what, "not declared: a fit estimates it with noise, or takes n_public" if n is None else f"{n:,}, public"),
         ("Protected", protected),
     ]
     origins = told(schema)
@@ -66,13 +66,13 @@ def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
 def _told(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     kind = schema.columns[name]
     if isinstance(kind, Open):
-        return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _BOUGHT)
+        return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _ESTIMATED)
     prefix = "" if name in schema.released else "not released. "
     return kind.name, prefix + "; ".join(_facts(entry))
 
 
 def _facts(entry: Mapping[str, Any]) -> list[str]:
-    """Return what an entry of a schema file says, in short."""
+    """Return the facts of an entry of a schema file, in short."""
     rest = {key: value for key, value in entry.items() if key not in ("kind", "source", "discover")}
     texts = []
     if "lower" in rest and "upper" in rest:

@@ -1,4 +1,4 @@
-"""Schemas with columns of which only the name, or the name and the kind, is public: the rest is bought with budget.
+"""Schemas with columns of which only the name, or the name and the kind, is public: a fit estimates the rest.
 
     columns:
       age: {kind: integer, discover: true}
@@ -42,7 +42,7 @@ class OpenSchema:
 
         Args:
             nominal: all other columns, and the order of all; rows, unit and missing tokens.
-            open: the open columns with their kinds; `unknown` is bought too.
+            open: the open columns with their kinds; of `unknown` that is estimated too.
         """
         columns = {**nominal.columns, **{name: Open(kind=kind) for name, kind in (open or {}).items()}}
         sources = {name: source for name, source in nominal.sources.items() if name not in (open or {})}
@@ -59,7 +59,7 @@ class OpenSchema:
         target: str | None = None,
         names_are_public: bool = False,
     ) -> Schema:
-        """Return what a table's column names and the caller say, and nothing that its records say: the rest is bought.
+        """Return the schema of a table's column names and the caller's facts, by no record: a fit estimates the rest.
 
         Args:
             data: the table, as for `fit`. Its column names are taken as public. Its storage types are not, for one cell
@@ -121,7 +121,7 @@ class OpenSchema:
 
 
 def _said(columns: object) -> dict[str, Any]:
-    """Return what a caller says of columns, by name.
+    """Return a caller's facts of columns, by name.
 
     Raises:
         ConfigError: it is no mapping from names.
@@ -140,7 +140,7 @@ def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 
     """Return the entry of a column in a schema document; of one of which nothing is said, by its type family.
 
     Raises:
-        SchemaError: no such kind can be bought, or it holds images.
+        SchemaError: no such kind can be estimated, or it holds images.
     """
     if entry is None and isinstance(storage, pa.FixedShapeTensorType):
         raise SchemaError(

@@ -84,7 +84,7 @@ class Reader:
         return entry
 
     def to_dict(self) -> dict[str, str]:
-        """Return what is said, as plain values."""
+        """Return the facts that are stated, as plain values."""
         rest = {"delimiter": self.delimiter, "encoding": self.encoding}
         return {**self.written.to_dict(), **{key: value for key, value in rest.items() if value is not None}}
 

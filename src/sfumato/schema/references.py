@@ -1,4 +1,4 @@
-"""What a schema document may say in short, written out: names of lists, files of codes, ranges of columns.
+"""Short forms of a schema document, written out: names of lists, files of codes, ranges of columns.
 
 Writing out looks at the document and at the files that it names: at no source and at no record.
 """

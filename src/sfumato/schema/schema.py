@@ -232,7 +232,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
             columns[name] = kind
     unit = _unit(document, faults)
     if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
-        columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
+        columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is estimated
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
     rest |= {"rules": document.get("rules", ())}
@@ -262,7 +262,7 @@ def require_closed(schema: Schema) -> None:
     if schema.open:
         raise SchemaError(
             f"Expected a schema that declares every column, got `discover` for {shown(next(iter(schema.open)))}. Fits "
-            "buy what is left open; here it has to be declared."
+            "estimate what is left open; here it has to be declared."
         )
 
 

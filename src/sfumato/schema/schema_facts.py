@@ -70,7 +70,7 @@ class SchemaFacts:
 
     @property
     def open(self) -> dict[str, OpenKind]:
-        """The released columns whose facts a fit buys, and what is declared of their kinds."""
+        """The released columns whose facts a fit estimates, and what is declared of their kinds."""
         return {name: kind.kind for name, kind in self.of_kind(Open).items()}
 
     @property

@@ -22,7 +22,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.schema_facts import AnySchema, FactSource, SchemaFacts
 
 SOURCES = ("law", "codebook", "standard", "discovered", "data")
-"""Where a fact may come from; `discovered` was bought with budget, `data` was read off the records."""
+"""Where a fact may come from; `discovered` was estimated with budget, `data` was read off the records."""
 
 TABLE_FACTS = ("rows", "unit", "weight")
 
@@ -33,7 +33,7 @@ _ESTIMATED = "estimated by the fit"
 
 
 def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
-    """Return what is wrong with the source of some facts."""
+    """Return the faults of the source of some facts."""
     known, facts = ", ".join(SOURCES), tuple(facts)
     if isinstance(source, str):
         return [] if source in SOURCES else [f"Expected source of {what} to be one of {known}, got {shown(source)}."]
@@ -50,7 +50,7 @@ def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
 
 
 def sources_faults(schema: SchemaFacts) -> list[str]:
-    """Return what is wrong with the sources of a schema whose columns are sound."""
+    """Return the faults of the sources of a schema whose columns are sound."""
     if not isinstance(schema.sources, Mapping) or not isinstance(schema.table_source, Mapping):
         return ["Expected sources to map columns, and table_source to map rows and unit and weight, to their origin."]
     declared = [fact for fact in TABLE_FACTS if getattr(schema, fact) is not None]
@@ -84,8 +84,8 @@ def pop_source(
     return {key: value for key, value in entry.items() if key != "source"}
 
 
-def bought(schema: AnySchema, names: Iterable[str]) -> AnySchema:
-    """Return a schema of which the facts of some columns were bought by the fit."""
+def with_discovered(schema: AnySchema, names: Iterable[str]) -> AnySchema:
+    """Return a schema of which the fit estimated the facts of some columns."""
     words = dict.fromkeys(names, DISCOVERED)
     return dataclasses.replace(schema, sources={**schema.sources, **words}) if words else schema
 

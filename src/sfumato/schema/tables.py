@@ -35,7 +35,7 @@ def read_tables(entry: object, faults: list[str]) -> Unit | None:
 
 
 def unit_entry(unit: Unit) -> dict[str, Any]:
-    """Return what a schema document says of a unit, under `unit` or `tables`."""
+    """Return the entry of a unit in a schema document, under `unit` or `tables`."""
     if unit.tables is None:
         return {"unit": unit.to_dict()}
     units: dict[str, Any] = {"key": unit.column}
@@ -51,7 +51,7 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
 
 
 def _shape_faults(entry: Mapping[Any, Any], parents: list[Any], children: list[Any]) -> list[str]:
-    """Return what is wrong with how many tables there are, and what they are of."""
+    """Return the faults of the number of tables, and of their `of`."""
     deep = [name for name in children if entry[name]["of"] in children]
     if deep:
         return [f"Expected tables of two levels, got {shown(deep[0])} of a table that is itself of another. Join them."]

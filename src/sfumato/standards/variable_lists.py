@@ -1,7 +1,7 @@
 """Schemas from standards that others read: Frictionless Table Schema, CSVW, SDV metadata, OMOP CDM field tables.
 
-A kind that a file states without bounds or categories becomes `discover: true`: a fit buys them, or the holder declares
-them. Free text becomes an identifier, which is never released. DDI codebooks are read in `ddi.py`.
+A kind that a file states without bounds or categories becomes `discover: true`: a fit estimates them, or the holder
+declares them. Free text becomes an identifier, which is never released. DDI codebooks are read in `ddi.py`.
 """
 
 from __future__ import annotations

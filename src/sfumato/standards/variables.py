@@ -1,4 +1,4 @@
-"""What a description of another tool says of a column, and the kind that follows from it.
+"""Columns as documents of other tools describe them, and the kinds that follow.
 
 A kind without bounds or categories is left open (`discover: true`); free text becomes an identifier, not released.
 """
@@ -28,7 +28,7 @@ _OPEN: dict[str, OpenKind] = {
 
 @dataclass(slots=True)
 class Variable:
-    """What a file says of a column.
+    """A column as a file describes it.
 
     Attributes:
         name: of the column.
@@ -52,7 +52,7 @@ class Variable:
 
 @dataclass(slots=True)
 class Table:
-    """What a file says of a table; `source` is where its facts come from, a word of the schema's `source`."""
+    """A table as a file describes it; `source` is where its facts come from, a word of the schema's `source`."""
 
     columns: list[Variable]
     source: str
@@ -85,7 +85,8 @@ def schema_of(table: Table, path: object) -> Schema:
         elif not isinstance(kind, Identifier):
             sources[variable.name] = table.source
     _tell(
-        left_open, "left open with `discover: true`, for a fit to buy. Declare their bounds or categories to save that."
+        left_open,
+        "left open with `discover: true`, for a fit to estimate. Declare bounds or categories to save budget.",
     )
     _tell(table.unknown, "declared as identifier, not released. Give bounds or categories to release them.")
     unit = None if table.unit is None else Unit(column=table.unit, max_rows=1)
