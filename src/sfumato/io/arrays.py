@@ -16,7 +16,7 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.sets import is_set_storage
 from sfumato.errors import DataError
-from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source
+from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source, read_npy_header
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.stored import most_bytes, open_member
 
@@ -72,14 +72,7 @@ def open_npz(path: Path, *, chunk_rows: int) -> Source:
         return csr_source(headers, path.name, chunk_rows=chunk_rows, path=path)
     keys = _find_keys(headers, path.name)
     storage = _image_storage({name: headers[key] for name, key in keys.items()}, path.name)
-    return NpzSource(
-        label=path.name,
-        container="npz",
-        storage=storage,
-        keys=keys,
-        chunk_rows=chunk_rows,
-        path=path,
-    )
+    return NpzSource(label=path.name, container="npz", storage=storage, keys=keys, chunk_rows=chunk_rows, path=path)
 
 
 def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> Source:
@@ -167,12 +160,7 @@ def _rows_at_once(header: _Header) -> int:
 
 
 def _read_header(stream: IO[bytes]) -> _Header:
-    version = np.lib.format.read_magic(cast("Any", stream))
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }[version]
-    shape, fortran_order, dtype = read(stream)
+    shape, fortran_order, dtype = read_npy_header(stream)
     return _Header(shape, dtype, fortran_order)
 
 

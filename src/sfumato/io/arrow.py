@@ -19,7 +19,7 @@ from sfumato.errors import ReleaseError
 from sfumato.io.arrow_layout import sound_batches
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.origins import pandas_columns
-from sfumato.io.stored import StoredFile
+from sfumato.io.stored import FileSource, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -31,25 +31,18 @@ _BUFFER_BYTES = 1 << 20
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ParquetSource(Source):
+class ParquetSource(FileSource):
     """A Parquet file, read a buffer at a time: a row group need not fit into memory.
 
     Attributes:
-        file: where it is.
         groups: the row groups that are read; None for all.
         dictionaries: whether text comes dictionary-encoded, as it is stored: each label is read once per row group.
     """
 
     counts_entries: ClassVar[bool] = True
 
-    file: StoredFile
     groups: tuple[int, ...] | None = None
     dictionaries: bool = False
-
-    @property
-    def in_files(self) -> bool:
-        """Whether other processes can read it."""
-        return self.file.kept_by is None
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         groups = None if self.groups is None else list(self.groups)
@@ -66,13 +59,8 @@ class ParquetSource(Source):
         """Return a source for every row group, all of one file."""
         if self.groups is not None:
             return (self,)
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        groups = attempt(lambda: _row_groups(self.file), message)
+        groups = attempt(lambda: _metadata(self.file)[0], self.unreadable)
         return tuple(replace(self, groups=(group,)) for group in range(groups)) if groups > 1 else (self,)
-
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.file.size
 
 
 @final
@@ -96,7 +84,7 @@ def open_parquet(file: StoredFile, *, chunk_rows: int) -> ParquetSource:
         DataError: the file is no Parquet file or is damaged, or two columns have one name.
     """
     message = f"Expected {file.name} to be a Parquet file, got another or a damaged one."
-    schema = attempt(lambda: _read_schema(file), message)
+    schema = attempt(lambda: _metadata(file)[1], message)
     check_names(schema.names, file.name)
     return ParquetSource(
         label=file.name,
@@ -131,14 +119,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _row_groups(file: StoredFile) -> int:
+def _metadata(file: StoredFile) -> tuple[int, pa.Schema]:
+    """Return the number of row groups, and the schema."""
     with file.reading() as raw, _open(raw) as parquet:
-        return parquet.num_row_groups
-
-
-def _read_schema(file: StoredFile) -> pa.Schema:
-    with file.reading() as raw, _open(raw) as parquet:
-        return parquet.schema_arrow
+        return parquet.num_row_groups, parquet.schema_arrow
 
 
 _PLAIN: dict[str, pa.DataType] = {

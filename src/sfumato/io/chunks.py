@@ -171,8 +171,12 @@ class Source(ABC):
             raise SchemaError(f"{rule} {', '.join(map(repr, absent))}. Check their spelling.")
         if not wanted:
             raise SchemaError(f"Expected at least one column to read from {self.label}, got none.")
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        return guarded(map(self._alone, self._read(wanted)), message)
+        return guarded(map(self._alone, self._read(wanted)), self.unreadable)
+
+    @property
+    def unreadable(self) -> str:
+        """The message of a source that cannot be read."""
+        return f"Cannot read {self.label}: it is damaged, or it changed while it was read."
 
     def _alone(self, chunk: Chunk) -> Chunk:
         """Return a chunk whose cells are as they are whatever else their columns hold."""
@@ -241,6 +245,20 @@ def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[st
             pending = []
     if any(part.num_rows for part in pending):
         yield _as_chunk(pa.concat_tables(pending))
+
+
+def batched(items: Iterable[tuple[T, int]], most: int, most_size: int) -> Iterator[list[T]]:
+    """Yield items, which come with their sizes, in lists of at most `most` and of little more than `most_size`."""
+    batch: list[T] = []
+    total = 0
+    for item, size in items:
+        batch.append(item)
+        total += size
+        if len(batch) == most or total > most_size:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
 def _as_chunk(table: pa.Table) -> Chunk:

@@ -13,17 +13,13 @@ What is left out becomes a line of too many cells, which the parser skips and co
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, final
+from typing import IO, final
 
 import numpy as np
 
-from sfumato.io.text_lines import LONGEST_LINE
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from sfumato.io.text_lines import LONGEST_LINE, BlockStream
 
 LONGEST = LONGEST_LINE
 """Most bytes of one record, in UTF-8."""
@@ -34,42 +30,15 @@ _PART = 1 << 16  # bytes of which one odd quote makes all be looked at letter by
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 
 
-@final
-class RecordStream(io.RawIOBase):
-    """The records of a CSV file as text, those that cannot be told apart from the others replaced.
+def record_stream(stream: IO[bytes], delimiter: str, n_columns: int) -> BlockStream:
+    """Return the records of a CSV file as text, those that cannot be told apart from the others replaced.
 
     Args:
         stream: valid UTF-8, from the start of a record; closing this closes it.
         delimiter: one character.
         n_columns: cells of a record.
     """
-
-    def __init__(self, stream: IO[bytes], delimiter: str, n_columns: int) -> None:
-        self._stream = stream
-        self._blocks = _records(stream, delimiter.encode(), n_columns)
-        self._pending = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill a buffer; return how many bytes it got."""
-        while not self._pending:
-            block = next(self._blocks, None)
-            if block is None:
-                return 0
-            self._pending = memoryview(block)
-        target = memoryview(buffer)
-        count = min(len(target), len(self._pending))
-        target[:count] = self._pending[:count]
-        self._pending = self._pending[count:]
-        return count
-
-    def close(self) -> None:
-        """Close the file too."""
-        self._stream.close()
-        super().close()
+    return BlockStream(stream, _records(stream, delimiter.encode(), n_columns))
 
 
 def left_out(delimiter: str, n_columns: int) -> bytes:

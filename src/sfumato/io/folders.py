@@ -9,8 +9,6 @@ would be counted in a class and drawn into its mean. Which files those are depen
 so that adding or removing a record adds or removes at most one row.
 
 Names of files and sub-folders are of the records: no message holds them.
-
-Images as a folder of files: `folder/LABEL/000001.png`, or `folder/000001.png` without labels.
 """
 
 from __future__ import annotations

@@ -148,8 +148,7 @@ def with_likely_pictures(source: Source) -> Source:
     if not names:
         return source
     require_pillow()
-    message = f"Cannot read {source.label}: it is damaged, or it changed while it was read."
-    return attempt(lambda: with_pictures(source, _likely(source, names)), message)
+    return attempt(lambda: with_pictures(source, _likely(source, names)), source.unreadable)
 
 
 def _likely(source: Source, names: list[str]) -> dict[str, Image]:

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, final
 import pyarrow as pa
 
 from sfumato.errors import DataError
+from sfumato.io.chunks import Source
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -76,6 +77,26 @@ class StoredFile:
     def _check(self) -> None:
         if _stamp(self.path, self.system) != self.stamp:
             raise DataError(f"Expected {self.name} to stay as it was when it was opened, but it changed. Fit a copy.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FileSource(Source):
+    """A file that any process which sees it can read.
+
+    Attributes:
+        file: where it is.
+    """
+
+    file: StoredFile
+
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read it."""
+        return self.file.kept_by is None
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.file.size
 
 
 def stored_file(path: str | Path, *, system: fs.FileSystem | None = None, name: str | None = None) -> StoredFile:
