@@ -25,7 +25,7 @@ import safetensors
 import safetensors.numpy
 
 from sfumato.errors import ConfigError, OutputError
-from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.mechanisms.noise import NoiseSource
 
 
@@ -143,9 +143,8 @@ class Journal:
             header["before"] = self._before
         packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
         with atomic_path(self._path, overwrite=True, secret=True) as partial:
-            failure = reason_of(lambda: _write_bytes(partial, packed))
-            if failure:
-                raise OutputError(f"Cannot write the checkpoint {self._path}: {failure}. What it held before is whole.")
+            output = f"the checkpoint {self._path}"
+            write_or_refuse(output, lambda: partial.write_bytes(packed), "What it held before is whole.")
 
     def _read(self, path: Path) -> None:
         fault = None
@@ -249,10 +248,6 @@ def _key(stage: str, event: int | None = None) -> str:
 def _place(key: str) -> tuple[str, int | None]:
     stage, _, event = key.partition("#")
     return unquote(stage), int(event) if event else None
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
 
 
 def _digest(identity: Mapping[str, Any]) -> str:

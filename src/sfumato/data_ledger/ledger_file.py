@@ -13,7 +13,7 @@ from typing import Any
 from sfumato.data_ledger.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState
 from sfumato.data_ledger.process import ProcessMark, network_file_system
 from sfumato.errors import ConfigError, OutputError, SfumatoError
-from sfumato.io.atomic import atomic_path, refuse_existing
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.strict_json import parse_object
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, stage_from_dict
@@ -65,14 +65,8 @@ def write_ledger_file(path: Path, state: LedgerState, *, failing: str = "") -> N
         "fits": [{**fit.to_dict(), "chain": link} for fit, link in zip(state.fits, state.chain, strict=True)],
     }
     text = json.dumps({**content, "seal": _seal(content)}, indent=1, allow_nan=False)
-    failure = None
     with atomic_path(path, overwrite=True, secret=True) as partial:
-        try:
-            partial.write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            failure = error.strerror or "the system refused"
-        if failure:
-            raise OutputError(f"Cannot write the ledger {path}: {failure}. {failing}".rstrip())
+        write_or_refuse(f"the ledger {path}", lambda: partial.write_text(text + "\n", encoding="utf-8"), failing)
 
 
 def read_ledger_file(path: Path) -> LedgerState:

@@ -137,13 +137,9 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None, se
     partial = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}.partial")
     try:
         if secret:
-            failure = reason_of(lambda: _make_secret(partial))
-            if failure:
-                raise OutputError(f"Cannot write {path}: {failure}.")
+            write_or_refuse(path, lambda: _make_secret(partial))
         yield partial
-        failure = reason_of(lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
+        write_or_refuse(path, lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
     finally:
         with undisturbed():
             _remove(partial)
@@ -159,7 +155,22 @@ def telling(written: Callable[[], None]) -> Iterator[None]:
         _tell.reset(token)
 
 
-def reason_of(act: Callable[[], None]) -> str | None:
+def write_or_refuse(output: object, write: Callable[[], object], consequence: str = "") -> None:
+    """Write an output.
+
+    Args:
+        output: its name in the message.
+        write: writes it.
+        consequence: of a failure, a sentence.
+
+    Raises:
+        OutputError: the system or the format refuses.
+    """
+    if failure := reason_of(write):
+        raise OutputError(f"Cannot write {output}: {failure}. {consequence}".rstrip())
+
+
+def reason_of(act: Callable[[], object]) -> str | None:
     """Do it; return why the system or the format refuses, never in the library's own words."""
     import pyarrow as pa  # not before an output is written: `sfumato --help` needs no format
 

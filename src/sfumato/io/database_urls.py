@@ -6,12 +6,11 @@ message shows a URL: it may hold a query or a password.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, final
+from typing import Protocol, TypeAlias, final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -124,19 +123,3 @@ def projected(statement: str, columns: list[str], *, rows: bool) -> str:
     # the line end ends a comment
     whole = f"SELECT {', '.join(columns)} FROM (\n{statement}\n) AS records"
     return whole if rows else f"{whole} LIMIT 0"
-
-
-def driver(name: str) -> Any:  # noqa: ANN401 - a module of another package
-    """Return a module of the extra `databases`.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    failure = ConfigError(
-        f"Expected {name.partition('.')[0]} to be installed, got no such package. Run pip install 'sfumato[databases]'."
-    )
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        pass
-    raise failure

@@ -10,8 +10,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Result, Wanted, driver, identifier, projected
+from sfumato.io.database_urls import Result, Wanted, identifier, projected
 from sfumato.io.zones import in_utc, utc_schema
 
 _BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8 = 16, 20, 21, 23, 25, 700, 701
@@ -39,7 +40,7 @@ def postgresql_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[
         DataError: the server cannot be reached, or the columns have no names of their own.
     """
     del chunk_rows  # the driver's own
-    adbc = driver("adbc_driver_postgresql.dbapi")
+    adbc = import_extra("adbc_driver_postgresql.dbapi", "databases")
     message = "Cannot reach the postgresql database. Check host, port, user, password and name of the database."
     with contextlib.closing(attempt(lambda: adbc.connect(wanted.place), message)) as connection:
         with connection.cursor() as cursor:

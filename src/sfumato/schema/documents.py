@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from sfumato.errors import OutputError, SchemaError
-from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.errors import SchemaError
+from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import RepeatedKeyError, TooLargeError, check_values, no_constant, unique_pairs
 from sfumato.schema.yaml_events import RefusedYamlError, check_events
 
@@ -115,13 +115,7 @@ def write_text(path: str | Path, text: str, *, overwrite: bool = False, secret: 
     """
     path = Path(path)
     with atomic_path(path, overwrite=overwrite, secret=secret) as partial:
-        failure = reason_of(lambda: _write(partial, text))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+        write_or_refuse(path, lambda: partial.write_text(text, encoding="utf-8"))
 
 
 class _PlainLoader(_Loader):
