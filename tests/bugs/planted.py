@@ -1272,8 +1272,8 @@ BUGS = [
     PlantedBug(
         "a ledger without its chain is read",
         "data_ledger/ledger_file.py",
-        "        if one != link:\n",
-        "        if one != link and any(said):\n",
+        '        if fit.get("chain") != link:\n',
+        '        if fit.get("chain") not in (link, None):\n',
         "tests/data_ledger/test_data_ledger.py -k without_its_chain",
     ),
     PlantedBug(

@@ -77,9 +77,11 @@ def read_ledger_file(path: Path) -> LedgerState:
     """
     content = ledger_content(path)
     state = parsed(content, path)
-    refuse_wrong_links(content, state.chain, path)
+    for number, (fit, link) in enumerate(zip(content["fits"], state.chain, strict=True), 1):
+        if fit.get("chain") != link:
+            raise _changed(path, f"whose charge {number}, or one before it, was changed or taken out")
     if content.get("seal") != _seal(content):
-        raise refusal_of_changes(path, "in which was changed how a fit ended, or what it released")
+        raise _changed(path, "in which was changed how a fit ended, or what it released")
     return state
 
 
@@ -106,25 +108,13 @@ def ledger_content(path: Path) -> dict[str, Any]:
             f"Expected the ledger {path} to be of this version's format, got one made by another version. What it was "
             "charged stays spent: open a new one with what is left of the budget."
         )
-    if content is None or form != LEDGER_FORMAT or not isinstance(fits, list) or not all(map(_is_entry, fits)):
+    is_list = isinstance(fits, list) and all(isinstance(fit, dict) for fit in fits)
+    if content is None or form != LEDGER_FORMAT or not is_list:
         raise ConfigError(_no_ledger(path))
     return content
 
 
-def _is_entry(fit: object) -> bool:
-    return isinstance(fit, dict)
-
-
-def refuse_wrong_links(content: Mapping[str, Any], chain: tuple[str, ...], path: object) -> None:
-    """Raise ConfigError where a charge says another hash than its own, or none."""
-    links = [fit.get("chain") for fit in content["fits"]]
-    for number, (one, link) in enumerate(zip(links, chain, strict=True), 1):
-        if one != link:
-            raise refusal_of_changes(path, f"whose charge {number}, or one before it, was changed or taken out")
-
-
-def refusal_of_changes(path: object, what: str) -> ConfigError:
-    """Return the refusal of a ledger that somebody changed."""
+def _changed(path: object, what: str) -> ConfigError:
     return ConfigError(
         f"Expected the ledger {path} as Sfumato wrote it, got one {what}. Find out who did, and restore the file from "
         "the newest copy."

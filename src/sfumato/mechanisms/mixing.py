@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, final
 
 import numpy as np
@@ -31,6 +31,10 @@ _COLUMNS_AT_ONCE = 64
 _BITS = 22  # of a whole number of a row: 2^31 members add up exactly
 
 
+def _stage(name: str, measures: str) -> Stage:
+    return Stage(name=name, noise_multiplier=1.0, replace_distance=NON_NEGATIVE_DISTANCE, measures=measures)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonMixing:
@@ -39,14 +43,7 @@ class PoissonMixing:
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of T mixtures, with the relative noise multiplier 1."""
         _require_degree(degree, n_mixtures, n_public)
-        return Stage(
-            name=name,
-            noise_multiplier=1.0,
-            replace_distance=NON_NEGATIVE_DISTANCE,
-            sampling_probability=degree / n_public,
-            count=n_mixtures,
-            measures=measures,
-        )
+        return replace(_stage(name, measures), sampling_probability=degree / n_public, count=n_mixtures)
 
 
 @final
@@ -57,14 +54,7 @@ class SubsetMixing:
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of T mixtures, with the relative noise multiplier 1."""
         _require_degree(degree, n_mixtures, n_public)
-        return Stage(
-            name=name,
-            noise_multiplier=1.0,
-            replace_distance=NON_NEGATIVE_DISTANCE,
-            subset=Subset(degree, n_public),
-            count=n_mixtures,
-            measures=measures,
-        )
+        return replace(_stage(name, measures), subset=Subset(degree, n_public), count=n_mixtures)
 
 
 @final
@@ -75,7 +65,7 @@ class FixedDegreeMixing:
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of all mixtures together, with the relative noise multiplier 1 = z/√r."""
         _require_degree(degree, n_mixtures, n_public)
-        return Stage(name=name, noise_multiplier=1.0, replace_distance=NON_NEGATIVE_DISTANCE, measures=measures)
+        return _stage(name, measures)
 
     @staticmethod
     def repeats(*, degree: int, n_mixtures: int, n_public: int) -> int:

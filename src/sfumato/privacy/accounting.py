@@ -126,7 +126,7 @@ def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) 
     return accountant
 
 
-def fresh_accountant(neighbours: Neighbours, interval: float) -> PrivacyAccountant:
+def fresh_accountant(neighbours: Neighbours, interval: float) -> pld.GridPLDAccountant:
     """Return a PLD accountant that has composed nothing yet."""
     return pld.GridPLDAccountant(neighboring_relation=_relation(neighbours), value_discretization_interval=interval)
 
@@ -157,9 +157,7 @@ def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: f
     Raises:
         UnsupportedEventError: an event has none under this relation.
     """
-    accountant = pld.GridPLDAccountant(
-        neighboring_relation=_relation(neighbours), value_discretization_interval=interval
-    )
+    accountant = fresh_accountant(neighbours, interval)
     accountant.tail = tail
     events = plan.events(neighbours)
     if not all(accountant.supports(event) for event in events):
@@ -265,11 +263,7 @@ def replacing_account(plan: Plan, delta: float, *, interval: float = DEFAULT_INT
             extra_delta=plan.extra_delta,
         )[0]
     if all(stage.inclusion is None and not stage.extra_delta for stage in plan.stages):
-        nearer = Plan(
-            replace(stage, noise_multiplier=stage.noise_multiplier / stage.replace_distance, replace_distance=2.0)
-            for stage in plan.stages
-        )
-        return account(nearer, delta)
+        return account(Plan(stage.nearer(stage.replace_distance) for stage in plan.stages), delta)
     deltas = [delta * 2.0**-halvings for halvings in range(1, _MOST_HALVINGS)]
     curve = account_curve(plan.events(), deltas, interval=interval, extra_delta=plan.extra_delta)
     twice = [2 * point.epsilon for point in curve if point.delta * (1 + _exp(point.epsilon)) <= delta]
@@ -287,8 +281,7 @@ def rough_event(stage: Stage, neighbours: Neighbours) -> dp_event.DpEvent:
     if neighbours is Neighbours.ADD_REMOVE or stage.subset is not None:
         return stage.event(neighbours)
     distance = 2.0 if stage.sampling_probability is not None else stage.replace_distance
-    nearer = replace(stage, noise_multiplier=stage.noise_multiplier / distance, replace_distance=2.0)
-    return nearer.event()
+    return stage.nearer(distance).event()
 
 
 def rough_epsilon(events: Sequence[dp_event.DpEvent], delta: float) -> float:

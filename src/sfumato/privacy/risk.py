@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -213,12 +213,7 @@ def _search(plan: Plan, relation: Neighbours) -> TradeOff:
     if relation is Neighbours.ADD_REMOVE:
         return _with_extra(_renyi(plan.events()), plan.extra_delta)
     if all(stage.inclusion is None and not stage.extra_delta for stage in plan.stages):
-        return trade_off(
-            Plan(
-                replace(stage, noise_multiplier=stage.noise_multiplier / stage.replace_distance, replace_distance=2.0)
-                for stage in plan.stages
-            )
-        )
+        return trade_off(Plan(stage.nearer(stage.replace_distance) for stage in plan.stages))
     removed = _with_extra(_renyi(plan.events()), plan.extra_delta)
     half = removed.delta
     return BoundTradeOff(lambda epsilon: (1 + math.exp(epsilon / 2)) * half(epsilon / 2), 2 * removed.least)

@@ -20,7 +20,7 @@ from sfumato.rules import RulePlan, read_rules, rule_text
 from sfumato.rules.examples import require_rows
 from sfumato.rules.forbidden import require_conditions
 from sfumato.rules.reading import MOST_RULES, numeric_columns
-from sfumato.schema.schema_facts import AnySchema, SchemaFacts
+from sfumato.schema.schema_facts import AnySchema, Keyed, SchemaFacts
 from sfumato.schema.set_columns import itemised
 
 _DEEPEST = 8
@@ -94,7 +94,7 @@ def rule_plan(schema: SchemaFacts) -> RulePlan | None:
     kinds = {name: kind for name, kind in itemised(schema).items() if isinstance(kind, TabularKind | Open)}
     plain = tuple((name, kind) for name, kind in kinds.items() if not isinstance(kind, Open))
     items = frozenset(kinds) - frozenset(schema.columns)
-    return _planned(_Frozen(schema.rules), plain, items, tuple(_waiting(schema).items()))
+    return _planned(Keyed(schema.rules, repr(schema.rules)), plain, items, tuple(_waiting(schema).items()))
 
 
 def _waiting(schema: SchemaFacts) -> dict[str, TabularKind]:
@@ -133,22 +133,9 @@ def closed(schema: AnySchema, columns: Mapping[str, ColumnKind]) -> AnySchema:
     return complete
 
 
-class _Frozen:
-    """Plain values, to be found again by what they say."""
-
-    def __init__(self, value: Any) -> None:  # noqa: ANN401
-        self.value, self._said = value, repr(value)
-
-    def __hash__(self) -> int:
-        return hash(self._said)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Frozen) and self._said == other._said
-
-
 @lru_cache(maxsize=64)
 def _planned(
-    rules: _Frozen,
+    rules: Keyed[tuple[Any, ...]],
     kinds: tuple[tuple[str, TabularKind], ...],
     items: frozenset[str],
     waiting: tuple[tuple[str, TabularKind], ...],
