@@ -124,7 +124,10 @@ def _iso() -> Iterator[DateForm]:
                     yield from _ladder(f"iso{mark}z".strip(), format + written, finest, written)
 
 
-_MONTHS = ("%m-%Y", "%YM%m", "%B-%y")
+_MONTHS = (
+    *("%Y-%m", "%m/%Y", "%Y/%m", "%m.%Y", "%Y%m", "%b %Y", "%B %Y"),
+    *("%b-%Y", "%B-%Y", "%b-%y", "%Y-%b", "%m-%Y", "%YM%m", "%B-%y"),
+)
 _LOGGED: tuple[tuple[str, Resolution], ...] = (
     ("%Y%m%d %H:%M", "minute"),
     ("%d.%m.%Y, %H:%M", "minute"),
@@ -162,20 +165,7 @@ def _forms() -> Iterator[DateForm]:
             yield from _ladder(f"{family} p", format + clock, finest)
     yield from _ladder("compact t", "%Y%m%dT%H%M%S", "second")
     yield from _ladder("compact s", "%Y%m%d%H%M%S", "second")
-    for format in (
-        "%Y-%m",
-        "%m/%Y",
-        "%Y/%m",
-        "%m.%Y",
-        "%Y%m",
-        "%b %Y",
-        "%B %Y",
-        "%b-%Y",
-        "%B-%Y",
-        "%b-%y",
-        "%Y-%b",
-        *_MONTHS,
-    ):
+    for format in _MONTHS:
         yield DateForm(f"month {format.replace('B', 'b')}", format, "month")
     for format in ("%G-W%V", "%GW%V"):
         yield DateForm(f"week {format}", format, "week")

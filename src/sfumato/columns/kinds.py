@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.bounded import WholeKind as WholeKind
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import shown
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.images import Image
-from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.kind import ColumnKind
+from sfumato.columns.kind import TabularKind as TabularKind
 from sfumato.columns.levels import Categorical, LevelKind, Ordinal
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
@@ -64,26 +66,3 @@ def kind_class(name: object, package: object = None) -> type[ColumnKind] | None:
 def is_kind(value: object) -> bool:
     """Whether a value is of one of the kinds that documents can write."""
     return type(value) is Open or (isinstance(value, ColumnKind) and kind_class(value.name) is type(value))
-
-
-__all__ = [
-    "KINDS",
-    "Boolean",
-    "Categorical",
-    "ColumnKind",
-    "Continuous",
-    "DateTime",
-    "Identifier",
-    "Image",
-    "Integer",
-    "ItemSet",
-    "LevelKind",
-    "NumericKind",
-    "Open",
-    "Ordinal",
-    "TabularKind",
-    "WholeKind",
-    "is_kind",
-    "kind_class",
-    "kind_names",
-]

@@ -123,22 +123,12 @@ class Open(ColumnKind):
             SchemaError: the format loses part of the resolution.
         """
         if self.format is not None and not has_date(self.format):
-            return DateTime(
-                lower="00:00",
-                upper="23:59:59.999999",
-                resolution=self.resolution,
-                format=self.format,
-                nullable=nullable,
-            )
-        if self.format is not None and (first, last) != (2000, 2000):
-            first, last = (self._nearest(year) for year in (first, last))
-        return DateTime(
-            lower=f"{first}-01-01",
-            upper=f"{last}-12-31",
-            resolution=self.resolution,
-            format=self.format,
-            nullable=nullable,
-        )
+            lower, upper = "00:00", "23:59:59.999999"
+        else:
+            if self.format is not None and (first, last) != (2000, 2000):
+                first, last = (self._nearest(year) for year in (first, last))
+            lower, upper = f"{first}-01-01", f"{last}-12-31"
+        return DateTime(lower=lower, upper=upper, resolution=self.resolution, format=self.format, nullable=nullable)
 
     def _nearest(self, year: int) -> int:
         """Return the year nearest to one, towards 2000, that the format gives back: of two digits not all do."""

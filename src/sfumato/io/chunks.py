@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +85,12 @@ class Source(ABC):
     def names(self) -> tuple[str, ...]:
         """Column names in the source's own order."""
         return tuple(self.storage)
+
+    @property
+    def outline(self) -> dict[str, Any]:
+        """The fields that a source made of this one, cell by cell, has in common with it."""
+        names = ("label", "container", "storage", "dtypes", "keys", "chunk_rows", "missing_as_text")
+        return {name: getattr(self, name) for name in names}
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source with the storage types that these kinds declare; most sources know their own.

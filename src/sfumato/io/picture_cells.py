@@ -126,17 +126,9 @@ def with_pictures(source: Source, columns: Mapping[str, ColumnKind]) -> Source:
         name: pa.fixed_shape_tensor(pa.from_numpy_dtype(np.dtype(kind.dtype)), kind.shape)
         for name, kind in images.items()
     }
-    return PictureCells(
-        label=source.label,
-        container=source.container,
-        storage={**stored, **tensors},
-        dtypes={name: dtype for name, dtype in source.dtypes.items() if name not in images},
-        keys=source.keys,
-        chunk_rows=source.chunk_rows,
-        missing_as_text=source.missing_as_text,
-        table=source,
-        images=images,
-    )
+    dtypes = {name: dtype for name, dtype in source.dtypes.items() if name not in images}
+    outline = source.outline | {"storage": {**stored, **tensors}, "dtypes": dtypes}
+    return PictureCells(**outline, table=source, images=images)
 
 
 def with_likely_pictures(source: Source) -> Source:

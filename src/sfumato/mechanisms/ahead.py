@@ -13,10 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
-from scipy import sparse
 
 from sfumato.errors import TrainingError
-from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise, Step, scaled_normals
+from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise, scaled_normals
 
 
 @contextmanager
@@ -59,6 +58,9 @@ class _Ahead:
     ) -> None:
         self.private, self.silent = noise.private, noise.silent
         self._noise, self._pool, self._size, self._left = noise, pool, size, draws
+        # what is not Gaussian noise of a release is drawn as it is asked for
+        self.rounded_gaussian, self.normals, self.bernoulli = noise.rounded_gaussian, noise.normals, noise.bernoulli
+        self.poisson_samples, self.subsets = noise.poisson_samples, noise.subsets
         self._source = noise.apart()  # of the second thread alone
         self._next: Future[np.ndarray] | None = None
         self._draw_next()
@@ -83,23 +85,3 @@ class _Ahead:
             raise TrainingError("Noise could not be drawn. Nothing of this step was released. Is there enough memory?")
         self._draw_next()
         return scaled_normals(normals, noise_std).reshape(shape)
-
-    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
-        """Return independent N(0, noise_std²) draws, rounded."""
-        return self._noise.rounded_gaussian(shape, noise_std, step)
-
-    def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Return standard normals that are part of a randomised contribution."""
-        return self._noise.normals(shape)
-
-    def bernoulli(self, n: int, probability: float) -> np.ndarray:
-        """Return n independent booleans."""
-        return self._noise.bernoulli(n, probability)
-
-    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
-        """Return independent samples of n units."""
-        return self._noise.poisson_samples(n, probability, size)
-
-    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
-        """Return independent uniform subsets."""
-        return self._noise.subsets(n, members, size)

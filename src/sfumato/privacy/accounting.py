@@ -342,17 +342,13 @@ def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours)
     if not plans:
         return None
     if any(plan.repetitions is not None for plan in plans):
-        joint = _with_searches(plans, delta, neighbours)
+        events, extra = events_of_fits(plans, neighbours)
+        joint = account_curve(events, [delta], extra_delta=extra)[0]
     else:
         joint = account(merged(plans, neighbours), delta, neighbours=neighbours)
     if len(plans) == 1:  # the fit's own certificate may have rounded less
         return min(joint, account(plans[0], delta, neighbours=neighbours), key=lambda point: point.epsilon)
     return joint
-
-
-def _with_searches(plans: Sequence[Plan], delta: float, neighbours: Neighbours) -> Account:
-    events, extra = events_of_fits(plans, neighbours)
-    return account_curve(events, [delta], extra_delta=extra)[0]
 
 
 def events_of_fits(plans: Sequence[Plan], neighbours: Neighbours) -> tuple[list[dp_event.DpEvent], float]:

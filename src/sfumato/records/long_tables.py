@@ -117,13 +117,7 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
     _check_long(source.storage, name, id_column)
     storage = {**source.storage, name: plain_list_type(pa.list_(source.storage[name]))}
     return LongSource(
-        label=source.label,
-        container=source.container,
-        storage=storage,
-        dtypes=source.dtypes,
-        keys=source.keys,
-        chunk_rows=source.chunk_rows,
-        missing_as_text=source.missing_as_text,
+        **source.outline | {"storage": storage},
         rows=source,
         id_column=id_column,
         item_column=name,

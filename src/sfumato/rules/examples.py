@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.kind import TabularKind
 from sfumato.errors import SchemaError
 from sfumato.maths.streams import public_stream
 from sfumato.rules.cells import Column, Kinds, Table, joined, put, size, taken, to_codes
@@ -78,12 +77,8 @@ def _random_rows(plan: RulePlan, points: Mapping[str, list[float]], rng: np.rand
         if isinstance(kind, NumericKind):
             codes[name] = _random_numbers(kind, [] if name in plan.gaps else points.get(name, []), rng)
         else:
-            codes[name] = rng.integers(0, _levels(kind), _ROWS)
+            codes[name] = rng.integers(0, kind.n_levels, _ROWS)
     return plan.assembled(codes)
-
-
-def _levels(kind: TabularKind) -> int:
-    return kind.n_levels
 
 
 def _random_numbers(kind: NumericKind, points: list[float], rng: np.random.Generator) -> np.ndarray:

@@ -22,7 +22,7 @@ from sfumato.rules.cells import Kinds, resolution_of
 from sfumato.rules.ordered import Order
 from sfumato.rules.plan import RulePlan
 from sfumato.rules.rule import Implication, Never, NullIf, Rule
-from sfumato.rules.terms import Term
+from sfumato.rules.terms import Term, missing_term
 
 _MOST_VALUES = 2_000  # that are tried
 
@@ -160,11 +160,7 @@ class _Row:
                 self.forbid(term)
 
     def _null(self, rule: NullIf) -> None:
-        kind = self.kinds[rule.column]
-        levels = None
-        if not isinstance(kind, NumericKind):
-            levels = np.arange(kind.n_levels) == kind.n_levels - 1
-        missing = Term(rule.column, kind, levels, (), missing=True)
+        missing = missing_term(rule.column, self.kinds[rule.column])
         if all(map(self.holds, rule.conditions)):
             self.let(missing)
         elif any(map(self.fails, rule.conditions)):

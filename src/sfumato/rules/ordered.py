@@ -52,32 +52,22 @@ class Order(Rule):
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Raise what is below the one before it; lower what is above one that is given."""
-        self._raise(table, frozen)
+        self._move(table, frozen, up=True)
         if any(name in frozen for name in self.names):
-            self._lower(table, frozen)
+            self._move(table, frozen, up=False)
 
-    def _raise(self, table: Table, frozen: Frozen) -> None:
-        _, highest, known = self._start(table)
-        for name in self.names:
+    def _move(self, table: Table, frozen: Frozen, *, up: bool) -> None:
+        """Raise values to the highest before them, or lower them to the lowest behind them."""
+        beyond, outer = (np.less, np.maximum) if up else (np.greater, np.minimum)
+        _, limit, known = self._start(table)
+        for name in self.names if up else reversed(self.names):
             kind, column = self._kind(name), _numbers(table, name)
             values = in_steps(kind, column.values, self.step)
-            low = known & ~column.absent & (values < highest)
-            if name not in frozen and low.any():
-                column.values[low] = _at_least(kind, highest[low], self.step)
+            wrong = known & ~column.absent & beyond(values, limit)
+            if name not in frozen and wrong.any():
+                column.values[wrong] = _nearest(kind, limit[wrong], self.step, up=up)
                 values = in_steps(kind, column.values, self.step)
-            highest = np.where(column.absent, highest, np.where(known, np.maximum(highest, values), values))
-            known |= ~column.absent
-
-    def _lower(self, table: Table, frozen: Frozen) -> None:
-        _, lowest, known = self._start(table)
-        for name in reversed(self.names):
-            kind, column = self._kind(name), _numbers(table, name)
-            values = in_steps(kind, column.values, self.step)
-            high = known & ~column.absent & (values > lowest)
-            if name not in frozen and high.any():
-                column.values[high] = _at_most(kind, lowest[high], self.step)
-                values = in_steps(kind, column.values, self.step)
-            lowest = np.where(column.absent, lowest, np.where(known, np.minimum(lowest, values), values))
+            limit = np.where(column.absent, limit, np.where(known, outer(limit, values), values))
             known |= ~column.absent
 
     def _start(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -98,29 +88,15 @@ def _numbers(table: Table, name: str) -> Values:
     return column
 
 
-def _at_least(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
-    """Return the smallest values of a column that are not below others, where its bounds allow."""
+def _nearest(kind: NumericKind, values: np.ndarray, step: Resolution | None, *, up: bool) -> np.ndarray:
+    """Return the smallest values of a column not below others, or the largest not above, where its bounds allow."""
     own = from_steps(kind, values, step)
     nearest = fitted(kind, own)
-    below = nearest < own
+    wrong = nearest < own if up else nearest > own
     resolution = getattr(kind, "resolution", None)
-    if below.any() and isinstance(resolution, float):
-        nearest[below] = fitted(kind, nearest[below] + resolution)
-    elif below.any() and nearest.dtype.kind == "i":
-        nearest[below] = fitted(kind, nearest[below] + 1)
-    return nearest
-
-
-def _at_most(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
-    """Return the largest values of a column that are not above others, where its bounds allow."""
-    own = from_steps(kind, values, step)
-    nearest = fitted(kind, own)
-    above = nearest > own
-    resolution = getattr(kind, "resolution", None)
-    if above.any() and isinstance(resolution, float):
-        nearest[above] = fitted(kind, nearest[above] - resolution)
-    elif above.any() and nearest.dtype.kind == "i":
-        nearest[above] = fitted(kind, nearest[above] - 1)
+    width = resolution if isinstance(resolution, float) else 1 if nearest.dtype.kind == "i" else 0
+    if wrong.any() and width:
+        nearest[wrong] = fitted(kind, nearest[wrong] + (width if up else -width))
     return nearest
 
 

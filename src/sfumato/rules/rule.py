@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from sfumato.rules.cells import Column, Kinds, Table, absent, put
-from sfumato.rules.terms import Term, all_hold
+from sfumato.rules.terms import Term, all_hold, missing_term
 
 Frozen = Collection[str]
 """Columns whose cells may not be changed: they are given."""
@@ -214,12 +214,6 @@ class NullIf(Rule):
 
 def missing(kinds: Kinds, name: str, n: int) -> Column:
     """Return n missing cells of a nullable column."""
-    kind = kinds[name]
-    only = Term(name, kind, None, (), missing=True)
-    if not kind.is_numeric:
-        levels = np.zeros(kind.n_levels, dtype=bool)
-        levels[-1] = True
-        only = Term(name, kind, levels, (), missing=True)
-    value = only.only()
+    value = missing_term(name, kinds[name]).only()
     assert value is not None
     return value[np.zeros(n, dtype=np.int64)]

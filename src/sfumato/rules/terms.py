@@ -77,6 +77,12 @@ class Term:
         return [point for span in self.spans for point in span]
 
 
+def missing_term(name: str, kind: TabularKind) -> Term:
+    """Return the set of a column's missing cell alone."""
+    levels = None if kind.is_numeric else np.arange(kind.n_levels) == kind.n_levels - 1
+    return Term(name, kind, levels, (), missing=True)
+
+
 def all_hold(terms: tuple[Term, ...], table: Table) -> np.ndarray:
     """Return which rows have values of all sets, shape (n,)."""
     return np.logical_and.reduce([term.holds(table) for term in terms])
