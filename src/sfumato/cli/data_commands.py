@@ -156,8 +156,8 @@ def check_command(
     n = found.n_records
     counted = "Units, each with its rows: " if found.linked else "Rows: "
     say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
-    if sources.told(found):
-        say(f"Where the facts come from: {'; '.join(sources.told(found))}.")
+    if sources.source_lines(found):
+        say(f"Where the facts come from: {'; '.join(sources.source_lines(found))}.")
     _tell_rare_labels(found)
     _tell_next(schema, found)
 

@@ -92,7 +92,7 @@ class Journal:
         """Return the progress of a descent that is one stage."""
         return _Descent(self, stage)
 
-    def kept(self, stage: str) -> tuple[int, Arrays]:
+    def progress(self, stage: str) -> tuple[int, Arrays]:
         """Return the steps of a descent that are done, and its state after them."""
         return self._descents.get(stage, (0, {}))
 
@@ -209,7 +209,7 @@ class _Descent(Progress):
 
     def start(self) -> tuple[int, Arrays]:
         """Return the state that the journal holds."""
-        return self._journal.kept(self._stage)
+        return self._journal.progress(self._stage)
 
     def done(self, step: int, last: bool, state: Callable[[], Arrays]) -> None:
         """Keep the state now and then."""

@@ -16,7 +16,7 @@ from sfumato.engines.work import Answer, Outcome, Shared
 from sfumato.errors import DataError, EngineError
 from sfumato.records.engine import SplitRecords, Statistic
 
-_SAID: dict[Outcome, str] = {
+_REASONS: dict[Outcome, str] = {
     Outcome.NO_MEMORY: "a worker had too little memory. Take fewer workers, or smaller pieces",
     Outcome.OTHER_VERSION: "a worker has another version of Sfumato. Install the driver's everywhere",
     Outcome.FAILED: (
@@ -67,7 +67,7 @@ class Pass:
                 "cannot reach it."
             )
         if answer.outcome != Outcome.DONE:
-            raise EngineError(f"Cannot sum over {self._label}: {_SAID[answer.outcome]}.")
+            raise EngineError(f"Cannot sum over {self._label}: {_REASONS[answer.outcome]}.")
         if self._machine not in (None, answer.machine):
             raise EngineError(
                 "Expected workers of one kind, got different processors or versions of Python, numpy, scipy or its "

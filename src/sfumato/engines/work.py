@@ -109,13 +109,13 @@ class _Silence:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._kept = warnings.catch_warnings()
+        self._filters = warnings.catch_warnings()
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._kept = warnings.catch_warnings()
-                self._kept.__enter__()
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
                 warnings.simplefilter("ignore")
             self._inside += 1
 
@@ -123,7 +123,7 @@ class _Silence:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._kept.__exit__(None, None, None)
+                self._filters.__exit__(None, None, None)
 
 
 _SILENCE = _Silence()

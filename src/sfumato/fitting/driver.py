@@ -36,7 +36,7 @@ from sfumato.release import SourceForm
 from sfumato.release.samplers import with_package
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
-from sfumato.schema.sources import read_off, told, with_discovered
+from sfumato.schema.sources import read_off, source_lines, with_discovered
 from sfumato.schema.weighting import weighting_of
 
 Held = TypeVar("Held", Ledger, SearchLedger)
@@ -210,7 +210,7 @@ def described(
 def _notes(schema: Schema, discovered: Iterable[str]) -> SchemaNotes:
     return SchemaNotes(
         discovered=list(discovered),
-        origins=told(with_discovered(schema, discovered)),
+        origins=source_lines(with_discovered(schema, discovered)),
         read_off=read_off(schema),
         weight=weighting_of(schema),
     )

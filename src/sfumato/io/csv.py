@@ -88,8 +88,8 @@ class CsvSource(FileSource):
     def _odd(self, *, are_read: bool) -> Iterator[str]:
         odd = OddRecords(self.delimiter, self.names, counts=True)
         for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), self.unreadable):
-            yield from (f"record {number}: {why}" for number, why, read in odd.seen if read == are_read)
-            odd.seen.clear()
+            yield from (f"record {number}: {why}" for number, why, read in odd.notes if read == are_read)
+            odd.notes.clear()
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         tables = self._tables(columns, OddRecords(self.delimiter, self.names))

@@ -73,9 +73,9 @@ class RuledSampler:
     def __init__(self, plan: RulePlan, inner: Sampler, given: Mapping[str, Column] | None = None) -> None:
         self._plan, self._inner, self._given = plan, inner, dict(given or {})
         free = [name for name in self._given if name in plan.gaps or name in plan.follows]
-        self._asked = [name for name in free if not plan.is_fixed(name, self._given)]
+        self._targets = [name for name in free if not plan.is_fixed(name, self._given)]
         self._examples: dict[int, Table] = {}
-        self.width = inner.width * (_CANDIDATES if self._asked else 1) + 2 * len(plan.kinds)
+        self.width = inner.width * (_CANDIDATES if self._targets else 1) + 2 * len(plan.kinds)
         self.class_column = inner.class_column
 
     @property
@@ -106,10 +106,10 @@ class RuledSampler:
             ConfigError: no row like some of them was found.
         """
         keeper = Keeper(self._plan, tuple(self._given), None if classes is None else self.class_column)
-        table = self._drawn(n, rng, classes)
-        if self._asked or keeper.broken(table, self._plan.rules).sum() <= _FEW_BROKEN * n:
+        table = self._draw(n, rng, classes)
+        if self._targets or keeper.broken(table, self._plan.rules).sum() <= _FEW_BROKEN * n:
             return self._mended(table, keeper, rng, classes)
-        more = [self._drawn(n, rng, classes) for _ in range(_TIMES - 1)]
+        more = [self._draw(n, rng, classes) for _ in range(_TIMES - 1)]
         table = joined([table, *more])
         of = None if classes is None else np.tile(classes, _TIMES)
         names = list(self._plan.free)[:_MOST_RAKED]
@@ -134,7 +134,7 @@ class RuledSampler:
             wanted = keeper.broken(table, rules)
             for _ in range(_MORE):
                 of = None if classes is None else rng.choice(classes[wanted], max(_FEWEST, int(wanted.sum())))
-                more = self._drawn(max(_FEWEST, int(wanted.sum())), rng, of)
+                more = self._draw(max(_FEWEST, int(wanted.sum())), rng, of)
                 keeper.project(more)
                 yield taken({name: more[name] for name in columns}, np.flatnonzero(~keeper.broken(more, rules)))
             yield self._example(component, classes)
@@ -200,14 +200,14 @@ class RuledSampler:
         ]
         return joined(parts)
 
-    def _drawn(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> Table:
+    def _draw(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> Table:
         """Return rows of the model with what is given; of several each, the nearest to values that it cannot fix."""
-        times = _CANDIDATES if self._asked else 1
+        times = _CANDIDATES if self._targets else 1
         of = None if classes is None else np.repeat(classes, times)
         table = self._plan.assembled(self._inner.rows(n * times, rng, of))
         if times > 1:
             away = np.zeros(n * times)
-            for name in self._asked:
+            for name in self._targets:
                 away += _distance(self._plan.kinds[name], table[name], self._given[name])
             nearest = np.arange(n) * times + away.reshape(n, times).argmin(axis=1)
             table = taken(table, nearest)

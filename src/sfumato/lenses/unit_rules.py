@@ -84,11 +84,11 @@ class RuledUnits(UnitSampler):
 
     def _mended(self, n: int, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
-        owners, table, without = self._drawn(n, rng)
+        owners, table, without = self._draw(n, rng)
 
         def reserve(component: int) -> Iterator[Table]:
             rules, columns = self._plan.components[component]
-            more = self._drawn(_RESERVE, rng)[1]
+            more = self._draw(_RESERVE, rng)[1]
             self._keeper.project(more)
             yield taken({name: more[name] for name in columns}, np.flatnonzero(~self._keeper.broken(more, rules)))
             yield examples(self._plan, component)
@@ -98,7 +98,7 @@ class RuledUnits(UnitSampler):
         whole[owners[bad]] = False
         return Units(owners, table, without), np.flatnonzero(whole)
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
+    def _draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
         owners, codes, without = self._inner.units(n, rng)
         table = self._plan.assembled(codes)
         for name, value in self._given.items():

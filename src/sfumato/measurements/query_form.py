@@ -145,7 +145,7 @@ class QueryArrays:
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._arrays = arrays
-        self._made: dict[_Cells, Cells] = {}
+        self._known: dict[_Cells, Cells] = {}
         self._edges, self._groups, self._entries = (
             cache(self._as_edges),
             cache(self._as_groups),
@@ -186,9 +186,9 @@ class QueryArrays:
 
     def cells(self, form: _Cells, place: Place) -> Cells:
         """The cells of a column."""
-        if form not in self._made:
-            self._made[form] = self._cells(form, place)
-        return self._made[form]
+        if form not in self._known:
+            self._known[form] = self._cells(form, place)
+        return self._known[form]
 
     def _cells(self, form: _Cells, place: Place) -> Cells:
         edges = steps = groups = None

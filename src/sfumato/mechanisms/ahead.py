@@ -70,7 +70,7 @@ class _Ahead:
             self._next = self._pool.submit(self._source.normals, self._size) if self._left else None
         self._left -= 1
 
-    def _drawn(self) -> np.ndarray:
+    def _next_normals(self) -> np.ndarray:
         return self._source.normals(self._size) if self._next is None else self._next.result()
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
@@ -78,7 +78,7 @@ class _Ahead:
         if self._left < 0 or np.prod(shape) != self._size:
             return self._noise.gaussian(shape, noise_std)
         try:
-            normals = self._drawn()
+            normals = self._next_normals()
         except (MemoryError, OSError, RuntimeError):
             normals = None
         if normals is None:

@@ -258,7 +258,7 @@ class _Sorting:
         self._numbers = UnitNumbers((*missing, ""))
         self._units: list[np.ndarray] = []
         self._codes: list[dict[str, np.ndarray]] = []
-        self._held, self._counted = 0, 1 << 20
+        self._n_rows, self._counted = 0, 1 << 20
         self._without: list[np.ndarray] = []
 
     def take(self, cells: object, rows: Rows, *, has_rows: bool = True) -> None:
@@ -269,10 +269,10 @@ class _Sorting:
             self._without.append(units[mine])
         self._units.append(units[mine])
         self._codes.append({name: np.asarray(codes)[mine] for name, codes in rows.items()})
-        self._held += int(mine.sum())
-        if self._order is not None and self._held > _GROWN * self._counted:
+        self._n_rows += int(mine.sum())
+        if self._order is not None and self._n_rows > _GROWN * self._counted:
             self._sort()
-            self._counted = max(self._counted, self._held)
+            self._counted = max(self._counted, self._n_rows)
 
     def sequences(self) -> Sequences:
         """Return the rows that count."""
@@ -301,7 +301,7 @@ class _Sorting:
         for name in codes:
             codes[name] = codes[name][place]
         self._units, self._codes = [units[counts]], [codes]
-        self._held = int(counts.sum())
+        self._n_rows = int(counts.sum())
 
     def _order_of(self, units: np.ndarray, codes: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the places of all rows in their order, unit after unit, shape (n,)."""

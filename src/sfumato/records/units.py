@@ -123,7 +123,7 @@ class Keeper:
         self._quota = quota
         self._used = np.zeros(0 if quota is None else len(quota), dtype=np.int64)
 
-    def kept(self, cells: Column, rows: Rows) -> Rows:
+    def rows_of(self, cells: Column, rows: Rows) -> Rows:
         """Return the records of a chunk that count."""
         keep = self.keep(cells, rows)
         return {name: column[keep] for name, column in rows.items()}

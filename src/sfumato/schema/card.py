@@ -10,7 +10,7 @@ from sfumato.cards.text import shown
 from sfumato.columns.open import Open
 from sfumato.rules import rule_text
 from sfumato.schema.schema_facts import SchemaFacts
-from sfumato.schema.sources import read_off, told
+from sfumato.schema.sources import read_off, source_lines
 
 _MOST_COLUMNS = 200
 _MOST_LABELS = 6
@@ -23,7 +23,7 @@ _UNKNOWN = "kind, bounds or labels are estimated by the fit"
 def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> str:
     """Return the card of a schema, whose file has these entries of columns and this text."""
     names = list(schema.columns)
-    rows = [(shown(name), *_told(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
+    rows = [(shown(name), *_column_facts(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
     more = len(names) - len(rows)
     opened = len(schema.open)
     return card(
@@ -59,11 +59,11 @@ def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
         (what, "not declared: a fit estimates it with noise, or takes n_public" if n is None else f"{n:,}, public"),
         ("Protected", protected),
     ]
-    origins = told(schema)
+    origins = source_lines(schema)
     return [*rows, ("Sources", "; ".join(map(shown, origins)))] if origins else rows
 
 
-def _told(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+def _column_facts(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     kind = schema.columns[name]
     if isinstance(kind, Open):
         return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _ESTIMATED)

@@ -82,7 +82,7 @@ class OpenSchema:
             {'age': 'unknown', 'town': 'categorical'}
         """
         require_flag(names_are_public=names_are_public)
-        facts = _said(columns)
+        facts = _facts_of(columns)
         if target is not None:
             require_instance(str, "the name of a column", target=target)
             facts.setdefault(target, "categorical")
@@ -120,7 +120,7 @@ class OpenSchema:
         return cls.from_dict(read_document(path), base=Path(path).parent)
 
 
-def _said(columns: object) -> dict[str, Any]:
+def _facts_of(columns: object) -> dict[str, Any]:
     """Return a caller's facts of columns, by name.
 
     Raises:

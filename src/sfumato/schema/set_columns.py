@@ -43,7 +43,7 @@ class SetColumn:
     kind: ItemSet
     items: tuple[str, ...]
 
-    def held(self, sets: CodedSets) -> dict[str, np.ndarray]:
+    def truth_values(self, sets: CodedSets) -> dict[str, np.ndarray]:
         """Return which sets hold each item, as codes of truth values, shape (n,) each; a set's own alone."""
         table = np.zeros((len(self.items), len(sets)), dtype=np.int32)
         table[sets.codes, sets.owners] = IN

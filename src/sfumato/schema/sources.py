@@ -110,7 +110,7 @@ def read_off(schema: SchemaFacts) -> tuple[str, ...]:
     return ("every fact that the draft declares",) if schema.draft else tuple(grouped(schema).get(DATA, ()))
 
 
-def told(schema: SchemaFacts) -> tuple[str, ...]:
+def source_lines(schema: SchemaFacts) -> tuple[str, ...]:
     """Say where the facts come from, a line per source; nothing where no source is stated and nothing is drafted."""
     if not (schema.sources or schema.table_source or schema.draft):
         return ()
