@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -121,14 +122,9 @@ def find_remote(url: str) -> DataFiles:
 
 def _connect(url: str, scheme: str, label: str) -> tuple[fs.FileSystem, str]:
     if scheme in _OWN_SCHEMES:
-        system = None
-        try:
-            system = fs.FileSystem.from_uri(url)
-        except Exception:  # noqa: BLE001 - it holds the address, which may hold a key; or pyarrow was built without it
-            system = None
-        if system is not None:
-            return system
-    absent = None
+        # the error holds the address, which may hold a key; or pyarrow was built without it
+        with contextlib.suppress(Exception):
+            return fs.FileSystem.from_uri(url)
     try:
         import fsspec
 

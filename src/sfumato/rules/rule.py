@@ -60,9 +60,22 @@ def _points(terms: tuple[Term, ...]) -> dict[str, list[float]]:
     return points
 
 
+class _Conditional(Rule):
+    """A rule of rows that meet conditions."""
+
+    __slots__ = ()
+
+    conditions: tuple[Term, ...]
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The conditions."""
+        return tuple(term.column for term in self.conditions)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Implication(Rule):
+class Implication(_Conditional):
     """Where all conditions hold, all conclusions do; and only there, if that is said.
 
     Attributes:
@@ -80,11 +93,6 @@ class Implication(Rule):
     def columns(self) -> tuple[str, ...]:
         """Those of conditions and conclusions."""
         return tuple(term.column for term in (*self.conditions, *self.conclusions))
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """The conditions."""
-        return tuple(term.column for term in self.conditions)
 
     @property
     def points(self) -> dict[str, list[float]]:
@@ -162,7 +170,7 @@ class Never(Rule):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class NullIf(Rule):
+class NullIf(_Conditional):
     """A column is missing where all conditions hold, and nowhere else.
 
     Attributes:
@@ -180,11 +188,6 @@ class NullIf(Rule):
     def columns(self) -> tuple[str, ...]:
         """The column, and those of the conditions."""
         return (self.column, *(term.column for term in self.conditions))
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """The conditions."""
-        return tuple(term.column for term in self.conditions)
 
     @property
     def points(self) -> dict[str, list[float]]:

@@ -26,6 +26,10 @@ _OPEN: dict[str, OpenKind] = {
 }
 
 
+NOT_RELEASED = "declared as identifier, not released. Give bounds or categories to release them."
+_LEFT_OPEN = "left open with `discover: true`, for a fit to estimate. Declare bounds or categories to save budget."
+
+
 @dataclass(slots=True)
 class Variable:
     """A column as a file describes it.
@@ -84,18 +88,16 @@ def schema_of(table: Table, path: object) -> Schema:
             left_open.append(variable.name)
         elif not isinstance(kind, Identifier):
             sources[variable.name] = table.source
-    _tell(
-        left_open,
-        "left open with `discover: true`, for a fit to estimate. Declare bounds or categories to save budget.",
-    )
-    _tell(table.unknown, "declared as identifier, not released. Give bounds or categories to release them.")
+    warn_unfixed(left_open, _LEFT_OPEN)
+    warn_unfixed(table.unknown, NOT_RELEASED)
     unit = None if table.unit is None else Unit(column=table.unit, max_rows=1)
     of_table = {} if table.rows is None else {"rows": table.source}
     missing = tuple(dict.fromkeys([*MISSING_TOKENS, *table.missing]))
     return Schema(columns=columns, rows=table.rows, unit=unit, missing=missing, sources=sources, table_source=of_table)
 
 
-def _tell(names: Sequence[str], then: str) -> None:
+def warn_unfixed(names: Sequence[str], then: str) -> None:
+    """Warn of columns whose domain a file does not fix; `then` says what they became."""
     if names:
         text = f"The file does not fix the domain of {', '.join(map(repr, names))}: {then}"
         warnings.warn(text, SchemaWarning, stacklevel=4)
