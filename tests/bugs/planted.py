@@ -1567,8 +1567,8 @@ BUGS = [
     PlantedBug(
         "accept: fits that are not judged end a search",
         "privacy/ledger.py",
-        '        if self._unjudged is not None:\n            self._refuse("the search ends before',
-        '        if False:\n            self._refuse("the search ends before',
+        '        if self._unjudged is not None:\n            _refuse("the search ends before',
+        '        if False:\n            _refuse("the search ends before',
         "tests/privacy/test_search_accounts.py -k not_judged",
     ),
     PlantedBug(

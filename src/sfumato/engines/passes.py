@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 
 from sfumato.engines.pads import new_key, unmasked
-from sfumato.engines.work import Answer, Outcome, Shared
+from sfumato.engines.work import Answer, Outcome, shared_part
 from sfumato.errors import DataError, EngineError
 from sfumato.records.engine import SplitRecords, Statistic
 
@@ -43,7 +43,7 @@ class Pass:
         self._total: np.ndarray | None = None
         self._pieces: list[int] = []
         self._machine: bytes | None = None
-        self.shared = Shared.of(self._key, statistic, width).plain()
+        self.shared = shared_part(self._key, statistic, width)
 
     @classmethod
     def of(cls, statistic: Statistic, records: SplitRecords, width: int | None) -> Pass | None:

@@ -73,29 +73,18 @@ class Answer:
         return cls(Outcome(code), piece, machine, words)
 
 
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class Shared:
-    """The part of a pass that all its pieces share.
+def shared_part(key: bytes, statistic: Statistic, width: int | None) -> tuple[bytes, bytes, str]:
+    """Return the part of a pass that all its pieces share, as built-in types: readable by a worker of any version.
 
-    Attributes:
+    Args:
         key: of the pads of this pass.
-        body: the statistic and how its records are read, pickled.
-        version: of Sfumato, at the driver.
+        statistic: to sum.
+        width: as of `InParts`.
+
+    Returns:
+        The key; statistic and width, pickled; the version of Sfumato at the driver.
     """
-
-    key: bytes
-    body: bytes
-    version: str = __version__
-
-    @classmethod
-    def of(cls, key: bytes, statistic: Statistic, width: int | None) -> Shared:
-        """Pack a pass."""
-        return cls(key, pickle.dumps((statistic, width), protocol=5))
-
-    def plain(self) -> tuple[bytes, bytes, str]:
-        """Return it as built-in types: readable by a worker of any version."""
-        return self.key, self.body, self.version
+    return key, pickle.dumps((statistic, width), protocol=5), __version__
 
 
 @final
@@ -133,7 +122,7 @@ def work(shared: tuple[bytes, bytes, str], piece: int, records: bytes) -> bytes:
     """Sum over a piece of the records, and answer.
 
     Args:
-        shared: `Shared.plain()` of the pass.
+        shared: `shared_part` of the pass.
         piece: its number.
         records: its records, coded, pickled.
 

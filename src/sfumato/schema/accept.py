@@ -98,11 +98,8 @@ class Criterion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the criterion as a schema file holds it."""
-        document: dict[str, Any] = {self.kind: self.threshold}
-        if self.columns:
-            document["columns"] = list(self.columns)
-        rest = {"target": self.target, "positive": self.positive}
-        return {**document, **{key: value for key, value in rest.items() if value is not None}}
+        rest = {"columns": list(self.columns) or None, "target": self.target, "positive": self.positive}
+        return {self.kind: self.threshold, **{key: value for key, value in rest.items() if value is not None}}
 
 
 def read_criteria(entries: object) -> tuple[Criterion, ...]:

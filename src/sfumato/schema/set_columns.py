@@ -111,18 +111,16 @@ class SetColumn:
 
     def _given(self, value: object) -> dict[int, int]:
         if not isinstance(value, Mapping) or not all(isinstance(truth, bool | np.bool_) for truth in value.values()):
+            example = "0" if self.kind.labels is None else self.kind.labels[0]
             raise ConfigError(
                 f"Expected items of {self.name!r} to be given with true or false each, such as "
-                f"{{{self.name!r}: {{{self._example()!r}: True}}}}, got another value. Items that are not named are "
+                f"{{{self.name!r}: {{{example!r}: True}}}}, got another value. Items that are not named are "
                 "drawn."
             )
         truths = {self.code_of(item): IN if truth else OUT for item, truth in value.items()}
         if len(truths) < len(value):
             raise ConfigError(f"Expected each item of {self.name!r} to be given once, got one twice.")
         return truths
-
-    def _example(self) -> str:
-        return "0" if self.kind.labels is None else self.kind.labels[0]
 
 
 def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:

@@ -38,16 +38,12 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
     """Return the entry of a unit in a schema document, under `unit` or `tables`."""
     if unit.tables is None:
         return {"unit": unit.to_dict()}
-    units: dict[str, Any] = {"key": unit.column}
-    if unit.units is not None:
-        units["rows"] = unit.units
-    rows: dict[str, Any] = {"of": unit.tables.units}
-    if unit.tables.key is not None:
-        rows["key"] = unit.tables.key
-    rows["max_rows"] = unit.max_rows
-    if unit.order is not None:
-        rows["order"] = unit.order
-    return {"tables": {unit.tables.units: {**units, "columns": list(unit.constant)}, unit.tables.rows: rows}}
+    tables = unit.tables
+    entries = {
+        tables.units: {"key": unit.column, "rows": unit.units, "columns": list(unit.constant)},
+        tables.rows: {"of": tables.units, "key": tables.key, "max_rows": unit.max_rows, "order": unit.order},
+    }
+    return {"tables": {t: {k: v for k, v in entry.items() if v is not None} for t, entry in entries.items()}}
 
 
 def _shape_faults(entry: Mapping[Any, Any], parents: list[Any], children: list[Any]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -62,8 +62,6 @@ class Table:
     source: str
     missing: Iterable[str] = ()
     unit: str | None = None
-    rows: int | None = None
-    unknown: list[str] = field(default_factory=list)
 
 
 def schema_of(table: Table, path: object) -> Schema:
@@ -77,23 +75,23 @@ def schema_of(table: Table, path: object) -> Schema:
     columns: dict[str, ColumnKind] = {}
     sources: dict[str, str] = {}
     left_open: list[str] = []
+    unknown: list[str] = []
     for variable in table.columns:
         if variable.name in columns:
             raise SchemaError(f"Column {variable.name!r}: expected each column once in {path}, got it twice.")
         kind = _kind(variable, path)
         columns[variable.name] = kind or Identifier()
         if kind is None:
-            table.unknown.append(variable.name)
+            unknown.append(variable.name)
         elif isinstance(kind, Open):
             left_open.append(variable.name)
         elif not isinstance(kind, Identifier):
             sources[variable.name] = table.source
     warn_unfixed(left_open, _LEFT_OPEN)
-    warn_unfixed(table.unknown, NOT_RELEASED)
+    warn_unfixed(unknown, NOT_RELEASED)
     unit = None if table.unit is None else Unit(column=table.unit, max_rows=1)
-    of_table = {} if table.rows is None else {"rows": table.source}
     missing = tuple(dict.fromkeys([*MISSING_TOKENS, *table.missing]))
-    return Schema(columns=columns, rows=table.rows, unit=unit, missing=missing, sources=sources, table_source=of_table)
+    return Schema(columns=columns, unit=unit, missing=missing, sources=sources)
 
 
 def warn_unfixed(names: Sequence[str], then: str) -> None:
