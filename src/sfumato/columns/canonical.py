@@ -17,7 +17,7 @@ from pyarrow import types
 
 from sfumato.columns.cells import is_text, read_text
 from sfumato.columns.facts import float_text
-from sfumato.columns.moments import wall_clock_text
+from sfumato.columns.wall_clock import wall_clock_text
 
 
 def has_canonical_text(storage: pa.DataType) -> bool:

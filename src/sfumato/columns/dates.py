@@ -39,10 +39,10 @@ from sfumato.columns.facts import (
     shown,
 )
 from sfumato.columns.kind import Fault, refuse, settle
-from sfumato.columns.moments import read_microseconds, store_dates
 from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
 from sfumato.columns.storage import from_text, number_fault, store_integer
+from sfumato.columns.wall_clock import read_microseconds, store_dates
 
 _ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 _DATES = ("month", "week", "day")

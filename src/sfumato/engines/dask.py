@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any, final
 
-from sfumato.engines.clusters import Cluster, called
+from sfumato.engines.cluster import Cluster, called
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import shares
 from sfumato.engines.work import answered, work

@@ -28,7 +28,7 @@ class ChunkSource(Source):
     @classmethod
     def of(cls, chunk: Chunk, source: Source) -> ChunkSource:
         """Wrap a chunk of a source."""
-        return cls(**source.outline, chunk=chunk)
+        return cls(**source.outline(), chunk=chunk)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield Chunk(columns={name: self.chunk.columns[name] for name in columns}, n_rows=self.chunk.n_rows)
@@ -41,7 +41,7 @@ class ChunkSource(Source):
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, table.schema) as writer:
             writer.write_table(table)
-        outline = self.outline | {"storage": dict(self.storage)}
+        outline = self.outline(storage=dict(self.storage))
         return _unpacked, (outline, list(cells), self.chunk.n_rows, stream.getvalue().to_pybytes(), arrays)
 
 

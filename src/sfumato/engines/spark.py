@@ -14,7 +14,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from sfumato.engines.clusters import Cluster, called
+from sfumato.engines.cluster import Cluster, called
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import BatchSource, shares
 from sfumato.engines.work import answered, work

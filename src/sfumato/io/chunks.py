@@ -86,11 +86,10 @@ class Source(ABC):
         """Column names in the source's own order."""
         return tuple(self.storage)
 
-    @property
-    def outline(self) -> dict[str, Any]:
-        """The fields that a source made of this one, cell by cell, has in common with it."""
+    def outline(self, **changes: object) -> dict[str, Any]:
+        """Return the fields that a source made of this one, cell by cell, has in common with it, but for changes."""
         names = ("label", "container", "storage", "dtypes", "keys", "chunk_rows", "missing_as_text")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | changes
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source with the storage types that these kinds declare; most sources know their own.

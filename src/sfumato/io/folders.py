@@ -30,8 +30,8 @@ from sfumato.columns.cells import plain
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.image_arrays import array_of
 from sfumato.io.pictures import (
     SUFFIX,
     SUFFIXES,

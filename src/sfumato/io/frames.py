@@ -23,10 +23,10 @@ from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
-from sfumato.columns.moments import wall_clock_of
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
+from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source, check_names
 from sfumato.io.origins import INFERRED_DTYPES

@@ -127,7 +127,7 @@ def with_pictures(source: Source, columns: Mapping[str, ColumnKind]) -> Source:
         for name, kind in images.items()
     }
     dtypes = {name: dtype for name, dtype in source.dtypes.items() if name not in images}
-    outline = source.outline | {"storage": {**stored, **tensors}, "dtypes": dtypes}
+    outline = source.outline(storage={**stored, **tensors}, dtypes=dtypes)
     return PictureCells(**outline, table=source, images=images)
 
 

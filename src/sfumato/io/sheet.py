@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import IO, final
 
-from sfumato.columns.moments import wall_clock_of
+from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.io.markup import read_markup
 from sfumato.io.workbook import LONGEST_CELL, SharedTexts, Styles, plain_text
 

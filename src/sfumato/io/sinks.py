@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from sfumato._lazy import later
 from sfumato.errors import ConfigError
-from sfumato.io.arrays import array_of
 from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.baskets import holds_sets, write_csr, write_dat, write_npy
 from sfumato.io.chunks import Chunk, Column
@@ -26,6 +25,7 @@ from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm, CsvOutput
 from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
+from sfumato.io.image_arrays import array_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.lenses.clocks import ClocksLens
+from sfumato.lenses.clock_columns import ClocksLens
 from sfumato.lenses.lens import Lens, Sampler
-from sfumato.lenses.rules import RulesLens
+from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema

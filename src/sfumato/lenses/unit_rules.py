@@ -11,9 +11,9 @@ from sfumato.errors import ConfigError
 from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.rules.cells import Column, Table, joined, put, size, taken
-from sfumato.rules.examples import examples
-from sfumato.rules.plan import RulePlan
+from sfumato.rules.example_rows import examples
 from sfumato.rules.repair import Keeper
+from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
 _ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least

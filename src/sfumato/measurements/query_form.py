@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.columns.number_steps import Steps
 from sfumato.columns.sets import ItemSet
-from sfumato.columns.steps import Steps
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
 from sfumato.measurements.measurement import LARGEST

@@ -99,7 +99,7 @@ class Description(Statement):
     """A fit as it is known before it runs."""
 
     def _repr_html_(self) -> str:
-        from sfumato.privacy.cards import description_card
+        from sfumato.privacy.certificate_cards import description_card
 
         return description_card(self)
 
@@ -157,7 +157,7 @@ class Certificate(Description):
         return words.summary(self)
 
     def _repr_html_(self) -> str:
-        from sfumato.privacy.cards import certificate_card
+        from sfumato.privacy.certificate_cards import certificate_card
 
         return certificate_card(self)
 

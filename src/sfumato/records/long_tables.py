@@ -117,7 +117,7 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
     _check_long(source.storage, name, id_column)
     storage = {**source.storage, name: plain_list_type(pa.list_(source.storage[name]))}
     return LongSource(
-        **source.outline | {"storage": storage},
+        **source.outline(storage=storage),
         rows=source,
         id_column=id_column,
         item_column=name,

@@ -20,8 +20,8 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import SchemaError
 from sfumato.rules.cells import Kinds, resolution_of
 from sfumato.rules.ordered import Order
-from sfumato.rules.plan import RulePlan
 from sfumato.rules.rule import Implication, Never, NullIf, Rule
+from sfumato.rules.rule_plan import RulePlan
 from sfumato.rules.terms import Term, missing_term
 
 _MOST_VALUES = 2_000  # that are tried

@@ -16,8 +16,8 @@ import numpy as np
 
 from sfumato.columns.bounded import Values
 from sfumato.rules.cells import Column, Table, put, size, taken
-from sfumato.rules.plan import RulePlan
 from sfumato.rules.rule import Frozen, Implication, NullIf, Rule
+from sfumato.rules.rule_plan import RulePlan
 from sfumato.rules.terms import all_hold
 
 _CANDIDATES = 8  # rows of which the most alike is taken

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.columns.kinds import NumericKind, TabularKind
-from sfumato.columns.steps import Steps
+from sfumato.columns.number_steps import Steps
 from sfumato.errors import ConfigError, ReleaseError, require_integer
 from sfumato.maths.arrays import malformed
 from sfumato.schema.schema import Schema

@@ -26,7 +26,7 @@ from sfumato.columns.open import Open
 from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.rules import RulePlan
-from sfumato.rules.reading import numeric_columns
+from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.accept import criteria_of
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference

@@ -10,9 +10,9 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.errors import SchemaError
 from sfumato.maths.streams import public_stream
 from sfumato.rules.cells import Column, Kinds, Table, joined, put, size, taken, to_codes
-from sfumato.rules.plan import RulePlan
 from sfumato.rules.repair import Keeper
 from sfumato.rules.rule import Rule
+from sfumato.rules.rule_plan import RulePlan
 
 _ROWS, _ROUNDS, _ENOUGH = 2048, 24, 256
 _MOST_TRIED = 24  # rules of which a part that contradicts itself is looked for

@@ -17,10 +17,10 @@ from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Sampler, UnitSampler
 from sfumato.lenses.unit_rules import RuledUnits
 from sfumato.rules.cells import Column, Table, joined, put, size, taken, to_codes
-from sfumato.rules.examples import examples
-from sfumato.rules.plan import RulePlan
+from sfumato.rules.example_rows import examples
 from sfumato.rules.raking import chosen, raked, share_codes
 from sfumato.rules.repair import Keeper
+from sfumato.rules.rule_plan import RulePlan
 
 _CANDIDATES = 16  # rows of which the nearest to a given value of what is not modelled is taken
 _FEW_BROKEN = 0.002  # share of rows that may be mended without a look at shares
