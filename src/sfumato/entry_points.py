@@ -1,4 +1,4 @@
-"""What other installed packages bring, found by the entry points that they declare: plugins.
+"""Plugins of other installed packages, found by the entry points that they declare.
 
 Only names are read until a plugin is asked for; then its module is imported. A name comes from a caller, or from a file
 that a stranger wrote: it is looked up among what is installed and is never taken for the path of a module.
@@ -76,14 +76,14 @@ def find(what: What, name: str, own: Collection[str]) -> Plugin | None:
     Raises:
         ConfigError: two packages claim the name.
     """
-    found = _declared(what).get(name, ())
-    packages = [*([OURS] if name in own else []), *(plugin.package for plugin in found)]
-    if found and len(packages) > 1:
+    plugins = _declared(what).get(name, ())
+    packages = [*([OURS] if name in own else []), *(plugin.package for plugin in plugins)]
+    if plugins and len(packages) > 1:
         raise ConfigError(
             f"Expected one package to bring the {what} {name!r}, got {' and '.join(packages)}. Uninstall "
             f"{'the second' if packages[0] == OURS else 'one of them'}, or ask its authors for another name."
         )
-    return found[0] if found else None
+    return plugins[0] if plugins else None
 
 
 def names(what: What, own: Collection[str]) -> Iterator[str]:
@@ -93,14 +93,14 @@ def names(what: What, own: Collection[str]) -> Iterator[str]:
 
 def package_named(what: What, name: str) -> str | None:
     """Return the package that brings a plugin, the first of several; None without one. Nothing is loaded."""
-    found = _declared(what).get(name, ())
-    return found[0].package if found else None
+    plugins = _declared(what).get(name, ())
+    return plugins[0].package if plugins else None
 
 
 def package_of(kind: type) -> Plugin | None:
     """Return a plugin of the package that a class is defined in; None if no plugin comes from there."""
     top = kind.__module__.partition(".")[0]
-    plugins = (plugin for what in get_args(What) for found in _declared(what).values() for plugin in found)
+    plugins = (plugin for what in get_args(What) for claims in _declared(what).values() for plugin in claims)
     return next((plugin for plugin in plugins if plugin.entry.module.partition(".")[0] == top), None)
 
 
@@ -126,8 +126,10 @@ def _declared(what: What) -> Mapping[str, tuple[Plugin, ...]]:
 @lru_cache(maxsize=32)
 def _scan(what: What, path: tuple[str, ...]) -> Mapping[str, tuple[Plugin, ...]]:
     """Read the declarations of one group; once for each search path."""
-    found: dict[str, dict[str, Plugin]] = {}
+    declarations: dict[str, dict[str, Plugin]] = {}
     for entry in entry_points(group=f"{OURS}.{what}s"):
         package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("an unknown package", "")
-        found.setdefault(entry.name, {})[f"{package}:{entry.value}"] = Plugin(what, entry.name, package, version, entry)
-    return {name: tuple(plugins.values()) for name, plugins in found.items()}
+        declarations.setdefault(entry.name, {})[f"{package}:{entry.value}"] = Plugin(
+            what, entry.name, package, version, entry
+        )
+    return {name: tuple(plugins.values()) for name, plugins in declarations.items()}

@@ -6,7 +6,9 @@ What needs one asks for it here first, before any work, and before any budget is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from sfumato.errors import ConfigError
 
@@ -34,6 +36,22 @@ def require_extra(extra: str, purpose: str) -> None:
                 f"Expected {package} to be installed, to {purpose}, got no such package. "
                 f"Run pip install 'sfumato[{extra}]'."
             )
+
+
+def import_extra(name: str, extra: str) -> Any:  # noqa: ANN401 - a module of another package
+    """Return a module of an extra.
+
+    Raises:
+        ConfigError: it is not installed; says what to run.
+    """
+    failure = ConfigError(
+        f"Expected {name.partition('.')[0]} to be installed, got no such package. Run pip install 'sfumato[{extra}]'."
+    )
+    try:
+        return import_module(name)
+    except ImportError:
+        pass
+    raise failure
 
 
 def _installed(module: str) -> bool:

@@ -24,7 +24,7 @@ from sfumato.mechanisms import mixing, norms, queries
 from sfumato.mechanisms import words as thresholds
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, SubsetMixing, noisy_mixtures
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.mechanisms.words import noisy_words, threshold_of
+from sfumato.mechanisms.unlisted_words import noisy_words, threshold_of
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage

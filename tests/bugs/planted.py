@@ -249,8 +249,8 @@ BUGS = [
     PlantedBug(
         "readers: a quote that nobody closes takes the next lines along",
         "io/csv_record_ends.py",
-        "            found = form.open_line.search(text, start, stop)\n",
-        "            found = None\n",
+        "            match = form.open_line.search(text, start, stop)\n",
+        "            match = None\n",
         f"{READERS} -k no_record",
     ),
     PlantedBug(
@@ -439,8 +439,8 @@ BUGS = [
     PlantedBug(
         "two tables: rows of nobody are given to the last person",
         TABLE_PAIRS,
-        "            kept = np.flatnonzero(place != NOBODY)\n            if",
-        "            kept = np.arange(place.size)\n            if",
+        "            rows = np.flatnonzero(place != NOBODY)\n            if",
+        "            rows = np.arange(place.size)\n            if",
         "tests/attacks/test_two_tables.py -k whose_person",
     ),
     PlantedBug(
@@ -453,7 +453,7 @@ BUGS = [
     PlantedBug(
         "two tables: a person without rows has another's first row",
         LINKED,
-        "        self.starts = np.cumsum(held) - held\n",
+        "        self.starts = np.cumsum(lengths) - lengths\n",
         "        self.starts = np.cumsum(sizes) - sizes\n",
         "tests/records/test_table_pairs.py -k keys_do_not_meet",
     ),
@@ -616,7 +616,7 @@ BUGS = [
     PlantedBug(
         "a ledger rewound",
         "data_ledger/ledger_check.py",
-        "if state.chain[of_charge] != said.chain:",
+        "if state.chain[of_charge] != charge.chain:",
         "if state.chain[of_charge] == '':",
         "tests/data_ledger/test_ledger_check.py -k put_back",
     ),
@@ -1059,7 +1059,7 @@ BUGS = [
     ),
     PlantedBug(
         "the threshold of words by another part of delta than the plan's",
-        "mechanisms/words.py",
+        "mechanisms/unlisted_words.py",
         "extra_delta=extra_delta)",
         "extra_delta=2 * extra_delta)",
         EVENTS_OF_PLAN,
@@ -1122,17 +1122,17 @@ BUGS = [
     ),
     PlantedBug(
         "noise of unlisted words × 2/3",
-        "mechanisms/words.py",
+        "mechanisms/unlisted_words.py",
         "dtype=np.int64), 1.0, noise_std, noise)",
         "dtype=np.int64), 1.0, noise_std * 2 / 3, noise)",
-        "tests/mechanisms/test_words.py",
+        "tests/mechanisms/test_unlisted_words.py",
     ),
     PlantedBug(
         "threshold of noise that is not rounded",
-        "mechanisms/words.py",
+        "mechanisms/unlisted_words.py",
         "noise_std * quantile + float(grid) / 2",
         "noise_std * quantile",
-        "tests/mechanisms/test_words.py -k rounded",
+        "tests/mechanisms/test_unlisted_words.py -k rounded",
     ),
     PlantedBug(
         "a line that cannot be read decides whether a fit by subsets is refused",
@@ -1157,17 +1157,17 @@ BUGS = [
     ),
     PlantedBug(
         "threshold halved",
-        "mechanisms/words.py",
+        "mechanisms/unlisted_words.py",
         "if v >= threshold]",
         "if v >= threshold * 0.5]",
-        "tests/mechanisms/test_words.py",
+        "tests/mechanisms/test_unlisted_words.py",
     ),
     PlantedBug(
         "additive delta not composed",
         "privacy/accounting.py",
         "return float(accountant.get_epsilon(delta - extra_delta)) - math.log1p(-extra_delta)",
         "return float(accountant.get_epsilon(delta))",
-        "tests/mechanisms/test_words.py",
+        "tests/mechanisms/test_unlisted_words.py",
     ),
     PlantedBug(
         "the ledger pays more than it has",
@@ -1237,7 +1237,7 @@ BUGS = [
     PlantedBug(
         "a release leaves that the ledger could not note",
         DRIVER,
-        "with settled(charged, kept=self.journal.active):",
+        "with settled(charged, has_checkpoint=self.journal.active):",
         "with settled(charged):",
         f"{COPIES} -k could_not_note",
     ),
@@ -1272,8 +1272,8 @@ BUGS = [
     PlantedBug(
         "a ledger without its chain is read",
         "data_ledger/ledger_file.py",
-        "        if one != link:\n",
-        "        if one != link and any(said):\n",
+        '        if fit.get("chain") != link:\n',
+        '        if fit.get("chain") not in (link, None):\n',
         "tests/data_ledger/test_data_ledger.py -k without_its_chain",
     ),
     PlantedBug(
@@ -1567,8 +1567,8 @@ BUGS = [
     PlantedBug(
         "accept: fits that are not judged end a search",
         "privacy/ledger.py",
-        '        if self._unjudged is not None:\n            self._refuse("the search ends before',
-        '        if False:\n            self._refuse("the search ends before',
+        '        if self._unjudged is not None:\n            _refuse("the search ends before',
+        '        if False:\n            _refuse("the search ends before',
         "tests/privacy/test_search_accounts.py -k not_judged",
     ),
     PlantedBug(
@@ -1639,7 +1639,7 @@ BUGS = [
     PlantedBug(
         "a code that is kept apart is read as its parent",
         "columns/hierarchies.py",
-        "strict=True) if code not in kept}",
+        "strict=True) if code not in own}",
         "strict=True)}",
         "tests/columns/test_hierarchies.py -k kept_codes_then",
     ),
@@ -1666,24 +1666,24 @@ BUGS = [
     ),
     PlantedBug(
         "rules: distances are from the mean start of the records at hand",
-        "rules/plan.py",
+        "rules/rule_plan.py",
         "values = column.values - self._start(later, table)\n",
         "values = column.values - self._start(later, table).mean().astype(column.values.dtype)\n",
-        "tests/attacks/test_rules.py tests/rules/test_plan.py -k records",
+        "tests/attacks/test_rules.py tests/rules/test_rule_plan.py -k records",
     ),
     PlantedBug(
         "rules: mending changes classes that were asked for",
-        "lenses/rules.py",
+        "lenses/ruled_rows.py",
         "None if classes is None else self.class_column)\n",
         "None)\n",
-        "tests/lenses/test_rules.py -k asked_for",
+        "tests/lenses/test_ruled_rows.py -k asked_for",
     ),
     PlantedBug(
         "rules: forbidden combinations are not seen",
         "rules/rule.py",
         "        return all_hold(self.terms, table)\n",
         "        return all_hold(self.terms, table) & False\n",
-        "tests/rules/test_reading.py -k breaks",
+        "tests/rules/test_rule_entries.py -k breaks",
     ),
     PlantedBug(
         "discovery: the count of records is not in the norm",
@@ -1791,7 +1791,7 @@ BUGS = [
     ),
     PlantedBug(
         "an array allocates what its header says",
-        "io/arrays.py",
+        "io/image_arrays.py",
         "size > most_bytes(archive, member)",
         "size > member.file_size",
         "tests/io/test_sources.py -k more_than_there_is",

@@ -15,7 +15,7 @@ from harness.engine_cases import SCHEMA, table
 from sfumato.engines.pads import new_key, unmasked
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import ChunkSource, shares
-from sfumato.engines.work import Answer, Outcome, Shared, answered, machine, work
+from sfumato.engines.work import Answer, Outcome, answered, machine, shared_part, work
 from sfumato.errors import DataError, EngineError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
@@ -23,7 +23,7 @@ from sfumato.records.engine import reduce
 from sfumato.records.private import PrivateData
 
 KEY = new_key()
-SHARED = Shared.of(KEY, RowCount(), None).plain()
+SHARED = shared_part(KEY, RowCount(), None)
 
 
 def records() -> PrivateData:

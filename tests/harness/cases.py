@@ -153,7 +153,7 @@ def rows_beside_sets(n: int, seed: int = 0):
         {
             "age": np.array([age]),
             "member": np.array([member], dtype=np.int32),
-            **column.held(coded_sets(items)),
+            **column.truth_values(coded_sets(items)),
         }
         for items in [*drawn, (), (0, 1, 2), (1, 2, 3), (3,)]
         for age in (rng.random(), 1.0)

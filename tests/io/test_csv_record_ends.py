@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.cells import read_cells
 from sfumato.io import csv_record_ends
-from sfumato.io.csv_record_ends import RecordStream
+from sfumato.io.csv_record_ends import record_stream
 from sfumato.io.sources import open_source
 
 WHOLE = [b"1,2,3\n", b'"a","b""c",d\r\n', b'x,"p\nq",z\n', b'"",,""\n', b'5" pipe,a"b,c\n', b'1,",x\n\n",2\n', b",,\r"]
@@ -17,7 +17,7 @@ LEFT_OUT = b",,,,x"
 
 
 def read(text: bytes) -> bytes:
-    return io.BufferedReader(RecordStream(io.BytesIO(text), ",", 3)).read()
+    return io.BufferedReader(record_stream(io.BytesIO(text), ",", 3)).read()
 
 
 @pytest.mark.parametrize("line", WHOLE)
@@ -65,7 +65,7 @@ class Endless(io.RawIOBase):
 def test_a_line_of_any_length_takes_the_memory_of_the_longest_record():
     tracemalloc.start()
     try:
-        text = RecordStream(Endless(), ",", 3).readall()
+        text = record_stream(Endless(), ",", 3).readall()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sfumato.columns.kinds import Categorical, Image
 from sfumato.errors import ConfigError, OutputError, SfumatoError
-from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk
+from sfumato.io.image_arrays import array_of
 from sfumato.io.pictures import folder_of_label, label_of_folder
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source

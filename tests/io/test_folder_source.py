@@ -16,7 +16,7 @@ from sfumato.columns.kinds import Categorical, Identifier, Image
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
-from sfumato.io.arrays import array_of
+from sfumato.io.image_arrays import array_of
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema

@@ -329,7 +329,7 @@ class TestNpz:
                 open_source(path)
 
     def test_chunks_of_large_images_are_shorter(self, tmp_path, images, monkeypatch):
-        monkeypatch.setattr("sfumato.io.arrays._CHUNK_BYTES", 1000)
+        monkeypatch.setattr("sfumato.io.image_arrays._CHUNK_BYTES", 1000)
         np.savez_compressed(tmp_path / "i.npz", x=images[0], y=images[1])
         chunks = list(open_source(tmp_path / "i.npz").chunks())
         assert [chunk.n_rows for chunk in chunks] == [11] * 9 + [1]

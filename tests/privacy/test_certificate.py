@@ -15,8 +15,8 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.privacy import pld, words
 from sfumato.privacy.accounting import account, with_rounding
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.cards import certificate_card
 from sfumato.privacy.certificate import Certificate, describe, issue
+from sfumato.privacy.certificate_cards import certificate_card
 from sfumato.privacy.certificate_form import Protected, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.risk import trade_off

@@ -4,7 +4,7 @@ import pytest
 
 from fixtures.ruled import random_case
 from sfumato.errors import SchemaError
-from sfumato.rules.examples import examples
+from sfumato.rules.example_rows import examples
 from sfumato.rules.forbidden import _conditions, _is_possible
 from sfumato.schema import ruled
 from sfumato.schema.schema import Schema

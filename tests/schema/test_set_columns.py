@@ -79,7 +79,7 @@ class TestThereAndBack:
     def test_a_record_has_one_cell_in_each_column(self):
         column = schema().set_columns["ill"]
         cells = pa.array([["E11"], ["J45", "?", "J45", "E11", "I10"], [], None, ["I10", None]])
-        held = column.held(ITEMS.code(cells, missing=()))
+        held = column.truth_values(ITEMS.code(cells, missing=()))
         assert {name: codes.tolist() for name, codes in held.items()} == {
             "ill: E11": [1, 1, 0, 0, 0], "ill: I10": [0, 0, 0, 0, 1], "ill: J45": [0, 1, 0, 0, 0],
         }  # fmt: skip
@@ -88,18 +88,18 @@ class TestThereAndBack:
     def test_the_way_back_uses_no_randomness_where_all_fit(self):
         column, rng = schema().set_columns["ill"], np.random.default_rng(0)
         sets = coded([0, 2], [], [1], [1, 2])
-        back = column.sets(column.held(sets), rng)
+        back = column.sets(column.truth_values(sets), rng)
         assert items_of(back) == items_of(sets)
         assert rng.random() == np.random.default_rng(0).random()
 
     def test_of_no_row(self):
         column = schema().set_columns["ill"]
-        assert len(column.sets(column.held(coded()), np.random.default_rng(0))) == 0
+        assert len(column.sets(column.truth_values(coded()), np.random.default_rng(0))) == 0
 
     def test_of_a_long_set_a_random_part_is_left(self):
         column = schema().set_columns["ill"]
         n = 30_000
-        held = column.held(coded([0, 1, 2])) | {}
+        held = column.truth_values(coded([0, 1, 2])) | {}
         full = {name: np.repeat(codes, n) for name, codes in held.items()}
         back = column.sets(full, np.random.default_rng(1))
         assert set(back.lengths) == {2}

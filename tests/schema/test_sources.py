@@ -11,7 +11,7 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
-from sfumato.schema.sources import accepted, bought, read_off, told, without_rows
+from sfumato.schema.sources import accepted, read_off, source_lines, with_discovered, without_rows
 from sfumato.schema.unit import Unit
 
 DOCUMENT = {
@@ -57,7 +57,7 @@ def test_an_older_file_is_no_draft():
     schema = Schema.from_dict({"columns": {"member": "boolean"}})
     assert (schema.draft, schema.sources, schema.table_source) == (False, {}, {})
     assert schema.to_dict() == {"columns": {"member": {"kind": "boolean"}}}
-    assert told(schema) == ()
+    assert source_lines(schema) == ()
 
 
 def test_false_is_written_by_leaving_it_out():
@@ -98,7 +98,7 @@ def test_sources_of_no_column():
 
 
 def test_they_are_told_in_groups():
-    assert told(Schema.from_dict(DOCUMENT)) == (
+    assert source_lines(Schema.from_dict(DOCUMENT)) == (
         "law: 'age' (lower), the number of rows",
         "codebook: 'age' (upper), 'weight' (upper), the unit",
         "standard: 'sex'",
@@ -109,7 +109,7 @@ def test_they_are_told_in_groups():
 def test_a_draft_tells_what_was_read_off():
     columns = {"age": Open(kind="integer"), "sex": Categorical(categories=("f", "m")), "id": Identifier()}
     schema = Schema(columns=columns, draft=True)
-    assert told(schema) == ("estimated by the fit: 'age'", "read off the records: 'sex'")
+    assert source_lines(schema) == ("estimated by the fit: 'age'", "read off the records: 'sex'")
 
 
 def test_a_draft_is_refused():
@@ -141,9 +141,9 @@ def test_facts_of_the_data_are_refused(document, facts):
 
 def test_what_a_fit_buys_is_marked():
     columns = {"age": Open(kind="integer"), "n": Integer(lower=0, upper=9)}
-    schema = bought(Schema(columns=columns, sources={"n": "law"}), ["age"])
+    schema = with_discovered(Schema(columns=columns, sources={"n": "law"}), ["age"])
     assert schema.sources == {"n": "law", "age": "discovered"}
-    assert bought(schema, []) is schema
+    assert with_discovered(schema, []) is schema
 
 
 def test_rows_that_are_bought_have_no_source():

@@ -9,7 +9,7 @@ from sfumato.columns import Boolean, Categorical, Continuous, Identifier, Intege
 from sfumato.errors import SchemaError
 from sfumato.lenses.chain import plain_schema
 from sfumato.schema.schema import read_open
-from sfumato.schema.sources import accepted, read_off, told
+from sfumato.schema.sources import accepted, read_off, source_lines
 from sfumato.schema.weighting import weight_bound, weight_kind
 
 COLUMNS = {"w": Continuous(lower=1, upper=20), "member": Boolean()}
@@ -148,7 +148,7 @@ def test_a_bound_that_was_read_off_the_records_is_told():
     """The column is hidden, but its bound decides the noise and is in the certificate."""
     schema = Schema(columns=COLUMNS, weight="w", sources={"w": {"upper": "data"}, "member": "law"})
     assert read_off(schema) == ("'w' (upper)",)
-    assert any("holder's word" in line and "'w' (lower)" in line for line in told(schema))
+    assert any("holder's word" in line and "'w' (lower)" in line for line in source_lines(schema))
     with pytest.raises(SchemaError, match="'w'"):
         accepted(schema, accept_draft=False)
     hidden = Schema(columns={"w": Identifier(), "member": Boolean()}, weight=Weight(column="w", upper=3))

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from sfumato.desk.validation import Finding
     from sfumato.fitting import label_threshold
     from sfumato.records import private
-    from sfumato.rules import reading
+    from sfumato.rules import rule_entries as reading
     from sfumato.schema import documents, sources
     from sfumato.schema.schema import Schema
     from sfumato.standards import ddi, importers, variable_lists
 else:
-    label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.reading")
+    label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
     rule_breaks, validation = later("sfumato.desk.rule_breaks"), later("sfumato.desk.validation")
     ddi, documents, importers = (
@@ -156,8 +156,8 @@ def check_command(
     n = found.n_records
     counted = "Units, each with its rows: " if found.linked else "Rows: "
     say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
-    if sources.told(found):
-        say(f"Where the facts come from: {'; '.join(sources.told(found))}.")
+    if sources.source_lines(found):
+        say(f"Where the facts come from: {'; '.join(sources.source_lines(found))}.")
     _tell_rare_labels(found)
     _tell_next(schema, found)
 

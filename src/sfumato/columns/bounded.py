@@ -18,7 +18,7 @@ from sfumato.columns.cells import is_text, plain
 from sfumato.columns.facts import shown
 from sfumato.columns.kind import Fault, GivenValue, TabularKind
 from sfumato.columns.number_cells import missing_mask
-from sfumato.columns.steps import Steps
+from sfumato.columns.number_steps import Steps
 from sfumato.columns.storage import as_dictionary, number_fault
 
 

@@ -17,7 +17,7 @@ from pyarrow import types
 
 from sfumato.columns.cells import is_text, read_text
 from sfumato.columns.facts import float_text
-from sfumato.columns.moments import wall_clock_text
+from sfumato.columns.wall_clock import wall_clock_text
 
 
 def has_canonical_text(storage: pa.DataType) -> bool:
@@ -63,10 +63,6 @@ def _each(values: pa.Array, text: Callable[..., str | None]) -> pa.Array:
 
 def _float_text(values: pa.Array) -> pa.Array:
     """Return numbers as text by the digits of their own width: float32 0.1 is `0.1`."""
-    if types.is_float64(values.type):
-        return _each(values, lambda number: None if number != number else float_text(number))
-    width = np.float16 if types.is_float16(values.type) else np.float32
-    return _each(
-        values,
-        lambda number: None if number != number else float_text(float(str(width(number)))),
-    )
+    widths = {pa.float16(): np.float16, pa.float32(): np.float32}
+    width = widths.get(values.type, float)
+    return _each(values, lambda number: None if number != number else float_text(float(str(width(number)))))

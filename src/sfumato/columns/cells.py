@@ -21,7 +21,7 @@ _UUID = pa.uuid()
 
 
 def total(read: Callable[[pa.Array], np.ndarray], cells: pa.Array, refused: Callable[[int], np.ndarray]) -> np.ndarray:
-    """Return what `read` makes of cells; where Arrow refuses some, halve until they stand alone.
+    """Return `read(cells)`; where Arrow refuses some, halve until they stand alone.
 
     Halving keeps an elementwise map elementwise: a refused cell does not change what is made of the cells beside it.
 
@@ -156,10 +156,10 @@ def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
 def is_token(text: pa.Array, missing: Sequence[str]) -> pa.Array:
     """Return which text cells read as a missing token, null for none; `-99.0` as `-99`: see `without_point`."""
     tokens = pa.array(list(missing), text.type)
-    found = pc.is_in(text, value_set=tokens)
+    mask = pc.is_in(text, value_set=tokens)
     if not any(token.lstrip("-").isdigit() for token in missing):
-        return found
-    return pc.or_(found, pc.is_in(without_point(text), value_set=tokens))
+        return mask
+    return pc.or_(mask, pc.is_in(without_point(text), value_set=tokens))
 
 
 def valid_mask(cells: pa.Array) -> np.ndarray:

@@ -124,7 +124,10 @@ def _iso() -> Iterator[DateForm]:
                     yield from _ladder(f"iso{mark}z".strip(), format + written, finest, written)
 
 
-_MONTHS = ("%m-%Y", "%YM%m", "%B-%y")
+_MONTHS = (
+    *("%Y-%m", "%m/%Y", "%Y/%m", "%m.%Y", "%Y%m", "%b %Y", "%B %Y"),
+    *("%b-%Y", "%B-%Y", "%b-%y", "%Y-%b", "%m-%Y", "%YM%m", "%B-%y"),
+)
 _LOGGED: tuple[tuple[str, Resolution], ...] = (
     ("%Y%m%d %H:%M", "minute"),
     ("%d.%m.%Y, %H:%M", "minute"),
@@ -162,20 +165,7 @@ def _forms() -> Iterator[DateForm]:
             yield from _ladder(f"{family} p", format + clock, finest)
     yield from _ladder("compact t", "%Y%m%dT%H%M%S", "second")
     yield from _ladder("compact s", "%Y%m%d%H%M%S", "second")
-    for format in (
-        "%Y-%m",
-        "%m/%Y",
-        "%Y/%m",
-        "%m.%Y",
-        "%Y%m",
-        "%b %Y",
-        "%B %Y",
-        "%b-%Y",
-        "%B-%Y",
-        "%b-%y",
-        "%Y-%b",
-        *_MONTHS,
-    ):
+    for format in _MONTHS:
         yield DateForm(f"month {format.replace('B', 'b')}", format, "month")
     for format in ("%G-W%V", "%GW%V"):
         yield DateForm(f"week {format}", format, "week")
@@ -264,11 +254,11 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
     for i in some:
         offsets[DATE_FORMS[i].offset] = offsets.get(DATE_FORMS[i].offset, 0.0) + max(float(counts[i]) - least, 0.0)
     offset = max(offsets, key=lambda key: offsets[key])
-    seen = [i for i in some if DATE_FORMS[i].offset == offset and counts[i] > max(least, _SHARE * weight[name])]
-    if not seen:
+    present = [i for i in some if DATE_FORMS[i].offset == offset and counts[i] > max(least, _SHARE * weight[name])]
+    if not present:
         return None
-    last = DATE_FORMS[seen[-1]]
-    resolutions: list[Resolution] = [DATE_FORMS[i].resolution for i in seen]
+    last = DATE_FORMS[present[-1]]
+    resolutions: list[Resolution] = [DATE_FORMS[i].resolution for i in present]
     return DateForm(name, last.format, min(resolutions, key=MICROSECONDS.__getitem__), offset)
 
 
@@ -314,12 +304,12 @@ def _place(places: np.ndarray, here: np.ndarray, text: pa.Array, formats: list[s
 @lru_cache(maxsize=1)
 def _formats_by_shape() -> dict[str, list[str]]:
     """Return each shape that a date may have, with the formats whose texts may have it, in order."""
-    found: dict[str, list[str]] = {}
+    formats: dict[str, list[str]] = {}
     for format in _BY_FORMAT:
         parts = []
         for part in parts_of(format):
             shape = _SHAPES[part.directive] if part.directive else re.sub("[0-9]", "9", part.text)
             parts.append(("9", "99") if part.flag == "-" else (shape,))
         for shape in map("".join, itertools.product(*parts)):
-            found.setdefault(shape, []).append(format)
-    return found
+            formats.setdefault(shape, []).append(format)
+    return formats

@@ -121,10 +121,10 @@ def parts_of(format: str) -> tuple[Part, ...]:
         ['d', '.', 'm', '. ', 'Y']
     """
     parts, place = [], 0
-    for found in _DIRECTIVE.finditer(format):
-        parts += [Part(text=format[place : found.start()])] if found.start() > place else []
-        parts.append(Part(directive=found[2], flag=found[1]))
-        place = found.end()
+    for match in _DIRECTIVE.finditer(format):
+        parts += [Part(text=format[place : match.start()])] if match.start() > place else []
+        parts.append(Part(directive=match[2], flag=match[1]))
+        place = match.end()
     return (*parts, Part(text=format[place:])) if place < len(format) else tuple(parts)
 
 
@@ -288,10 +288,10 @@ def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: 
     for byte, place in layout.literals:
         fits &= grid[:, place] == byte
     numbers = {letter: _field(grid, letter, place, fits) for letter, place in layout.fields}
-    found, within = _moments(numbers, len(grid))
+    moments, within = _moments(numbers, len(grid))
     fits &= within
     here = np.flatnonzero(chosen)[fits]
-    micros[here] = found[fits]
+    micros[here] = moments[fits]
     valid[here] = True
 
 
@@ -404,10 +404,10 @@ def _pattern(format: str) -> re.Pattern[str] | None:
 
 def _matched(pattern: re.Pattern[str], cell: str) -> datetime | None:
     """Return the moment that a text names."""
-    found = pattern.fullmatch(cell)
-    if found is None:
+    match = pattern.fullmatch(cell)
+    if match is None:
         return None
-    fields = {letter: word for letter, word in found.groupdict().items() if word is not None}
+    fields = {letter: word for letter, word in match.groupdict().items() if word is not None}
     minute, second = int(fields.get("M", 0)), int(fields.get("S", 0))
     return datetime.combine(_date(fields), time(_hour(fields), minute, second, int(fields.get("f", "0").ljust(6, "0"))))
 

@@ -39,10 +39,10 @@ from sfumato.columns.facts import (
     shown,
 )
 from sfumato.columns.kind import Fault, refuse, settle
-from sfumato.columns.moments import read_microseconds, store_dates
 from sfumato.columns.number_cells import read_floats, read_integers
 from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
 from sfumato.columns.storage import from_text, number_fault, store_integer
+from sfumato.columns.wall_clock import read_microseconds, store_dates
 
 _ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 _DATES = ("month", "week", "day")
@@ -171,13 +171,13 @@ class DateTime(WholeKind):
 
     def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
         """Return which cells have no value, `0000-00-00` among them, which one outside the bounds, and no date."""
-        found = super(DateTime, self).faults(cells, missing)
+        masks = super(DateTime, self).faults(cells, missing)
         cells = plain(cells)
         if is_text(cells.type):
             zero = is_zero_date(read_text(cells))
-            found["missing"] |= zero
-            found["unparseable"] &= ~zero
-        return found
+            masks["missing"] |= zero
+            masks["unparseable"] &= ~zero
+        return masks
 
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return steps in a storage type."""

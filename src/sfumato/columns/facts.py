@@ -66,8 +66,8 @@ def labels_text(name: str, each: str, values: object, faults: list[str], *, hint
         return ()
     labels = tuple(label_text(each, label, faults) for label in values)
     if len(set(labels)) < len(labels) and not faults:
-        seen: set[str] = set()
-        twice = next(label for label in labels if label in seen or seen.add(label))
+        known: set[str] = set()
+        twice = next(label for label in labels if label in known or known.add(label))
         faults.append(f"Expected each {each.split()[-1]} once, got {twice!r} twice. Remove one.")
     return labels
 

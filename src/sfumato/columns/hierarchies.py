@@ -35,9 +35,9 @@ def level_of_codes(categories: tuple[str, ...], parents: tuple[str, ...], keep: 
     """
     if not parents:
         return {code: code for code in categories}
-    kept = set(categories[:keep] if isinstance(keep, int) else keep)
-    levels = {code: code for code in categories if code in kept}
-    return levels | {code: parent for code, parent in zip(categories, parents, strict=True) if code not in kept}
+    own = set(categories[:keep] if isinstance(keep, int) else keep)
+    levels = {code: code for code in categories if code in own}
+    return levels | {code: parent for code, parent in zip(categories, parents, strict=True) if code not in own}
 
 
 def read_keep(categories: tuple[str, ...], keep: object, faults: list[str]) -> Keep:
@@ -75,12 +75,12 @@ def read_parents(categories: tuple[str, ...], parents: object, keep: Keep, fault
     else:
         faults.append(f"Expected parents to map each code to its parent, got {shown(parents)}.")
         return ()
-    found = tuple(label_text("a parent", parent, faults) for parent in values)
-    if len(found) != len(categories):
-        faults.append(f"Expected one parent per category, got {len(found)} for {len(categories)}. Correct the lists.")
+    texts = tuple(label_text("a parent", parent, faults) for parent in values)
+    if len(texts) != len(categories):
+        faults.append(f"Expected one parent per category, got {len(texts)} for {len(categories)}. Correct the lists.")
     if not faults:
-        faults += _level_faults(categories, found, keep)
-    return found
+        faults += _level_faults(categories, texts, keep)
+    return texts
 
 
 def _level_faults(categories: tuple[str, ...], parents: tuple[str, ...], keep: Keep) -> list[str]:

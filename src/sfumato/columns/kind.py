@@ -1,4 +1,4 @@
-"""What every kind of column answers, and what all kinds of a table's columns share.
+"""The interface of every kind of column, and the base of all kinds of a table's columns.
 
 A kind holds the public facts about one column and the total map between its cells and codes. It never comes from the
 records: it fixes a bounded domain, so every map from a cell to a code, and every sensitivity that follows from it, is
@@ -26,7 +26,7 @@ from sfumato.entry_points import is_ours, package_named
 from sfumato.errors import ConfigError, SchemaError
 
 Fault: TypeAlias = Literal["missing", "unknown", "clamped", "unparseable"]
-"""What is wrong with a cell: no value; no label or item; outside the bounds; no number, date or image."""
+"""A fault of a cell: no value; no label or item; outside the bounds; no number, date or image."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

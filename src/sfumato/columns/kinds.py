@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.bounded import WholeKind as WholeKind
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import shown
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.images import Image
-from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.kind import ColumnKind
+from sfumato.columns.kind import TabularKind as TabularKind
 from sfumato.columns.levels import Categorical, LevelKind, Ordinal
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
@@ -46,12 +48,12 @@ def kind_class(name: object, package: object = None) -> type[ColumnKind] | None:
         SchemaError: it is of another package than the document says.
     """
     plugin = find("kind", name, KINDS) if isinstance(name, str) else None
-    found = OURS if plugin is None else plugin.package
+    owner = OURS if plugin is None else plugin.package
     if not isinstance(name, str) or (plugin is None and name not in KINDS):
         return None
-    if package is not None and not (isinstance(package, str) and canonical(package) == canonical(found)):
+    if package is not None and not (isinstance(package, str) and canonical(package) == canonical(owner)):
         raise SchemaError(
-            f"Expected the kind {name!r} of the package {shown(package)}, as the schema says, got that of {found}."
+            f"Expected the kind {name!r} of the package {shown(package)}, as the schema says, got that of {owner}."
         )
     if plugin is None:
         return KINDS[name]
@@ -64,26 +66,3 @@ def kind_class(name: object, package: object = None) -> type[ColumnKind] | None:
 def is_kind(value: object) -> bool:
     """Whether a value is of one of the kinds that documents can write."""
     return type(value) is Open or (isinstance(value, ColumnKind) and kind_class(value.name) is type(value))
-
-
-__all__ = [
-    "KINDS",
-    "Boolean",
-    "Categorical",
-    "ColumnKind",
-    "Continuous",
-    "DateTime",
-    "Identifier",
-    "Image",
-    "Integer",
-    "ItemSet",
-    "LevelKind",
-    "NumericKind",
-    "Open",
-    "Ordinal",
-    "TabularKind",
-    "WholeKind",
-    "is_kind",
-    "kind_class",
-    "kind_names",
-]

@@ -107,7 +107,7 @@ class LevelKind(TabularKind):
         return self.labels
 
     def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
-        """Return what cells of a storage type that have a level look like as text."""
+        """Return the texts of cells of a storage type that have a level."""
         return self.texts(storage)
 
     def names(self) -> tuple[Sequence[str], Sequence[int]]:
@@ -123,15 +123,15 @@ class LevelKind(TabularKind):
         cells = plain(cells)
         storage = cells.type
         if types.is_dictionary(storage):
-            found = self.find(cells.dictionary, missing)
-            return np.append(found, np.int32(MISSING))[dictionary_indices(cells)]
+            codes = self.find(cells.dictionary, missing)
+            return np.append(codes, np.int32(MISSING))[dictionary_indices(cells)]
         if is_text(storage):
             return _find_written(self, read_text(cells), missing)
         if not has_canonical_text(storage):
             return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
         coded = cells.dictionary_encode()
-        found = _find_text(self, canonical_text(coded.dictionary), missing)
-        return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
+        codes = _find_text(self, canonical_text(coded.dictionary), missing)
+        return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
 
     def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
         places = self.find(cells, missing)
@@ -188,13 +188,13 @@ class LevelKind(TabularKind):
     @property
     def sample_type(self) -> pa.DataType:
         """Whole numbers, or else numbers, if every label is written as such; else text."""
-        found = (kind for kind in (pa.int64(), pa.float64()) if self.storage_fault(kind) is None)
-        return next(found, pa.string())
+        numbers = (kind for kind in (pa.int64(), pa.float64()) if self.storage_fault(kind) is None)
+        return next(numbers, pa.string())
 
     def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
         """Return which cells have no value, and which no label."""
-        found = self.find(cells, missing)
-        return {"missing": found == MISSING, "unknown": found == UNKNOWN}
+        codes = self.find(cells, missing)
+        return {"missing": codes == MISSING, "unknown": codes == UNKNOWN}
 
     def becomes(self, fault: Fault) -> str:
         """Say what a fit makes of a cell with a fault."""
@@ -226,7 +226,7 @@ class LevelKind(TabularKind):
 
 
 class _Listed(LevelKind):
-    """What kinds with a list of labels share. A declared `other` that is not among the categories is the last label."""
+    """Base of kinds with a list of labels. A declared `other` that is not among the categories is the last label."""
 
     __slots__ = ()
 
@@ -403,21 +403,21 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
     text, tokens = kind.folded(text, missing)
     labels, codes = _label_table(kind)
     places = pc.index_in(text, value_set=labels.cast(text.type))
-    found = codes[places.fill_null(len(labels)).to_numpy(zero_copy_only=False)]
+    result = codes[places.fill_null(len(labels)).to_numpy(zero_copy_only=False)]
     absent = ~valid_mask(text)
     if tokens:
         is_token = pc.is_in(text, value_set=pa.array(tokens, text.type))
-        absent |= is_token.to_numpy(zero_copy_only=False) & (found == UNKNOWN)
-    found[absent] = MISSING
-    return found
+        absent |= is_token.to_numpy(zero_copy_only=False) & (result == UNKNOWN)
+    result[absent] = MISSING
+    return result
 
 
 def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
     """Return label codes of text as it was written, where what is no label may be a whole number written as `1.0`."""
-    found = _find_text(kind, text, missing)
-    if (found == UNKNOWN).any():  # pandas writes numbers so where a cell of the column is missing
-        found = np.where(found == UNKNOWN, _find_text(kind, without_point(text), missing), found)
-    return found
+    codes = _find_text(kind, text, missing)
+    if (codes == UNKNOWN).any():  # pandas writes numbers so where a cell of the column is missing
+        codes = np.where(codes == UNKNOWN, _find_text(kind, without_point(text), missing), codes)
+    return codes
 
 
 @lru_cache(maxsize=256)
@@ -431,11 +431,11 @@ def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
 
 def _float_names(names: Sequence[str], codes: Sequence[int]) -> dict[str, int]:
     """Return the texts of floats that can stand for one whole number of the names alone, and its code."""
-    found: dict[str, set[int]] = {}
+    meanings: dict[str, set[int]] = {}
     for name, code in zip(names, codes, strict=True):
         if _LONG_WHOLE.fullmatch(name):
-            found.setdefault(float_text(float(name)), set()).add(code)
-    return {text: next(iter(of)) for text, of in found.items() if len(of) == 1 and text not in names}
+            meanings.setdefault(float_text(float(name)), set()).add(code)
+    return {text: next(iter(of)) for text, of in meanings.items() if len(of) == 1 and text not in names}
 
 
 def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:

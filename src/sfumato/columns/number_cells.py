@@ -84,10 +84,10 @@ def read_parsed(
     if not is_text(cells.type):
         return read_integers(cells, missing)
     coded = without_tokens(read_text(cells), missing).dictionary_encode()
-    found = [parse(text) for text in coded.dictionary.to_pylist()]
-    bounded = [0 if value is None else max(-_INT64_MAX, min(value, _INT64_MAX)) for value in found]
+    numbers = [parse(text) for text in coded.dictionary.to_pylist()]
+    bounded = [0 if value is None else max(-_INT64_MAX, min(value, _INT64_MAX)) for value in numbers]
     places = dictionary_indices(coded)
-    return np.array([*bounded, 0], dtype=np.int64)[places], np.array([*(v is not None for v in found), False])[places]
+    return np.array([*bounded, 0], dtype=np.int64)[places], np.array([*(v is not None for v in numbers), False])[places]
 
 
 def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:

@@ -18,7 +18,7 @@ from sfumato.columns.bounded import NumericKind, WholeKind
 from sfumato.columns.facts import as_fraction, check_order, decimals_of, flag, real_number, shown, whole_number
 from sfumato.columns.kind import refuse, settle
 from sfumato.columns.number_cells import read_floats, read_integers
-from sfumato.columns.steps import Steps
+from sfumato.columns.number_steps import Steps
 from sfumato.columns.storage import store_float, store_integer
 from sfumato.columns.written import Written
 

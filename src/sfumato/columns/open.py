@@ -1,6 +1,6 @@
-"""Columns of which only the name, or the name and the kind, is public: the rest is bought with budget.
+"""Columns of which only the name, or the name and the kind, is public: a fit estimates the rest with budget.
 
-`sfumato.fitting.discovery` buys bounds, categories and whether cells are missing, and replaces them by kinds.
+`sfumato.fitting.discovery` estimates bounds, categories and whether cells are missing, and replaces them by kinds.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open(ColumnKind):
-    """A column whose facts a fit buys: `kind: integer, discover: true` in a schema file.
+    """A column whose facts a fit estimates: `kind: integer, discover: true` in a schema file.
 
     Attributes:
-        kind: integer, continuous, categorical, boolean or datetime; `unknown` is bought too.
+        kind: integer, continuous, categorical, boolean or datetime; of `unknown` that is estimated too.
         written: how its numbers are written as text, where that is not plain.
         format: of dates, strftime format of the column where it is stored as text; None means ISO 8601.
         resolution: of dates, what they are cut down to: a public fact.
@@ -80,7 +80,7 @@ class Open(ColumnKind):
 
     @property
     def may_be_number(self) -> bool:
-        """Whether what is found may be numbers."""
+        """Whether the column may turn out to hold numbers."""
         return self.kind in ("integer", "continuous", "unknown")
 
     @property
@@ -123,22 +123,12 @@ class Open(ColumnKind):
             SchemaError: the format loses part of the resolution.
         """
         if self.format is not None and not has_date(self.format):
-            return DateTime(
-                lower="00:00",
-                upper="23:59:59.999999",
-                resolution=self.resolution,
-                format=self.format,
-                nullable=nullable,
-            )
-        if self.format is not None and (first, last) != (2000, 2000):
-            first, last = (self._nearest(year) for year in (first, last))
-        return DateTime(
-            lower=f"{first}-01-01",
-            upper=f"{last}-12-31",
-            resolution=self.resolution,
-            format=self.format,
-            nullable=nullable,
-        )
+            lower, upper = "00:00", "23:59:59.999999"
+        else:
+            if self.format is not None and (first, last) != (2000, 2000):
+                first, last = (self._nearest(year) for year in (first, last))
+            lower, upper = f"{first}-01-01", f"{last}-12-31"
+        return DateTime(lower=lower, upper=upper, resolution=self.resolution, format=self.format, nullable=nullable)
 
     def _nearest(self, year: int) -> int:
         """Return the year nearest to one, towards 2000, that the format gives back: of two digits not all do."""
@@ -146,7 +136,7 @@ class Open(ColumnKind):
         return next(y for y in (*range(year, 2000, step), 2000) if _reads_back(y, form))
 
     def _undeclared(self) -> str:
-        return "Expected a column that is declared, got one to discover. Fits buy it; here it has to be declared."
+        return "Expected a column that is declared, got one to discover. Fits estimate it; here it has to be declared."
 
 
 def _reads_back(year: int, form: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a column's name says it is: a person's number, a name, an address, free text, a place's code, a survey's weight.
+"""Roles of columns by their names: a person's number, a name, an address, free text, a place's code, a survey's weight.
 
 Names of English, German, French, Spanish, Italian and Dutch. A name is public, and no cell is read here.
 """
@@ -114,7 +114,7 @@ def words_of(name: str) -> list[str]:
 
 
 def role_of(name: str) -> Role | None:
-    """Return what a name says that its column is; None if nothing of these.
+    """Return the role that a name speaks of; None if none of these.
 
     Example:
         >>> [role_of(name) for name in ("patient_id", "Kundennummer", "hhid", "first_name", "Straße", "zip", "perwt")]

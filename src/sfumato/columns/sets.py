@@ -249,11 +249,11 @@ class ItemSet(ColumnKind):
             cells = plain(chunk)
             _, items = _parts(self, cells)
             whole = replace(self, max_length=self.size).code(cells, missing=missing)
-            there = valid_mask(cells)
+            valid = valid_mask(cells)
             if self.separator is not None and is_text(cells.type):
                 tokens = [token for token in missing if token]  # an empty text is the empty set
-                there = valid_mask(without_tokens(read_text(cells), tokens))
-            yield "missing", cells.filter(pa.array(~there))
+                valid = valid_mask(without_tokens(read_text(cells), tokens))
+            yield "missing", cells.filter(pa.array(~valid))
             yield "unknown", items.filter(pa.array(find_items(self, items, missing) == UNKNOWN))
             yield "clamped", cells.filter(pa.array(whole.lengths > self.max_length))
 
@@ -293,7 +293,7 @@ def _check_separator(separator: object, id_column: str | None, items: Sequence[s
 
 
 def _mark(separator: str) -> str:
-    """Return what cells are cut at: blanks around it are those around items, which do not count."""
+    """Return the mark that cells are cut at: blanks around it are those around items, which do not count."""
     return separator.strip() or separator
 
 
@@ -315,12 +315,12 @@ def find_items(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.nd
     return total(lambda part: _find(kind, part, missing), values, lambda n: np.full(n, MISSING, dtype=np.int32))
 
 
-def known_codes(kind: ItemSet, found: np.ndarray) -> np.ndarray:
-    """Return what `find_items` found with UNKNOWN made `other`, if there is one, and else negative."""
+def known_codes(kind: ItemSet, codes: np.ndarray) -> np.ndarray:
+    """Return the codes of `find_items` with `other` in place of UNKNOWN, if there is one; else that stays negative."""
     if kind.other is None:
-        return found
+        return codes
     code = int(kind.other) if kind.labels is None else kind.labels.index(kind.other)
-    return np.where(found == UNKNOWN, np.int32(code), found)
+    return np.where(codes == UNKNOWN, np.int32(code), codes)
 
 
 def list_parts(cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
@@ -359,8 +359,8 @@ def _code_chunk(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> Coded
     owners = np.repeat(np.arange(n), lengths)
     owners, codes = _distinct(owners[codes >= 0], codes[codes >= 0], kind.size)
     starts = np.searchsorted(owners, np.arange(n))
-    kept = np.arange(owners.size) - starts[owners] < kind.max_length
-    owners, codes = owners[kept], codes[kept]
+    within = np.arange(owners.size) - starts[owners] < kind.max_length
+    owners, codes = owners[within], codes[within]
     return CodedSets.of(owners, codes[np.lexsort((codes, owners))], n)
 
 
@@ -369,31 +369,31 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
         return _levels(kind).find(values, missing)
     values = plain(values)
     if types.is_dictionary(values.type):
-        found = _find(kind, values.dictionary, missing)
-        return np.append(found, np.int32(MISSING))[dictionary_indices(values)]
+        codes = _find(kind, values.dictionary, missing)
+        return np.append(codes, np.int32(MISSING))[dictionary_indices(values)]
     valid = valid_mask(values)
     if types.is_integer(values.type):
         numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
         inside = (numbers >= 0) & (numbers < kind.size)
-        found = np.where(inside, numbers, UNKNOWN).astype(np.int32)
-        found[~valid] = MISSING
-        return found
+        codes = np.where(inside, numbers, UNKNOWN).astype(np.int32)
+        codes[~valid] = MISSING
+        return codes
     if is_text(values.type):
         return _find_whole(without_tokens(read_text(values), missing), kind.size)
     if not has_canonical_text(values.type):
         return np.where(valid, UNKNOWN, MISSING).astype(np.int32)
     coded = values.dictionary_encode()
-    found = _find_whole(canonical_text(coded.dictionary), kind.size)
-    return np.append(found, np.int32(MISSING))[dictionary_indices(coded)]
+    codes = _find_whole(canonical_text(coded.dictionary), kind.size)
+    return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
 
 
 def _find_whole(text: pa.Array, size: int) -> np.ndarray:
     text = without_point(text)
     is_whole = pc.match_substring_regex(text, _WHOLE)
     numbers = pc.if_else(is_whole, text, pa.scalar("-1", text.type)).cast(pa.int64())
-    found = numbers.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
-    found[found >= size] = UNKNOWN
-    return found
+    codes = numbers.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
+    codes[codes >= size] = UNKNOWN
+    return codes
 
 
 @lru_cache(maxsize=64)

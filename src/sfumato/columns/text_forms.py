@@ -1,4 +1,4 @@
-r"""What a text is: a number and its decimals, a code, a truth value, no value, or an odd number such as `<5`.
+r"""Forms of a text: a number and its decimals, a code, a truth value, no value, or an odd number such as `<5`.
 
     7   7.0   -0   +5   .5   5.   1e3   −5   ５        numbers
     007   +49301234567   A12   12-345   1.2.3         codes: text that a number would not give back
@@ -54,7 +54,6 @@ def ascii_text(text: pa.Array) -> pa.Array:
     """Return text with the digits and signs of every script as those of ASCII.
 
     Example:
-        >>> import pyarrow as pa
         >>> ascii_text(pa.array(["\u22125", "\u0664\u0662", "caf\u00e9"])).to_pylist()
         ['-5', '42', 'café']
     """
@@ -70,7 +69,6 @@ def is_number(text: pa.Array) -> np.ndarray:
     """Return which texts are finite plain numbers: `7`, `-7.50`, `+5`, `.5`, `5.`, `1e3`, and `007`.
 
     Example:
-        >>> import pyarrow as pa
         >>> is_number(pa.array(["7.0", ".5", "1e3", "007", "1,5", "<5", "inf", None])).tolist()
         [True, True, True, True, False, False, False, False]
     """
@@ -81,7 +79,6 @@ def decimals(text: pa.Array) -> np.ndarray:
     """Return how many decimals are written, int64: 0 for whole numbers however they are written, -1 for no number.
 
     Example:
-        >>> import pyarrow as pa
         >>> decimals(pa.array(["7", "7.0", "7.50", "1e3", "1.25e1", "2.5e-3", "A"])).tolist()
         [0, 0, 2, 0, 1, 4, -1]
     """
@@ -93,15 +90,14 @@ def decimals(text: pa.Array) -> np.ndarray:
     written = _whole(pc.subtract(pc.utf8_length(after).cast(pa.int64()), power))
     needed = _whole(pc.subtract(pc.utf8_length(pc.ascii_rtrim(after, "0")).cast(pa.int64()), power))
     tiny = _zero(parts)
-    found = np.where((needed <= 0) | tiny, 0, written)
-    return np.where(_matches(text, _NUMBER), np.maximum(found, 0), -1)
+    digits = np.where((needed <= 0) | tiny, 0, written)
+    return np.where(_matches(text, _NUMBER), np.maximum(digits, 0), -1)
 
 
 def is_whole(text: pa.Array) -> np.ndarray:
     """Return which texts are whole numbers, however they are written: `7`, `7.0`, `1e3`.
 
     Example:
-        >>> import pyarrow as pa
         >>> is_whole(pa.array(["7", "7.0", "1e3", "7.5"])).tolist()
         [True, True, True, False]
     """
@@ -112,7 +108,6 @@ def has_leading_zeros(text: pa.Array) -> np.ndarray:
     """Return which numbers have zeros before their digits, which the number itself would not give back.
 
     Example:
-        >>> import pyarrow as pa
         >>> has_leading_zeros(pa.array(["007", "00", "0", "0.5", "-01"])).tolist()
         [True, True, False, False, True]
     """
@@ -124,7 +119,6 @@ def is_calling(text: pa.Array) -> np.ndarray:
     """Return which texts are a number to call, with the sign of an international one.
 
     Example:
-        >>> import pyarrow as pa
         >>> is_calling(pa.array(["+49301234567", "+5", "49301234567"])).tolist()
         [True, False, False]
     """
@@ -135,7 +129,6 @@ def is_code(text: pa.Array) -> np.ndarray:
     """Return which texts are codes: with leading zeros, of an international call, of digits and letters, in groups.
 
     Example:
-        >>> import pyarrow as pa
         >>> is_code(pa.array(["007", "+49301234567", "V57", "12-345", "1.2.3", "7", "1e3", "red", "<5"])).tolist()
         [True, True, True, True, True, False, False, False, False]
     """
@@ -146,25 +139,23 @@ def is_code(text: pa.Array) -> np.ndarray:
 
 
 def odd_numbers(text: pa.Array) -> pa.Array:
-    """Return what texts beside numbers are: `limit`, `marked`, `infinite`, `error`, or null for anything else.
+    """Return the forms of texts beside numbers: `limit`, `marked`, `infinite`, `error`, or null for anything else.
 
     Example:
-        >>> import pyarrow as pa
         >>> odd_numbers(pa.array(["<5", "90+", ">=100", "~40", "5.7*", "-inf", "#DIV/0!", "7", "red"])).to_pylist()
         ['limit', 'limit', 'limit', 'marked', 'marked', 'infinite', 'error', None, None]
     """
     plain = ascii_text(text)
-    found = np.full(len(text), None, dtype=object)
+    forms = np.full(len(text), None, dtype=object)
     for form, pattern in (("limit", _LIMIT), ("marked", _MARKED), ("infinite", _INFINITE), ("error", _ERROR)):
-        found[_matches(plain, pattern)] = form
-    return pa.array(found.tolist(), pa.string())
+        forms[_matches(plain, pattern)] = form
+    return pa.array(forms.tolist(), pa.string())
 
 
 def limits(text: pa.Array) -> np.ndarray:
     """Return the number of a limit, float64: 5 of `<5`, 90 of `90+`; NaN of other texts.
 
     Example:
-        >>> import pyarrow as pa
         >>> limits(pa.array(["<5", "90+", ">= 100", "7"])).tolist()
         [5.0, 90.0, 100.0, nan]
     """
@@ -177,7 +168,6 @@ def is_duration(text: pa.Array) -> np.ndarray:
     """Return which texts are lengths of time, as pandas and Excel write them.
 
     Example:
-        >>> import pyarrow as pa
         >>> is_duration(pa.array(["0 days 08:15:00", "3 days", "1 day, 2:03:04", "30:00:00", "08:15", "3"])).tolist()
         [True, True, True, True, False, False]
     """
@@ -188,7 +178,6 @@ def is_truth(text: pa.Array) -> np.ndarray:
     """Return which texts are what programs write for a truth value.
 
     Example:
-        >>> import pyarrow as pa
         >>> is_truth(pa.array(["true", "False", "yes"])).tolist()
         [True, True, False]
     """
@@ -201,7 +190,6 @@ def floats(text: pa.Array) -> np.ndarray:
     Truth values are numbers as they are to numpy and pandas, which stores them as objects where one of them is missing.
 
     Example:
-        >>> import pyarrow as pa
         >>> floats(pa.array(["7.0", "+.5", "-inf", "true", "NaN"])).tolist()
         [7.0, 0.5, -inf, 1.0, nan]
     """
@@ -209,11 +197,11 @@ def floats(text: pa.Array) -> np.ndarray:
     infinite = _matches(text, _INFINITE)
     unsigned = pc.replace_substring_regex(text, pattern=r"^\+", replacement="")
     numbers = pc.if_else(pa.array(_matches(text, _NUMBER)), unsigned, pa.scalar(None, text.type)).cast(pa.float64())
-    found = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    values = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
     if infinite.any():
         negative = _matches(text, "^-")
-        found = np.where(infinite, np.where(negative, -np.inf, np.inf), found)
-    return found
+        values = np.where(infinite, np.where(negative, -np.inf, np.inf), values)
+    return values
 
 
 def integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -222,7 +210,6 @@ def integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     Whole numbers are exact as far as int64 goes, and its ends stand for what is beyond.
 
     Example:
-        >>> import pyarrow as pa
         >>> [part.tolist() for part in integers(pa.array(["9007199254740993", "7.0", "1e3", "inf", "A"]))]
         [[9007199254740993, 7, 1000, 9223372036854774784, 0], [True, True, True, True, False]]
     """
@@ -255,7 +242,6 @@ def without_point(text: pa.Array) -> pa.Array:
     """Return `7` for the whole number `7.0`, and other texts as they are: pandas writes whole numbers so beside blanks.
 
     Example:
-        >>> import pyarrow as pa
         >>> without_point(pa.array(["7.0", "007.0", "7.5", "A"])).to_pylist()
         ['7', '007.0', '7.5', 'A']
     """
@@ -302,8 +288,8 @@ def _bools(mask: pa.Array) -> np.ndarray:
 @lru_cache(maxsize=1)
 def _digits() -> dict[int, str]:
     """Return the digits of every script, and its signs, as those of ASCII."""
-    found = {code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()}
-    return found | {ord(sign): plain for sign, plain in _SIGNS.items()}
+    digits = {code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()}
+    return digits | {ord(sign): plain for sign, plain in _SIGNS.items()}
 
 
 def _translation(word: str) -> dict[int, str]:

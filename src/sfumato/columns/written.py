@@ -63,7 +63,7 @@ class Written:
 
     @classmethod
     def of(cls, entry: object, faults: list[str]) -> Written | None:
-        """Return what an entry of a schema document says, or note what is wrong with it; None for nothing said.
+        """Read an entry of a schema document, or note what is wrong with it; None of one that states nothing.
 
         `percent: true` is the suffix `%`, and `currency: "$"` the prefix `$`.
         """
@@ -72,13 +72,13 @@ class Written:
         if not isinstance(entry, Mapping):
             faults.append(f'Expected written to be a mapping such as {{decimal: ","}}, got {shown(entry)}.')
             return None
-        found, wrong = dict(entry), [key for key in entry if key not in _KEYS]
+        facts, wrong = dict(entry), [key for key in entry if key not in _KEYS]
         faults += [f"Expected the keys {', '.join(_KEYS)} in written, got {shown(key)}. Correct it." for key in wrong]
-        _spell_out(found, faults)
+        _spell_out(facts, faults)
         if wrong or faults:
             return None
         try:
-            return cls(**found) or None
+            return cls(**facts) or None
         except SchemaError as error:
             faults.append(str(error))
         return None
@@ -107,22 +107,22 @@ class Written:
         return Written(**merged)
 
     def to_dict(self) -> dict[str, str]:
-        """Return what is said, as plain values."""
+        """Return the facts that are stated, as plain values."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
 
     def plain(self, text: pa.Array) -> pa.Array:
         """Return texts as plain numbers where they are written so, and as they are where not; element by element."""
         if self.is_plain:
             return text
-        found = pc.extract_regex(text, pattern=self._pattern)
-        whole, after = found.field("whole"), found.field("rest")
+        parts = pc.extract_regex(text, pattern=self._pattern)
+        whole, after = parts.field("whole"), parts.field("rest")
         if self.thousands:
             whole = pc.replace_substring_regex(whole, pattern=_any_of(self.thousands), replacement="")
         if self.decimal == ",":
             after = pc.replace_substring(after, ",", ".")
         empty = pa.scalar("", text.type)
-        joined = pc.binary_join_element_wise(found.field("sign"), found.field("inner"), whole, after, empty)
-        return pc.if_else(pc.fill_null(found.is_valid(), False), joined, text)
+        joined = pc.binary_join_element_wise(parts.field("sign"), parts.field("inner"), whole, after, empty)
+        return pc.if_else(pc.fill_null(parts.is_valid(), False), joined, text)
 
     def number(self, text: str) -> str:
         """Return one text as a plain number where it is written so."""
@@ -164,19 +164,19 @@ def _quoted(text: str) -> str:
     return "".join(c if c.isalnum() or not c.isascii() else "\\" + c if c != " " else " " for c in text)
 
 
-def _spell_out(found: dict[Any, Any], faults: list[str]) -> None:
+def _spell_out(facts: dict[Any, Any], faults: list[str]) -> None:
     """Replace `percent` and `currency` by the suffix and the prefix that they stand for."""
-    if "percent" in found:
-        percent = found.pop("percent")
+    if "percent" in facts:
+        percent = facts.pop("percent")
         if not isinstance(percent, bool):
             faults.append(f"Expected percent to be true or false, got {shown(percent)}.")
-        elif "suffix" in found:
+        elif "suffix" in facts:
             faults.append("Expected percent or suffix, got both. Leave percent out.")
-        found["suffix"] = "%" if percent is True else ""
-    if "currency" in found:
-        if "prefix" in found:
+        facts["suffix"] = "%" if percent is True else ""
+    if "currency" in facts:
+        if "prefix" in facts:
             faults.append("Expected currency or prefix, got both. Leave currency out.")
-        found["prefix"] = found.pop("currency")
+        facts["prefix"] = facts.pop("currency")
 
 
 def _mark_faults(name: str, value: object, known: tuple[str, ...]) -> list[str]:

@@ -229,12 +229,12 @@ def charge_data(
 
 
 @contextlib.contextmanager
-def settled(charged: Charge | None, *, kept: bool = False) -> Iterator[None]:
+def settled(charged: Charge | None, *, has_checkpoint: bool = False) -> Iterator[None]:
     """Note in the ledger how the block ends, and which release is about to leave: `Charge.release`.
 
     Args:
         charged: the charge, if there is one.
-        kept: whether a checkpoint keeps what was drawn. Then nothing leaves that the ledger does not note: a copy of
+        has_checkpoint: whether one keeps what was drawn. Then nothing leaves that the ledger does not note: a copy of
             the checkpoint could make a second release, and the same call makes this one again. Else what the ledger
             cannot note is no reason to lose the release, the only one that can be made.
 
@@ -258,7 +258,7 @@ def settled(charged: Charge | None, *, kept: bool = False) -> Iterator[None]:
         problem = error.with_traceback(None)
     if problem is None:
         return
-    if not kept:
+    if not has_checkpoint:
         warnings.warn(f"The charge stands, but the end of this fit was not noted: {problem}", PrivacyWarning, 2)
         return
     if isinstance(problem, OutputError):
@@ -292,13 +292,13 @@ def final_write(
         return
     spent = "Its budget is spent" if ledger is None else f"The ledger {ledger} says finished, and its charge stands"
     if checkpoint is not None:
-        kept = (
+        note = (
             f"The checkpoint {checkpoint} keeps what was drawn: the same command writes the release, at no new charge."
         )
     else:
-        kept = "nothing of the release is kept."
-        kept += " With --checkpoint the same command would have written it, at no new charge." if resumable else ""
-    raise OutputError(f"{problem} {spent}{'. ' if checkpoint is not None else '; '}{kept}")
+        note = "nothing of the release is kept."
+        note += " With --checkpoint the same command would have written it, at no new charge." if resumable else ""
+    raise OutputError(f"{problem} {spent}{'. ' if checkpoint is not None else '; '}{note}")
 
 
 def refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: object) -> None:

@@ -1,4 +1,4 @@
-"""What a long fit has released so far, in a file, so that a killed fit goes on without spending twice.
+"""The releases of a long fit so far, in a file, so that a killed fit goes on without spending twice.
 
 The file holds released values and functions of them: noisy statistics, and the weights and optimiser of a descent after
 some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
@@ -25,7 +25,7 @@ import safetensors
 import safetensors.numpy
 
 from sfumato.errors import ConfigError, OutputError
-from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.mechanisms.noise import NoiseSource
 
 
@@ -78,7 +78,7 @@ class Journal:
             refuse_existing(self._path, overwrite=False)
 
     def read(self, stage: str, event: int | None = None) -> Arrays | None:
-        """Return what a stage released, or one of its events, if it is kept."""
+        """Return the release of a stage, or of one of its events, if it is kept."""
         return self._stages.get((stage, event))
 
     def write(self, stage: str, event: int | None, arrays: Arrays) -> None:
@@ -92,7 +92,7 @@ class Journal:
         """Return the progress of a descent that is one stage."""
         return _Descent(self, stage)
 
-    def kept(self, stage: str) -> tuple[int, Arrays]:
+    def progress(self, stage: str) -> tuple[int, Arrays]:
         """Return the steps of a descent that are done, and its state after them."""
         return self._descents.get(stage, (0, {}))
 
@@ -131,9 +131,9 @@ class Journal:
     def _write(self) -> None:
         if self._path is None:
             return
-        arrays = {f"stage/{_key(*s)}/{name}": a for s, kept in self._stages.items() for name, a in kept.items()}
+        arrays = {f"stage/{_key(*s)}/{name}": a for s, state in self._stages.items() for name, a in state.items()}
         arrays |= {
-            f"descent/{_key(s)}/{name}": a for s, (_, kept) in self._descents.items() for name, a in kept.items()
+            f"descent/{_key(s)}/{name}": a for s, (_, state) in self._descents.items() for name, a in state.items()
         }
         steps = json.dumps({s: step for s, (step, _) in self._descents.items()})
         header = {"format": f"sfumato checkpoint {_FORMAT}", "identity": self._identity, "steps": steps}
@@ -143,9 +143,8 @@ class Journal:
             header["before"] = self._before
         packed = safetensors.numpy.save({n: np.asarray(a, order="C") for n, a in arrays.items()}, header)
         with atomic_path(self._path, overwrite=True, secret=True) as partial:
-            failure = reason_of(lambda: _write_bytes(partial, packed))
-            if failure:
-                raise OutputError(f"Cannot write the checkpoint {self._path}: {failure}. What it held before is whole.")
+            output = f"the checkpoint {self._path}"
+            write_or_refuse(output, lambda: partial.write_bytes(packed), "What it held before is whole.")
 
     def _read(self, path: Path) -> None:
         fault = None
@@ -185,13 +184,13 @@ class Journal:
 
 @final
 class NoMoreNoise(NoiseSource):
-    """The door of a fit that has finished: its checkpoint is told again, and whatever asks for noise is refused.
+    """The noise of a fit that has finished: its checkpoint is told again, and whatever asks for noise is refused.
 
     An earlier state of the checkpoint would draw the rest anew: a second release, which nothing paid for.
     """
 
-    def __init__(self, door: NoiseSource) -> None:
-        self.private, self.silent = door.private, door.silent
+    def __init__(self, noise: NoiseSource) -> None:
+        self.private, self.silent = noise.private, noise.silent
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise ConfigError(
@@ -209,8 +208,8 @@ class _Descent(Progress):
         self._journal, self._stage = journal, stage
 
     def start(self) -> tuple[int, Arrays]:
-        """Return what the journal holds."""
-        return self._journal.kept(self._stage)
+        """Return the state that the journal holds."""
+        return self._journal.progress(self._stage)
 
     def done(self, step: int, last: bool, state: Callable[[], Arrays]) -> None:
         """Keep the state now and then."""
@@ -249,10 +248,6 @@ def _key(stage: str, event: int | None = None) -> str:
 def _place(key: str) -> tuple[str, int | None]:
     stage, _, event = key.partition("#")
     return unquote(stage), int(event) if event else None
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
 
 
 def _digest(identity: Mapping[str, Any]) -> str:

@@ -18,12 +18,12 @@ def ledger_card(content: Mapping[str, Any], risks: Iterable[str]) -> str:
         for f in content["fits"]
     ]
     relation = content["neighbours"].replace("_", "/").replace("replace/one", "replace-one")
-    said = f"Spent: epsilon = {figure(spent, 4)} of {budget:g}, at delta = {figure(content['budget']['delta'])}."
+    summary = f"Spent: epsilon = {figure(spent, 4)} of {budget:g}, at delta = {figure(content['budget']['delta'])}."
     fits = "1 fit" if len(rows) == 1 else f"{len(rows)} fits"
     used = 1.0 if spent is None else min(spent / budget, 1.0)
     return card(
         "Ledger: what all fits of these data cost together",
-        banner(f"{said} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
+        banner(f"{summary} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
         *map(paragraph, risks),
         parts([used], f"{used:.0%} of the budget is spent"),
         *([table(header, rows, numbers=(4,))] if rows else [paragraph("No fit has charged it yet.")]),

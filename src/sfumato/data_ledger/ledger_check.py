@@ -33,7 +33,7 @@ _SAME = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a ledger says of one release.
+    """The verdict of a ledger on one release.
 
     Attributes:
         release: its path.
@@ -46,7 +46,7 @@ class Claim:
     standing: Standing
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `ledger verify --json` prints."""
+        """Return the content of `ledger verify --json`."""
         return {**asdict(self), "meaning": MEANINGS[self.standing]}
 
 
@@ -62,18 +62,18 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
         ReleaseError: a release cannot be read.
     """
     state = read_ledger(ledger)
-    found = [read_release(path, ReleaseValue).certificate for path in releases]
-    standings: list[Standing] = [_standing(certificate, state) for certificate in found]
-    for i, one in enumerate(found):
+    certificates = [read_release(path, ReleaseValue).certificate for path in releases]
+    standings: list[Standing] = [_standing(certificate, state) for certificate in certificates]
+    for i, one in enumerate(certificates):
         if standings[i] == "known":
             continue
-        if any(_forked(one, other) for other in found):
+        if any(_forked(one, other) for other in certificates):
             standings[i] = "fork"
-        elif standings[i] == "not noted" and any(_doubled(one, other) for other in found):
+        elif standings[i] == "not noted" and _is_copied(one, certificates):
             standings[i] = "other release"
     return tuple(
         Claim(os.fspath(path), None if c.ledger is None else c.ledger.charge, standing)
-        for path, c, standing in zip(releases, found, standings, strict=True)
+        for path, c, standing in zip(releases, certificates, standings, strict=True)
     )
 
 
@@ -83,18 +83,18 @@ def _forked(one: Certificate, other: Certificate) -> bool:
     return one.ledger.charge == other.ledger.charge and one.ledger.chain != other.ledger.chain
 
 
-def _doubled(one: Certificate, other: Certificate) -> bool:
-    return one.ledger is not None and one.ledger == other.ledger and one.release != other.release
+def _is_copied(one: Certificate, others: Sequence[Certificate]) -> bool:
+    return any(one.ledger == other.ledger and one.release != other.release for other in others)
 
 
 def _standing(certificate: Certificate, state: LedgerState) -> Standing:
-    said = certificate.ledger
-    if said is None:
+    charge = certificate.ledger
+    if charge is None:
         return "not charged"
-    if said.charge > len(state.fits):
+    if charge.charge > len(state.fits):
         return "unknown"
-    of_charge = said.charge - 1
-    if state.chain[of_charge] != said.chain:
+    of_charge = charge.charge - 1
+    if state.chain[of_charge] != charge.chain:
         return "other chain"
     if not _charged(certificate, state.fits[of_charge].plan, state):
         return "other events"
@@ -105,7 +105,7 @@ def _standing(certificate: Certificate, state: LedgerState) -> Standing:
 
 
 def _charged(certificate: Certificate, plan: Plan, state: LedgerState) -> bool:
-    """Whether what is certified was charged; of a search, a plan that costs the same stands for all candidates'."""
+    """Whether the certified events were charged; of a search, a plan that costs the same stands for all candidates'."""
     if certificate.search is None or certificate.delta is None:
         return [event_to_dict(s) for s in certificate.events] == [event_to_dict(s) for s in plan.stages]
     cost = account_of_fits([plan], certificate.delta, state.neighbours)

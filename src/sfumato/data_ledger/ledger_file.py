@@ -13,7 +13,7 @@ from typing import Any
 from sfumato.data_ledger.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState
 from sfumato.data_ledger.process import ProcessMark, network_file_system
 from sfumato.errors import ConfigError, OutputError, SfumatoError
-from sfumato.io.atomic import atomic_path, refuse_existing
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.strict_json import parse_object
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, stage_from_dict
@@ -65,14 +65,8 @@ def write_ledger_file(path: Path, state: LedgerState, *, failing: str = "") -> N
         "fits": [{**fit.to_dict(), "chain": link} for fit, link in zip(state.fits, state.chain, strict=True)],
     }
     text = json.dumps({**content, "seal": _seal(content)}, indent=1, allow_nan=False)
-    failure = None
     with atomic_path(path, overwrite=True, secret=True) as partial:
-        try:
-            partial.write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            failure = error.strerror or "the system refused"
-        if failure:
-            raise OutputError(f"Cannot write the ledger {path}: {failure}. {failing}".rstrip())
+        write_or_refuse(f"the ledger {path}", lambda: partial.write_text(text + "\n", encoding="utf-8"), failing)
 
 
 def read_ledger_file(path: Path) -> LedgerState:
@@ -83,14 +77,16 @@ def read_ledger_file(path: Path) -> LedgerState:
     """
     content = ledger_content(path)
     state = parsed(content, path)
-    refuse_wrong_links(content, state.chain, path)
+    for number, (fit, link) in enumerate(zip(content["fits"], state.chain, strict=True), 1):
+        if fit.get("chain") != link:
+            raise _changed(path, f"whose charge {number}, or one before it, was changed or taken out")
     if content.get("seal") != _seal(content):
-        raise refusal_of_changes(path, "in which was changed how a fit ended, or what it released")
+        raise _changed(path, "in which was changed how a fit ended, or what it released")
     return state
 
 
 def ledger_content(path: Path) -> dict[str, Any]:
-    """Return what a file says that has the format of a ledger, and a list of fits.
+    """Return the content of a file that has the format of a ledger, and a list of fits.
 
     Raises:
         ConfigError: it does not exist, is no ledger, is one of another version, or has a second name.
@@ -112,25 +108,13 @@ def ledger_content(path: Path) -> dict[str, Any]:
             f"Expected the ledger {path} to be of this version's format, got one made by another version. What it was "
             "charged stays spent: open a new one with what is left of the budget."
         )
-    if content is None or form != LEDGER_FORMAT or not isinstance(fits, list) or not all(map(_is_entry, fits)):
+    is_list = isinstance(fits, list) and all(isinstance(fit, dict) for fit in fits)
+    if content is None or form != LEDGER_FORMAT or not is_list:
         raise ConfigError(_no_ledger(path))
     return content
 
 
-def _is_entry(fit: object) -> bool:
-    return isinstance(fit, dict)
-
-
-def refuse_wrong_links(content: Mapping[str, Any], chain: tuple[str, ...], path: object) -> None:
-    """Raise ConfigError where a charge says another hash than its own, or none."""
-    said = [fit.get("chain") for fit in content["fits"]]
-    for number, (one, link) in enumerate(zip(said, chain, strict=True), 1):
-        if one != link:
-            raise refusal_of_changes(path, f"whose charge {number}, or one before it, was changed or taken out")
-
-
-def refusal_of_changes(path: object, what: str) -> ConfigError:
-    """Return the refusal of a ledger that somebody changed."""
+def _changed(path: object, what: str) -> ConfigError:
     return ConfigError(
         f"Expected the ledger {path} as Sfumato wrote it, got one {what}. Find out who did, and restore the file from "
         "the newest copy."
@@ -138,7 +122,7 @@ def refusal_of_changes(path: object, what: str) -> ConfigError:
 
 
 def parsed(content: Mapping[str, Any], path: object) -> LedgerState:
-    """Return what a ledger says.
+    """Return the state of a ledger.
 
     Raises:
         ConfigError: an entry is missing, of another form, or of no fit.
@@ -166,7 +150,7 @@ def _state(content: Mapping[str, Any]) -> LedgerState:
 def _fit(entry: Mapping[str, Any]) -> ChargedFit:
     if entry["entry"] not in ("running", *ENDED):
         raise ValueError(entry["entry"])
-    found = ChargedFit(
+    fit = ChargedFit(
         id=str(entry["id"]),
         method=str(entry["method"]),
         unit=str(entry["unit"]),
@@ -178,9 +162,9 @@ def _fit(entry: Mapping[str, Any]) -> ChargedFit:
         run=str(entry["run"]),
         release=optional(reader(Bound))(entry["release"], _PLACE),
     )
-    if found.runs < 1:
-        raise ValueError(found.run)
-    return found
+    if fit.runs < 1:
+        raise ValueError(fit.run)
+    return fit
 
 
 def _no_ledger(path: object) -> str:
@@ -189,5 +173,5 @@ def _no_ledger(path: object) -> str:
 
 def _seal(content: Mapping[str, Any]) -> str:
     """Return the hash of all that a ledger's file says."""
-    said = {key: entry for key, entry in content.items() if key != "seal"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+    entries = {key: entry for key, entry in content.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True, allow_nan=False).encode()).hexdigest()

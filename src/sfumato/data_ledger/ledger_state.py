@@ -1,4 +1,4 @@
-"""What a ledger of a data set says: its budget, the fits that charged it, their releases, and the chain of hashes."""
+"""The state of a data set's ledger: its budget, the fits that charged it, their releases, and the chain of hashes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ChargedFit:
         return "unknown" if alive is None else "running" if alive else "killed"
 
     def charged(self) -> dict[str, Any]:
-        """Return what is charged, which no end of the fit changes."""
+        """Return the charge, which no end of the fit changes."""
         return {
             "id": self.id, "method": self.method, "unit": self.unit,
             "events": [event_to_dict(stage) for stage in self.plan.stages], "started": self.started,
@@ -84,7 +84,7 @@ class ChargedFit:
 @final
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """What a ledger says at one moment.
+    """A ledger at one moment.
 
     Attributes:
         budget: what all fits together may cost.
@@ -103,8 +103,8 @@ class LedgerState:
             UnsupportedEventError: a plan has no account under the ledger's relation.
         """
         plans = [*(fit.plan for fit in self.fits), *more]
-        found = account_of_fits(plans, self.budget.delta, self.neighbours)
-        return 0.0 if found is None else found.epsilon
+        cost = account_of_fits(plans, self.budget.delta, self.neighbours)
+        return 0.0 if cost is None else cost.epsilon
 
     def risks(self) -> list[str]:
         """Say what the best attacker finds who sees all that was released; nothing of no fit, or of no account."""
@@ -127,7 +127,7 @@ class LedgerState:
         return tuple(links)
 
     def describe(self) -> dict[str, Any]:
-        """Return what `ledger show --json` prints."""
+        """Return the content of `ledger show --json`."""
         return {
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "neighbours": self.neighbours.value,
@@ -157,8 +157,8 @@ class LedgerState:
         return ledger_card(self.describe(), self.risks())
 
 
-def _hash(said: object) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True, allow_nan=False).encode()).hexdigest()
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _hashes(release: Bound | None) -> dict[str, str] | None:

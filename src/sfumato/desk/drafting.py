@@ -46,7 +46,7 @@ from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names
 from sfumato.io.picture_cells import with_likely_pictures
 from sfumato.rules import rule_text
-from sfumato.rules.reading import numeric_columns
+from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.documents import yaml_text
 from sfumato.schema.reader import Reader
 from sfumato.schema.schema import Schema

@@ -18,7 +18,7 @@ from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime,
 from sfumato.columns.open import Open
 from sfumato.columns.roles import names_people, role_of
 from sfumato.errors import SchemaError
-from sfumato.rules.reading import numeric_columns
+from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
 
 MOST_QUESTIONS = 10

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Iterator
 from typing import Any
 
 from sfumato.engines.processes import Processes
 from sfumato.errors import ConfigError
+from sfumato.extras import import_extra
 from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import DaskSource, SparkSource
 from sfumato.records.engine import Engine
@@ -94,7 +94,7 @@ def engine_at(address: str | None) -> Iterator[Engine | None]:
 
 
 def _dask_at(address: str) -> Any:  # noqa: ANN401
-    distributed = _library("distributed", "dask")
+    distributed = import_extra("distributed", "dask")
     failure = ConfigError("Cannot reach the Dask scheduler at that address. Check host and port, and that it runs.")
     try:
         return distributed.Client(address, timeout="10s")
@@ -104,22 +104,11 @@ def _dask_at(address: str) -> Any:  # noqa: ANN401
 
 
 def _spark_at(address: str) -> Any:  # noqa: ANN401
-    sql = _library("pyspark.sql", "spark")
+    sql = import_extra("pyspark.sql", "spark")
     failure = ConfigError("Cannot start a session of Spark at that address. Check host and port, and that it runs.")
     try:
         builder = sql.SparkSession.builder.appName("sfumato").config("spark.io.encryption.enabled", "true")
         return (builder.remote if address.startswith("sc://") else builder.master)(address).getOrCreate()
     except Exception:  # noqa: BLE001
-        pass
-    raise failure
-
-
-def _library(name: str, extra: str) -> Any:  # noqa: ANN401
-    failure = ConfigError(
-        f"Expected {name.partition('.')[0]} to be installed, got no such package. Run pip install 'sfumato[{extra}]'."
-    )
-    try:
-        return importlib.import_module(name)
-    except ImportError:
         pass
     raise failure

@@ -6,17 +6,14 @@ import pickle
 from collections.abc import Iterator
 from typing import Any, final
 
-import numpy as np
-
-from sfumato.engines.clusters import called
+from sfumato.engines.cluster import Cluster, called
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
-from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import DaskSource
 from sfumato.io.frames import open_pandas
-from sfumato.records.engine import SplitRecords, Statistic
+from sfumato.records.engine import SplitRecords
 
 _RETRIES = 3
 _MOST = 8  # parts per worker
@@ -24,7 +21,7 @@ _CLOSED = "Expected a Dask client whose cluster runs, got one that nothing answe
 
 
 @final
-class Dask:
+class Dask(Cluster):
     """Workers of a Dask cluster, which read files that they all see, or hold the partitions of a Dask data frame.
 
     Every worker needs this version of Sfumato.
@@ -40,40 +37,24 @@ class Dask:
         >>> release = method.fit("people/*.parquet", schema=schema, engine=Dask(client))  # doctest: +SKIP
     """
 
+    frames = DaskSource
+    silent = _CLOSED
+
     def __init__(self, client: Any) -> None:  # noqa: ANN401 - distributed is an extra
         if not all(hasattr(client, name) for name in ("submit", "compute", "scheduler_info")):
             raise ConfigError(f"Expected client to be a distributed.Client, got a {type(client).__name__}.")
         self._client = client
 
-    def check(self, source: Source) -> None:
-        """Refuse data that the workers cannot read, and a client without a cluster.
+    def _ping(self) -> object:
+        return self._client.scheduler_info(n_workers=1)
 
-        Raises:
-            ConfigError: says what they can read.
-            EngineError: no scheduler answers the client.
-        """
-        if not self._reads(source):
-            raise refusal(source)
-        called(lambda: self._client.scheduler_info(n_workers=1), _CLOSED)
-
-    def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
-        """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
+    def _answers(self, summing: Pass, records: SplitRecords) -> tuple[Iterator[bytes], int]:
         source = records.source
-        if not self._reads(source):
-            return None
-        summing = Pass.of(statistic, records, width)
-        if summing is None:
-            return None
         if isinstance(source, DaskSource):
             futures = called(lambda: self._on_partitions(summing, records, source), _CLOSED)
         else:
             futures = called(lambda: self._on_files(summing, records), _CLOSED)
-        for packed in _gathered(futures):
-            summing.take(packed)
-        return summing.total(range(len(futures)))
-
-    def _reads(self, source: Source) -> bool:
-        return source.in_files or isinstance(source, DaskSource)
+        return _gathered(futures), len(futures)
 
     def _on_files(self, summing: Pass, records: SplitRecords) -> list[Any]:
         threads = sum(worker["nthreads"] for worker in self._client.scheduler_info(n_workers=-1)["workers"].values())
@@ -95,18 +76,6 @@ class Dask:
             for number, partition in enumerate(source.partitions())
         ]
         return self._client.compute(parts, retries=_RETRIES)
-
-    def __repr__(self) -> str:
-        return "Dask()"
-
-
-def refusal(source: Source) -> ConfigError:
-    """Return what is said of data that a cluster's workers cannot read."""
-    return ConfigError(
-        f"Expected data that the workers can read themselves, got {source.label}. Pass a path or URL of Parquet, "
-        "CSV, JSON lines or Arrow files that all of them see, or a data frame of the cluster; or take "
-        "processes of this machine: workers=... (--workers)."
-    )
 
 
 def _on_partition(shared: tuple[bytes, bytes, str], piece: int, records: bytes, frame: Any) -> bytes:  # noqa: ANN401

@@ -12,11 +12,11 @@ from typing import final
 import numpy as np
 
 from sfumato.engines.pads import new_key, unmasked
-from sfumato.engines.work import Answer, Outcome, Shared
+from sfumato.engines.work import Answer, Outcome, shared_part
 from sfumato.errors import DataError, EngineError
 from sfumato.records.engine import SplitRecords, Statistic
 
-_SAID: dict[Outcome, str] = {
+_REASONS: dict[Outcome, str] = {
     Outcome.NO_MEMORY: "a worker had too little memory. Take fewer workers, or smaller pieces",
     Outcome.OTHER_VERSION: "a worker has another version of Sfumato. Install the driver's everywhere",
     Outcome.FAILED: (
@@ -43,7 +43,7 @@ class Pass:
         self._total: np.ndarray | None = None
         self._pieces: list[int] = []
         self._machine: bytes | None = None
-        self.shared = Shared.of(self._key, statistic, width).plain()
+        self.shared = shared_part(self._key, statistic, width)
 
     @classmethod
     def of(cls, statistic: Statistic, records: SplitRecords, width: int | None) -> Pass | None:
@@ -67,7 +67,7 @@ class Pass:
                 "cannot reach it."
             )
         if answer.outcome != Outcome.DONE:
-            raise EngineError(f"Cannot sum over {self._label}: {_SAID[answer.outcome]}.")
+            raise EngineError(f"Cannot sum over {self._label}: {_REASONS[answer.outcome]}.")
         if self._machine not in (None, answer.machine):
             raise EngineError(
                 "Expected workers of one kind, got different processors or versions of Python, numpy, scipy or its "

@@ -28,14 +28,7 @@ class ChunkSource(Source):
     @classmethod
     def of(cls, chunk: Chunk, source: Source) -> ChunkSource:
         """Wrap a chunk of a source."""
-        return cls(
-            label=source.label,
-            container=source.container,
-            storage=source.storage,
-            chunk_rows=source.chunk_rows,
-            missing_as_text=source.missing_as_text,
-            chunk=chunk,
-        )
+        return cls(**source.outline(), chunk=chunk)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield Chunk(columns={name: self.chunk.columns[name] for name in columns}, n_rows=self.chunk.n_rows)
@@ -48,22 +41,16 @@ class ChunkSource(Source):
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, table.schema) as writer:
             writer.write_table(table)
-        known = (self.label, self.container, dict(self.storage), self.chunk_rows, self.missing_as_text)
-        return _unpacked, (known, list(cells), self.chunk.n_rows, stream.getvalue().to_pybytes(), arrays)
+        outline = self.outline(storage=dict(self.storage))
+        return _unpacked, (outline, list(cells), self.chunk.n_rows, stream.getvalue().to_pybytes(), arrays)
 
 
-def _unpacked(known: Any, names: list[str], n_rows: int, stream: bytes, arrays: dict[str, Any]) -> ChunkSource:  # noqa: ANN401
-    label, container, storage, chunk_rows, missing_as_text = known
+def _unpacked(
+    outline: dict[str, Any], names: list[str], n_rows: int, stream: bytes, arrays: dict[str, Any]
+) -> ChunkSource:
     table = pa.ipc.open_stream(stream).read_all()
     cells = {name: arrays[name] if name in arrays else table.column(name) for name in names}
-    return ChunkSource(
-        label=label,
-        container=container,
-        storage=storage,
-        chunk_rows=chunk_rows,
-        missing_as_text=missing_as_text,
-        chunk=Chunk(columns=cells, n_rows=n_rows),
-    )
+    return ChunkSource(**outline, chunk=Chunk(columns=cells, n_rows=n_rows))
 
 
 @final

@@ -12,19 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import pyarrow as pa
 
-from sfumato.engines.clusters import called
-from sfumato.engines.dask import refusal
+from sfumato.engines.cluster import Cluster, called
 from sfumato.engines.passes import Pass
 from sfumato.engines.pieces import BatchSource, shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError
-from sfumato.io.chunks import Source
 from sfumato.io.cluster_frames import SparkSource
 from sfumato.io.zones import in_utc
-from sfumato.records.engine import SplitRecords, Statistic
+from sfumato.records.engine import SplitRecords
 
 _MOST = 64  # parts of files
 _ANSWER = "answer binary"
@@ -36,7 +33,7 @@ _LOST = (
 
 
 @final
-class Spark:
+class Spark(Cluster):
     """Executors of a Spark cluster, which read files that they all see, or the partitions of a Spark data frame.
 
     Every executor needs this version of Sfumato. Set `spark.io.encryption.enabled`: Spark may spill rows to disk.
@@ -52,50 +49,30 @@ class Spark:
         >>> release = method.fit("s3://people/*.parquet", schema=schema, engine=Spark(session))  # doctest: +SKIP
     """
 
+    frames = SparkSource
+    silent = _STOPPED
+
     def __init__(self, session: Any) -> None:  # noqa: ANN401 - pyspark is an extra
         if not all(hasattr(session, name) for name in ("range", "sql", "createDataFrame")):
             raise ConfigError(f"Expected session to be a pyspark.sql.SparkSession, got a {type(session).__name__}.")
         self._session = session
 
-    def check(self, source: Source) -> None:
-        """Refuse data that the executors cannot read, and a session that does not run.
+    def _ping(self) -> object:
+        return self._session.range(0, 1, 1, 1).collect()
 
-        Raises:
-            ConfigError: says what they can read.
-            EngineError: nothing runs on the session.
-        """
-        if not self._reads(source):
-            raise refusal(source)
-        called(lambda: self._session.range(0, 1, 1, 1).collect(), _STOPPED)
-
-    def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
-        """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
+    def _answers(self, summing: Pass, records: SplitRecords) -> tuple[list[bytes], int]:
         source = records.source
-        if not self._reads(source):
-            return None
-        summing = Pass.of(statistic, records, width)
-        if summing is None:
-            return None
         if isinstance(source, SparkSource):
-            body = pickle.dumps(records.over(_emptied(source)), protocol=5)
-            answering = _OnPartition(summing.shared, body)
+            emptied = BatchSource(
+                label=source.label, container=source.container, storage=source.storage, batches=iter(())
+            )
+            answering = _OnPartition(summing.shared, pickle.dumps(records.over(emptied), protocol=5))
             columns = tuple(records.read_columns)
-            answers = _collected(called(lambda: source.selected(columns).mapInArrow(answering, _ANSWER), _STOPPED))
-        else:
-            parts = shares(records, source.pieces(), _MOST)
-            bodies = tuple(pickle.dumps(part, protocol=5) for part in parts)
-            numbers = called(lambda: self._session.range(0, len(bodies), 1, len(bodies)), _STOPPED)
-            found, _ = _collected(numbers.mapInArrow(_OnFiles(summing.shared, bodies), _ANSWER))
-            answers = found, len(bodies)
-        for packed in answers[0]:
-            summing.take(packed)
-        return summing.total(range(answers[1]))
-
-    def _reads(self, source: Source) -> bool:
-        return source.in_files or isinstance(source, SparkSource)
-
-    def __repr__(self) -> str:
-        return "Spark()"
+            return _collected(called(lambda: source.selected(columns).mapInArrow(answering, _ANSWER), _STOPPED))
+        bodies = tuple(pickle.dumps(part, protocol=5) for part in shares(records, source.pieces(), _MOST))
+        numbers = called(lambda: self._session.range(0, len(bodies), 1, len(bodies)), _STOPPED)
+        rows, _ = _collected(numbers.mapInArrow(_OnFiles(summing.shared, bodies), _ANSWER))
+        return rows, len(bodies)
 
 
 @final
@@ -130,11 +107,6 @@ class _OnPartition:
 def _over(body: bytes, source: BatchSource) -> Any:  # noqa: ANN401
     records = pickle.loads(body)
     return records.over(source.like(records.source))
-
-
-def _emptied(source: SparkSource) -> BatchSource:
-    """Return a source of these columns without rows, which can be pickled."""
-    return BatchSource(label=source.label, container=source.container, storage=source.storage, batches=iter(()))
 
 
 def _row(answer: bytes) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""What a worker does: sum a statistic over its piece of the records, and answer with masked numbers or a code.
+"""A worker's task: sum a statistic over its piece of the records, and answer with masked numbers or a code.
 
 A worker never raises: an exception's text may hold a cell, and engines write exceptions to logs, send them to drivers,
 and try again. It never warns either. Work and answers are bytes, so that an engine has nothing of them to show.
@@ -45,7 +45,7 @@ class Outcome(enum.IntEnum):
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What a worker found.
+    """The answer of a worker.
 
     Attributes:
         outcome: how it ended.
@@ -73,29 +73,18 @@ class Answer:
         return cls(Outcome(code), piece, machine, words)
 
 
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class Shared:
-    """What all pieces of a pass have in common.
+def shared_part(key: bytes, statistic: Statistic, width: int | None) -> tuple[bytes, bytes, str]:
+    """Return the part of a pass that all its pieces share, as built-in types: readable by a worker of any version.
 
-    Attributes:
+    Args:
         key: of the pads of this pass.
-        body: the statistic and how its records are read, pickled.
-        version: of Sfumato, at the driver.
+        statistic: to sum.
+        width: as of `InParts`.
+
+    Returns:
+        The key; statistic and width, pickled; the version of Sfumato at the driver.
     """
-
-    key: bytes
-    body: bytes
-    version: str = __version__
-
-    @classmethod
-    def of(cls, key: bytes, statistic: Statistic, width: int | None) -> Shared:
-        """Pack a pass."""
-        return cls(key, pickle.dumps((statistic, width), protocol=5))
-
-    def plain(self) -> tuple[bytes, bytes, str]:
-        """Return it as built-in types: readable by a worker of any version."""
-        return self.key, self.body, self.version
+    return key, pickle.dumps((statistic, width), protocol=5), __version__
 
 
 @final
@@ -109,13 +98,13 @@ class _Silence:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._kept = warnings.catch_warnings()
+        self._filters = warnings.catch_warnings()
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._kept = warnings.catch_warnings()
-                self._kept.__enter__()
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
                 warnings.simplefilter("ignore")
             self._inside += 1
 
@@ -123,7 +112,7 @@ class _Silence:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._kept.__exit__(None, None, None)
+                self._filters.__exit__(None, None, None)
 
 
 _SILENCE = _Silence()
@@ -133,7 +122,7 @@ def work(shared: tuple[bytes, bytes, str], piece: int, records: bytes) -> bytes:
     """Sum over a piece of the records, and answer.
 
     Args:
-        shared: `Shared.plain()` of the pass.
+        shared: `shared_part` of the pass.
         piece: its number.
         records: its records, coded, pickled.
 
@@ -183,7 +172,7 @@ def machine() -> bytes:
     A record's contribution must not depend on which worker sees it, or records that are added, and shift others from
     one worker to the next, would change what those others add.
     """
-    said = [
+    facts = [
         platform.machine(),
         *platform.libc_ver(),
         sys.version,
@@ -193,13 +182,13 @@ def machine() -> bytes:
         *_features(),
         *_libraries(),
     ]
-    return hashlib.sha256("\n".join(said).encode()).digest()
+    return hashlib.sha256("\n".join(facts).encode()).digest()
 
 
 def _features() -> Iterator[str]:
     """Yield the instruction sets that numpy chooses its loops by."""
     core = importlib.import_module("numpy._core._multiarray_umath")  # numpy.show_config() prints the same
-    yield from sorted(name for name, there in core.__cpu_features__.items() if there)
+    yield from sorted(name for name, present in core.__cpu_features__.items() if present)
 
 
 def _libraries() -> Iterator[str]:
@@ -207,5 +196,5 @@ def _libraries() -> Iterator[str]:
     import scipy.linalg  # noqa: F401 - it brings its own
     from threadpoolctl import threadpool_info
 
-    blas = [found for found in threadpool_info() if found.get("user_api") == "blas"]
+    blas = [library for library in threadpool_info() if library.get("user_api") == "blas"]
     yield from sorted({f"{b.get('internal_api')} {b.get('version')} {b.get('architecture')}" for b in blas})

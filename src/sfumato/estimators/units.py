@@ -44,7 +44,7 @@ class UnitRecords:
         if self._chosen is None:
             self._chosen = attempt(self._choice, "Cannot read the units of rows. Please report their type.")
         keeper = self._chosen.keeper()
-        return (keeper.kept(cells, rows) for cells, rows in self._chunks())
+        return (keeper.rows_of(cells, rows) for cells, rows in self._chunks())
 
     def _choice(self) -> UnitRows:
         cells = [joined(chunk.columns[_UNIT_NAME]) for chunk in self._source.chunks([_UNIT_NAME])]

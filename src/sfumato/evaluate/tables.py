@@ -132,7 +132,7 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
     for chunk in source.under(schema.columns).chunks([*schema.released, *weights.columns]):
         weights.take(chunk.columns, missing)
         for name, column in sets.items():
-            cells = column.held(column.kind.code(chunk.columns[name], missing=missing))
+            cells = column.truth_values(column.kind.code(chunk.columns[name], missing=missing))
             for item, codes in cells.items():
                 parts[item].append(codes if encode is None else encode(kinds[item], codes))
         for name, kind in tabular.items():

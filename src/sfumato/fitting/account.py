@@ -100,7 +100,7 @@ class Account:
         Raises:
             LedgerError: steps are kept, but not all that was released before them.
         """
-        if self.journal.kept(stage)[0]:
+        if self.journal.progress(stage)[0]:
             self._refuse_new_draws(stage)
         return self.journal.descent(stage)
 

@@ -19,7 +19,7 @@ from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Rows
-from sfumato.rules.reading import numeric_columns
+from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import accepted, read_off
 

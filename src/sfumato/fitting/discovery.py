@@ -37,7 +37,7 @@ from sfumato.fitting.kind_counts import PRESENT, KindCounts, Reason, kinds_of, r
 from sfumato.io.sources import Source
 from sfumato.maths.outer_mass import NoisyColumn, span
 from sfumato.mechanisms.queries import Noisy, origin_of
-from sfumato.mechanisms.words import NoisyTally, noisy_words
+from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Engine, tally
 from sfumato.records.open_data import OpenData

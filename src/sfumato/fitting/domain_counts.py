@@ -15,7 +15,7 @@ from sfumato.columns.number_grid import MISSING, cells_of, year_cells
 from sfumato.columns.open import OpenKind
 from sfumato.columns.written import Written
 from sfumato.mechanisms.statistics import Counts
-from sfumato.mechanisms.words import Tally
+from sfumato.mechanisms.unlisted_words import Tally
 from sfumato.records.engine import Rows
 from sfumato.records.open_data import numbers_of, years_of
 from sfumato.schema.schema import Schema

@@ -36,7 +36,7 @@ from sfumato.release import SourceForm
 from sfumato.release.samplers import with_package
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
-from sfumato.schema.sources import bought, read_off, told
+from sfumato.schema.sources import read_off, source_lines, with_discovered
 from sfumato.schema.weighting import weighting_of
 
 Held = TypeVar("Held", Ledger, SearchLedger)
@@ -156,7 +156,7 @@ class Driver(Generic[Held]):
         charged = charge_data(path, self.plan, method=self.method, unit=unit, checkpoint=self.journal, private=private)
         if charged is not None:
             self.charges.append(charged)
-        with settled(charged, kept=self.journal.active):
+        with settled(charged, has_checkpoint=self.journal.active):
             yield self.noise if charged is None or not charged.complete else NoMoreNoise(self.noise)
 
     def silenced(self, run: Callable[[], T]) -> T:
@@ -210,7 +210,7 @@ def described(
 def _notes(schema: Schema, discovered: Iterable[str]) -> SchemaNotes:
     return SchemaNotes(
         discovered=list(discovered),
-        origins=told(bought(schema, discovered)),
+        origins=source_lines(with_discovered(schema, discovered)),
         read_off=read_off(schema),
         weight=weighting_of(schema),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sfumato.columns.open import OpenKind
 from sfumato.fitting.discovery import DOMAINS, OTHER, WORDED
 from sfumato.fitting.domain_counts import domain_counts
-from sfumato.mechanisms.words import threshold_of
+from sfumato.mechanisms.unlisted_words import threshold_of
 from sfumato.privacy.plan import Plan
 from sfumato.schema.schema import Schema
 

@@ -55,7 +55,7 @@ from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.shapes import TARGET, require_able, require_taken
-from sfumato.schema.sources import bought, without_rows
+from sfumato.schema.sources import with_discovered, without_rows
 
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
@@ -347,8 +347,8 @@ class Synthesizer(ABC):
         found = schema
         if schema.open:
             found = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
-            found = bought(found, schema.open)
-            records = PrivateData(source, found, bought=schema.open, engine=engine)
+            found = with_discovered(found, schema.open)
+            records = PrivateData(source, found, estimated=schema.open, engine=engine)
         fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(found, target, n))))
         told = self._described(
             driver.plan, running.budget, found, n,

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.columns.bounded import Values
 from sfumato.inference.measured import Measured
 from sfumato.rules.computed import Computed
-from sfumato.rules.plan import RulePlan
+from sfumato.rules.rule_plan import RulePlan
 
 Terms = frozenset[frozenset[str]]
 """Sets of measured columns: a column is a sum of functions of each."""

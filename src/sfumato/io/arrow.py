@@ -19,7 +19,7 @@ from sfumato.errors import ReleaseError
 from sfumato.io.arrow_layout import sound_batches
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.origins import pandas_columns
-from sfumato.io.stored import StoredFile
+from sfumato.io.stored import FileSource, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -31,25 +31,18 @@ _BUFFER_BYTES = 1 << 20
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ParquetSource(Source):
+class ParquetSource(FileSource):
     """A Parquet file, read a buffer at a time: a row group need not fit into memory.
 
     Attributes:
-        file: where it is.
         groups: the row groups that are read; None for all.
         dictionaries: whether text comes dictionary-encoded, as it is stored: each label is read once per row group.
     """
 
     counts_entries: ClassVar[bool] = True
 
-    file: StoredFile
     groups: tuple[int, ...] | None = None
     dictionaries: bool = False
-
-    @property
-    def in_files(self) -> bool:
-        """Whether other processes can read it."""
-        return self.file.kept_by is None
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         groups = None if self.groups is None else list(self.groups)
@@ -66,13 +59,8 @@ class ParquetSource(Source):
         """Return a source for every row group, all of one file."""
         if self.groups is not None:
             return (self,)
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        groups = attempt(lambda: _row_groups(self.file), message)
+        groups = attempt(lambda: _metadata(self.file)[0], self.unreadable)
         return tuple(replace(self, groups=(group,)) for group in range(groups)) if groups > 1 else (self,)
-
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.file.size
 
 
 @final
@@ -96,7 +84,7 @@ def open_parquet(file: StoredFile, *, chunk_rows: int) -> ParquetSource:
         DataError: the file is no Parquet file or is damaged, or two columns have one name.
     """
     message = f"Expected {file.name} to be a Parquet file, got another or a damaged one."
-    schema = attempt(lambda: _read_schema(file), message)
+    schema = attempt(lambda: _metadata(file)[1], message)
     check_names(schema.names, file.name)
     return ParquetSource(
         label=file.name,
@@ -131,14 +119,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _row_groups(file: StoredFile) -> int:
-    with file.reading() as raw, _open(raw) as found:
-        return found.num_row_groups
-
-
-def _read_schema(file: StoredFile) -> pa.Schema:
-    with file.reading() as raw, _open(raw) as found:
-        return found.schema_arrow
+def _metadata(file: StoredFile) -> tuple[int, pa.Schema]:
+    """Return the number of row groups, and the schema."""
+    with file.reading() as raw, _open(raw) as parquet:
+        return parquet.num_row_groups, parquet.schema_arrow
 
 
 _PLAIN: dict[str, pa.DataType] = {
@@ -195,16 +179,16 @@ def read_type(text: str) -> pa.DataType:
 def _parsed(text: str) -> pa.DataType | None:
     if text in _PLAIN:
         return _PLAIN[text]
-    if found := _TIMESTAMP.fullmatch(text):
-        return pa.timestamp(found[1], found[2])
-    if found := _FIXED_BINARY.fullmatch(text):
-        return pa.binary(int(found[1]))
-    if found := _DECIMAL.fullmatch(text):
-        return _DECIMALS[found[1]](int(found[2]), int(found[3]))
-    if (found := _DICTIONARY.fullmatch(text)) and found[1] in _PLAIN:
-        return pa.dictionary(_PLAIN[found[1]], read_type(found[2]), ordered=found[3] == "ordered")
-    if (found := _LIST.fullmatch(text)) and "list[" not in found[2]:
-        return (pa.large_list if found[1] else pa.list_)(read_type(found[2]))
-    if (found := _TENSOR.fullmatch(text)) and found[1] in _PLAIN:
-        return pa.fixed_shape_tensor(_PLAIN[found[1]], [int(size) for size in found[2].split(",")])
+    if match := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(match[1], match[2])
+    if match := _FIXED_BINARY.fullmatch(text):
+        return pa.binary(int(match[1]))
+    if match := _DECIMAL.fullmatch(text):
+        return _DECIMALS[match[1]](int(match[2]), int(match[3]))
+    if (match := _DICTIONARY.fullmatch(text)) and match[1] in _PLAIN:
+        return pa.dictionary(_PLAIN[match[1]], read_type(match[2]), ordered=match[3] == "ordered")
+    if (match := _LIST.fullmatch(text)) and "list[" not in match[2]:
+        return (pa.large_list if match[1] else pa.list_)(read_type(match[2]))
+    if (match := _TENSOR.fullmatch(text)) and match[1] in _PLAIN:
+        return pa.fixed_shape_tensor(_PLAIN[match[1]], [int(size) for size in match[2].split(",")])
     return None

@@ -22,9 +22,9 @@ Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
 
 def current_handler() -> Handler | None:
-    """Return what Python calls on Ctrl-C; None where the system ignores it, or ends the process."""
-    found = signal.getsignal(signal.SIGINT)
-    return found if callable(found) else None
+    """Return Python's handler of Ctrl-C; None where the system ignores it, or ends the process."""
+    handler = signal.getsignal(signal.SIGINT)
+    return handler if callable(handler) else None
 
 
 def set_handler(handler: Handler | signal.Handlers) -> bool:
@@ -39,16 +39,16 @@ def set_handler(handler: Handler | signal.Handlers) -> bool:
 def undisturbed() -> Iterator[None]:
     """Hold Ctrl-C back until the block has ended, well or not; then it comes."""
     before = current_handler()
-    held: list[tuple[int, FrameType | None]] = []
-    if before is None or not set_handler(lambda *came: held.append(came)):
+    signals: list[tuple[int, FrameType | None]] = []
+    if before is None or not set_handler(lambda *came: signals.append(came)):
         yield
         return
     try:
         yield
     finally:
         set_handler(before)
-        if held:
-            before(*held[0])
+        if signals:
+            before(*signals[0])
 
 
 SECRET = 0o600
@@ -137,13 +137,9 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None, se
     partial = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}.partial")
     try:
         if secret:
-            failure = reason_of(lambda: _make_secret(partial))
-            if failure:
-                raise OutputError(f"Cannot write {path}: {failure}.")
+            write_or_refuse(path, lambda: _make_secret(partial))
         yield partial
-        failure = reason_of(lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
+        write_or_refuse(path, lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
     finally:
         with undisturbed():
             _remove(partial)
@@ -159,7 +155,22 @@ def telling(written: Callable[[], None]) -> Iterator[None]:
         _tell.reset(token)
 
 
-def reason_of(act: Callable[[], None]) -> str | None:
+def write_or_refuse(output: object, write: Callable[[], object], consequence: str = "") -> None:
+    """Write an output.
+
+    Args:
+        output: its name in the message.
+        write: writes it.
+        consequence: of a failure, a sentence.
+
+    Raises:
+        OutputError: the system or the format refuses.
+    """
+    if failure := reason_of(write):
+        raise OutputError(f"Cannot write {output}: {failure}. {consequence}".rstrip())
+
+
+def reason_of(act: Callable[[], object]) -> str | None:
     """Do it; return why the system or the format refuses, never in the library's own words."""
     import pyarrow as pa  # not before an output is written: `sfumato --help` needs no format
 

@@ -3,15 +3,12 @@
 Either has the one column `items`. A FIMI file has one set per line, its items as text between white space; an empty
 line is the empty set. A CSR file has `indptr` and `indices`, where set i is `indices[indptr[i] : indptr[i + 1]]`, and
 `n_items`, which is public knowledge and stands in the schema.
-
-Sets of items as arrays in CSR form: `indptr`, `indices`, `n_items`.
-
-Sets of items as FIMI `.dat` text or as CSR `.npz` arrays, a batch at a time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import tempfile
 import zipfile
@@ -28,7 +25,7 @@ from sfumato.columns.canonical import canonical_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.errors import ConfigError, DataError, SchemaError
-from sfumato.io.chunks import Chunk, Source, guarded, table_chunks
+from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
 from sfumato.io.stored import open_member
 from sfumato.io.text_lines import bounded_lines
@@ -56,26 +53,15 @@ class BasketSource(Source):
 
     def skipped(self) -> Iterator[str]:
         """Yield the lines that are too long. Not private."""
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        numbered = guarded(enumerate(self._lines(), start=1), message)
+        numbered = guarded(enumerate(self._lines(), start=1), self.unreadable)
         return (f"line {number}" for number, line in numbered if line is None)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self._tables(), columns, self.chunk_rows)
 
     def _tables(self) -> Iterator[pa.Table]:
-        lines: list[bytes] = []
-        size = 0
-        for line in self._lines():
-            if line is None:
-                continue
-            lines.append(line)
-            size += len(line)
-            if len(lines) == self.chunk_rows or size > _PART_BYTES:
-                yield _as_sets(lines)
-                lines, size = [], 0
-        if lines:
-            yield _as_sets(lines)
+        lines = ((line, len(line)) for line in self._lines() if line is not None)
+        yield from map(_as_sets, batched(lines, self.chunk_rows, _PART_BYTES))
 
     def _lines(self) -> Iterator[bytes | None]:
         with open_utf8(self.path.open("rb")) as stream:
@@ -126,25 +112,25 @@ def open_baskets(path: Path, *, chunk_rows: int) -> BasketSource:
     )
 
 
-def csr_source(found: Mapping[str, Any], label: str, *, chunk_rows: int, path: Path | None = None) -> CsrSource:
+def csr_source(members: Mapping[str, Any], label: str, *, chunk_rows: int, path: Path | None = None) -> CsrSource:
     """Return the source of sets in CSR form.
 
     Args:
-        found: by key, arrays or what their headers say (`shape`, `dtype`).
+        members: by key, arrays or what their headers say (`shape`, `dtype`).
         label: what messages call the source.
         chunk_rows: the most sets of one chunk.
-        path: the file, if `found` are headers.
+        path: the file, if `members` are headers.
 
     Raises:
         DataError: the arrays are no whole numbers, or of a wrong shape.
     """
     for key in ("indptr", "indices"):
-        if len(found[key].shape) != 1 or found[key].dtype.kind not in "iu":
+        if len(members[key].shape) != 1 or members[key].dtype.kind not in "iu":
             raise DataError(f"Expected {key!r} of {label} to be whole numbers of shape (n,). Convert it.")
-    if found["indptr"].shape[0] < 1:
+    if members["indptr"].shape[0] < 1:
         raise DataError(f"Expected 'indptr' of {label} to begin with 0, got none. Save the sets in CSR form.")
-    items = pa.from_numpy_dtype(found["indices"].dtype.newbyteorder("="))
-    arrays = None if path is not None else {key: np.asarray(found[key]) for key in ("indptr", "indices")}
+    items = pa.from_numpy_dtype(members["indices"].dtype.newbyteorder("="))
+    arrays = None if path is not None else {key: np.asarray(members[key]) for key in ("indptr", "indices")}
     return CsrSource(
         label=label,
         container="arrays" if path is None else "npz",
@@ -176,13 +162,18 @@ def _as_sets(lines: list[bytes]) -> pa.Table:
     return pa.table({ITEMS: lists})
 
 
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape of a stored array, whether it is in Fortran's order, and its dtype."""
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    return readers[version](stream)
+
+
 class _Stream:
     """A stored array of one axis, read from front to back."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        version = np.lib.format.read_magic(stream)
-        major = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, _, self._dtype = major[version](stream)
+        shape, _, self._dtype = read_npy_header(stream)
         self.size: int = shape[0]
         self._stream = stream
 
@@ -298,7 +289,7 @@ def write_csr(first: pa.Table, rest: Iterator[pa.Table], path: Path) -> None:
         lengths, items = (stack.enter_context(tempfile.TemporaryFile(dir=path.parent)) for _ in range(2))
         n_sets = n_entries = largest = 0
         dtype = np.dtype(np.int64)
-        for batch in _all(first, rest):
+        for batch in itertools.chain([first], rest):
             for chunk in batch.column(0).chunks:
                 counts, values = csr_part(field, chunk)
                 lengths.write((np.cumsum(counts) + n_entries).astype("<i8").tobytes())
@@ -306,19 +297,20 @@ def write_csr(first: pa.Table, rest: Iterator[pa.Table], path: Path) -> None:
                 n_sets, n_entries, dtype = n_sets + counts.size, n_entries + values.size, values.dtype
                 largest = max(largest, n_items_of(field, [values]))
         archive = stack.enter_context(zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED))
-        _member(archive, "indptr", np.dtype("<i8"), (n_sets + 1,), np.zeros(1, "<i8").tobytes(), lengths)
-        _member(archive, "indices", dtype, (n_entries,), b"", items)
-        _member(archive, "n_items", np.dtype("<i8"), (), np.array(largest, "<i8").tobytes(), None)
+        write_npy(archive, "indptr", np.dtype("<i8"), (n_sets + 1,), lengths, np.zeros(1, "<i8").tobytes())
+        write_npy(archive, "indices", dtype, (n_entries,), items)
+        write_npy(archive, "n_items", np.dtype("<i8"), (), None, np.array(largest, "<i8").tobytes())
 
 
-def _all(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from rest
-
-
-def _member(
-    archive: zipfile.ZipFile, name: str, dtype: np.dtype, shape: tuple[int, ...], start: bytes, spool: IO[bytes] | None
+def write_npy(
+    archive: zipfile.ZipFile,
+    name: str,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    spool: IO[bytes] | None,
+    start: bytes = b"",
 ) -> None:
+    """Write an array to an archive: its header, the bytes of `start`, then those of a spool."""
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
         np.lib.format.write_array_header_1_0(member, header)

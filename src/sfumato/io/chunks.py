@@ -1,4 +1,4 @@
-"""What every data source is: named columns of known storage types, read again and again in chunks.
+"""Data sources: named columns of known storage types, read again and again in chunks.
 
 A source knows two kinds of things. Its container, column names and storage types are metadata,
 shown in its repr and in messages. Its cells and the number of its rows are private: they leave
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +85,11 @@ class Source(ABC):
     def names(self) -> tuple[str, ...]:
         """Column names in the source's own order."""
         return tuple(self.storage)
+
+    def outline(self, **changes: object) -> dict[str, Any]:
+        """Return the fields that a source made of this one, cell by cell, has in common with it, but for changes."""
+        names = ("label", "container", "storage", "dtypes", "keys", "chunk_rows", "missing_as_text")
+        return {name: getattr(self, name) for name in names} | changes
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source with the storage types that these kinds declare; most sources know their own.
@@ -171,8 +176,12 @@ class Source(ABC):
             raise SchemaError(f"{rule} {', '.join(map(repr, absent))}. Check their spelling.")
         if not wanted:
             raise SchemaError(f"Expected at least one column to read from {self.label}, got none.")
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        return guarded(map(self._alone, self._read(wanted)), message)
+        return guarded(map(self._alone, self._read(wanted)), self.unreadable)
+
+    @property
+    def unreadable(self) -> str:
+        """The message of a source that cannot be read."""
+        return f"Cannot read {self.label}: it is damaged, or it changed while it was read."
 
     def _alone(self, chunk: Chunk) -> Chunk:
         """Return a chunk whose cells are as they are whatever else their columns hold."""
@@ -241,6 +250,20 @@ def table_chunks(batches: Iterable[pa.RecordBatch | pa.Table], columns: tuple[st
             pending = []
     if any(part.num_rows for part in pending):
         yield _as_chunk(pa.concat_tables(pending))
+
+
+def batched(items: Iterable[tuple[T, int]], most: int, most_size: int) -> Iterator[list[T]]:
+    """Yield items, which come with their sizes, in lists of at most `most` and of little more than `most_size`."""
+    batch: list[T] = []
+    total = 0
+    for item, size in items:
+        batch.append(item)
+        total += size
+        if len(batch) == most or total > most_size:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
 def _as_chunk(table: pa.Table) -> Chunk:

@@ -64,8 +64,8 @@ def _as_type(cells: pa.Array, storage: pa.DataType) -> pa.Array:
             return pa.nulls(len(cells), storage)
         lengths, items = list_parts(cells)
         ends = pa.array([0, *lengths.cumsum().tolist()], pa.int64())
-        made = pa.LargeListArray.from_arrays(ends, _as_type(items, storage.value_type))
-        return pa.LargeListArray.from_arrays(ends, made.values, mask=cells.is_null()) if cells.null_count else made
+        lists = pa.LargeListArray.from_arrays(ends, _as_type(items, storage.value_type))
+        return pa.LargeListArray.from_arrays(ends, lists.values, mask=cells.is_null()) if cells.null_count else lists
     if not types.is_string(storage):
         return cells.cast(storage)
     if types.is_dictionary(cells.type):

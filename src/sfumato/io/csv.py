@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, final
+from typing import IO, final
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -17,13 +17,10 @@ import pyarrow.csv as pa_csv
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, guarded, table_chunks
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm
-from sfumato.io.csv_record_ends import LONGEST, RecordStream
+from sfumato.io.csv_record_ends import LONGEST, record_stream
 from sfumato.io.csv_records import OddRecords
-from sfumato.io.stored import StoredFile, format_suffix
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
+from sfumato.io.stored import FileSource, StoredFile, format_suffix
+from sfumato.io.text_lines import BlockStream
 
 _DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_BYTES = LONGEST  # the longest record that the parser reads wherever it begins
@@ -47,7 +44,7 @@ _PREFACE = re.compile(r'[\r\n]*"?sep=(.)"?(?:\r\n|\r|\n|$)')  # which Excel read
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class CsvSource(Source):
+class CsvSource(FileSource):
     """A CSV file with a header line.
 
     Empty lines are skipped, and so are records of another length than the header, but for empty cells at their end: in
@@ -56,7 +53,6 @@ class CsvSource(Source):
     replacement character.
 
     Args:
-        file: where its text is.
         delimiter: what parts the cells, one character.
         expected_delimiter: the one of the file's suffix.
         header_bytes: length of the header in UTF-8, without its line end.
@@ -64,7 +60,6 @@ class CsvSource(Source):
         form: what was declared of it.
     """
 
-    file: StoredFile
     delimiter: str
     expected_delimiter: str
     header_bytes: int
@@ -92,10 +87,9 @@ class CsvSource(Source):
 
     def _odd(self, *, are_read: bool) -> Iterator[str]:
         odd = OddRecords(self.delimiter, self.names, counts=True)
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), message):
-            yield from (f"record {number}: {why}" for number, why, read in odd.seen if read == are_read)
-            odd.seen.clear()
+        for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), self.unreadable):
+            yield from (f"record {number}: {why}" for number, why, read in odd.notes if read == are_read)
+            odd.notes.clear()
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         tables = self._tables(columns, OddRecords(self.delimiter, self.names))
@@ -106,8 +100,7 @@ class CsvSource(Source):
             return
         with self.file.reading() as raw, open_utf8(raw, self.form.encoding) as text:
             text.read(self.header_bytes)
-            records = RecordStream(text, self.delimiter, len(self.names))
-            stream = io.BufferedReader(records, _READ_BYTES)
+            stream = io.BufferedReader(record_stream(text, self.delimiter, len(self.names)), _READ_BYTES)
             reader = pa_csv.open_csv(
                 stream,
                 # of one thread alone the parser says which record it cannot read
@@ -127,15 +120,6 @@ class CsvSource(Source):
                 ),
             )
             yield from odd.placed(reader, columns)
-
-    @property
-    def in_files(self) -> bool:
-        """Whether other processes can read it."""
-        return self.file.kept_by is None
-
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.file.size
 
 
 def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> CsvSource:
@@ -161,9 +145,9 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
         raise DataError(f"Expected the quotes of the header line of {file.name} to be closed. Correct that line.")
     if not text.strip():
         raise DataError(f"Expected a header line in {file.name}, got an empty file.")
-    said, text = _without_preface(text)
+    preface, text = _without_preface(text)
     usual = DELIMITER_OF_SUFFIX.get(format_suffix(file.name))
-    delimiter = form.delimiter or said or usual or _sniff_delimiter(text)
+    delimiter = form.delimiter or preface or usual or _sniff_delimiter(text)
     if text.count(delimiter) >= _MOST_COLUMNS:
         raise DataError(f"Expected at most {_MOST_COLUMNS:,} columns in {file.name}, got more in its header line.")
     names = named(attempt(lambda: _split_record(text, delimiter), message))
@@ -192,44 +176,22 @@ def open_utf8(file: IO[bytes], encoding: str | None = None) -> io.BufferedReader
     """
     start = file.read(4)
     marks = ((mark, name) for mark, name in _ENCODINGS if start.startswith(mark))
-    mark, found = next(marks, (b"", WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
-    return io.BufferedReader(_Utf8Stream(file, found, start.removeprefix(mark)), _READ_BYTES)
+    mark, codec = next(marks, (b"", WITHOUT_MARK.get(encoding or "utf-8", encoding or "utf-8")))
+    return io.BufferedReader(BlockStream(file, _utf8_blocks(file, codec, start.removeprefix(mark))), _READ_BYTES)
 
 
-@final
-class _Utf8Stream(io.RawIOBase):
-    """A file's text as valid UTF-8, whatever its bytes.
+def _utf8_blocks(file: IO[bytes], encoding: str, start: bytes) -> Iterator[bytes]:
+    """Yield a file's text after its start as valid UTF-8, whatever its bytes.
 
     pyarrow decodes the records it skips, and prints what it cannot decode: so nothing invalid may
     reach it.
     """
-
-    def __init__(self, file: IO[bytes], encoding: str, start: bytes) -> None:
-        self._file = file
-        self._start = start
-        errors = _WINDOWS_1252 if encoding == "utf-8" else "replace"
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
-        self._pending = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Buffer) -> int:
-        ended = False
-        while not self._pending and not ended:
-            block = self._start or self._file.read(_READ_BYTES)
-            self._start = b""
-            ended = not block
-            self._pending = memoryview(self._decoder.decode(block, final=ended).encode("utf-8"))
-        target = memoryview(buffer)
-        count = min(len(target), len(self._pending))
-        target[:count] = self._pending[:count]
-        self._pending = self._pending[count:]
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    decoder = codecs.getincrementaldecoder(encoding)(_WINDOWS_1252 if encoding == "utf-8" else "replace")
+    block = start or file.read(_READ_BYTES)
+    while block:
+        yield decoder.decode(block).encode("utf-8")
+        block = file.read(_READ_BYTES)
+    yield decoder.decode(b"", final=True).encode("utf-8")
 
 
 def _found_encoding(file: StoredFile) -> str | None:
@@ -264,18 +226,18 @@ codecs.register_error(_WINDOWS_1252, _as_windows_1252)
 
 def _read_header(file: StoredFile, encoding: str | None) -> tuple[bytes, bool]:
     """Return the bytes up to the first line end outside quotes, and whether there are more."""
-    seen = b""
+    text = b""
     with file.reading() as raw, open_utf8(raw, encoding) as stream:
-        while len(seen) < _HEADER_BYTES:
+        while len(text) < _HEADER_BYTES:
             block = stream.read(1 << 16)
-            seen += block
-            end = _record_end(seen)
-            if end is not None and _PREFACE.match(seen[:end].decode("utf-8", "replace")):
-                end = _record_end(seen, end)
+            text += block
+            end = _record_end(text)
+            if end is not None and _PREFACE.match(text[:end].decode("utf-8", "replace")):
+                end = _record_end(text, end)
             if end is not None:
-                return seen[:end], True
+                return text[:end], True
             if not block:
-                return seen, False
+                return text, False
     raise DataError(f"Expected {file.name} to begin with a header line, got no line end. Check its quotes.")
 
 

@@ -66,7 +66,9 @@ class CsvOutput:
             if name in self.dress:
                 table = table.set_column(place, name, self.dress[name](table.column(place)))
             if self.missing and name not in self.empty and not pa.types.is_nested(table.column(place).type):
-                table = table.set_column(place, name, _filled(table.column(place), self.missing))
+                column = table.column(place)
+                if column.null_count:
+                    table = table.set_column(place, name, pc.fill_null(column.cast(pa.string()), self.missing))
         return table
 
 
@@ -74,11 +76,6 @@ class CsvOutput:
 def _known_encodings() -> frozenset[str]:
     """Names of the codecs of all encodings: Python imports a module for each."""
     return frozenset(codecs.lookup(name).name for name in ENCODINGS)
-
-
-def _filled(column: pa.ChunkedArray, missing: str) -> pa.ChunkedArray:
-    """Return a column with a text where it has no value; as it is where all cells have one."""
-    return pc.fill_null(column.cast(pa.string()), missing) if column.null_count else column
 
 
 def delimiter_of(value: object, faults: list[str]) -> str | None:

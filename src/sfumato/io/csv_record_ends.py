@@ -13,63 +13,32 @@ What is left out becomes a line of too many cells, which the parser skips and co
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, final
+from typing import IO, final
 
 import numpy as np
 
-from sfumato.io.text_lines import LONGEST_LINE
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from sfumato.io.text_lines import LONGEST_LINE, BlockStream
 
 LONGEST = LONGEST_LINE
 """Most bytes of one record, in UTF-8."""
 NO_RECORD = f"a quote that is not closed, or more than {LONGEST >> 20} MiB"
-"""What is odd about a record that is left out here."""
+"""The fault of a record that is left out here."""
 _READ_BYTES = 1 << 20
 _PART = 1 << 16  # bytes of which one odd quote makes all be looked at letter by letter
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 
 
-@final
-class RecordStream(io.RawIOBase):
-    """The records of a CSV file as text, those that cannot be told apart from the others replaced.
+def record_stream(stream: IO[bytes], delimiter: str, n_columns: int) -> BlockStream:
+    """Return the records of a CSV file as text, those that cannot be told apart from the others replaced.
 
     Args:
         stream: valid UTF-8, from the start of a record; closing this closes it.
         delimiter: one character.
         n_columns: cells of a record.
     """
-
-    def __init__(self, stream: IO[bytes], delimiter: str, n_columns: int) -> None:
-        self._stream = stream
-        self._blocks = _records(stream, delimiter.encode(), n_columns)
-        self._pending = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill a buffer; return how many bytes it got."""
-        while not self._pending:
-            block = next(self._blocks, None)
-            if block is None:
-                return 0
-            self._pending = memoryview(block)
-        target = memoryview(buffer)
-        count = min(len(target), len(self._pending))
-        target[:count] = self._pending[:count]
-        self._pending = self._pending[count:]
-        return count
-
-    def close(self) -> None:
-        """Close the file too."""
-        self._stream.close()
-        super().close()
+    return BlockStream(stream, _records(stream, delimiter.encode(), n_columns))
 
 
 def left_out(delimiter: str, n_columns: int) -> bytes:
@@ -94,7 +63,7 @@ def _records(stream: IO[bytes], delimiter: bytes, n_columns: int) -> Iterator[by
 
 
 def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
-    """Return what has to wait for more text, and whole records."""
+    """Return the rest that has to wait for more text, and whole records."""
     last = len(text) if ended else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
     done: list[bytes] = []
     start = 0
@@ -104,11 +73,11 @@ def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
             done.append(_short(text[start:stop], form.left_out))
             start = stop
         while start < stop:
-            found = form.open_line.search(text, start, stop)
-            lines = text[start : stop if found is None else found.start()]
+            match = form.open_line.search(text, start, stop)
+            lines = text[start : stop if match is None else match.start()]
             done.append(_short(lines, form.left_out))
             start += len(lines)
-            if found is None:
+            if match is None:
                 break
             whole = form.record.match(text, start, start + LONGEST + 1)  # the last of these is no end, but looked at
             if whole is not None and whole.end() - start <= LONGEST and (whole.end() < len(text) or ended):
@@ -118,7 +87,7 @@ def _taken(text: bytes, form: _Form, *, ended: bool) -> tuple[bytes, bytes]:
                 return text[start:], b"".join(done)  # it may be closed further on
             else:
                 done.append(form.left_out)
-                start = found.end()
+                start = match.end()
     return text[start:], b"".join(done)
 
 
@@ -139,8 +108,8 @@ def _short(lines: bytes, left_out: bytes) -> bytes:
 
 
 def _line_end(text: bytes) -> int | None:
-    found = re.search(rb"[\r\n]", text)
-    return None if found is None else found.start()
+    match = re.search(rb"[\r\n]", text)
+    return None if match is None else match.start()
 
 
 def _rest_of_line(stream: IO[bytes]) -> tuple[bool, bytes]:

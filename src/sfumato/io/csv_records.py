@@ -28,7 +28,7 @@ class OddRecords:
         names: the columns, in the header's order.
         numbers: the places of these records among all, from 1, in ascending order; those not yet passed.
         cells: of those that can be read, their cells by place.
-        seen: if `counts`, the places of all, what is odd about them, and whether they can be read.
+        notes: if `counts`, the places of all, what is odd about them, and whether they can be read.
         counts: whether to keep that.
     """
 
@@ -37,7 +37,7 @@ class OddRecords:
     counts: bool = False
     numbers: list[int] = field(default_factory=list)
     cells: dict[int, list[str]] = field(default_factory=dict)
-    seen: list[tuple[int, str, bool]] = field(default_factory=list)
+    notes: list[tuple[int, str, bool]] = field(default_factory=list)
     _passed: int = 0
 
     def note(self, row: pa_csv.InvalidRow) -> Literal["skip"]:
@@ -49,7 +49,7 @@ class OddRecords:
             self.cells[number] = cells
         if self.counts:
             is_none = row.text == left_out(self.delimiter, len(self.names)).decode()
-            self.seen.append((number, NO_RECORD if is_none else f"{row.actual_columns} cells", cells is not None))
+            self.notes.append((number, NO_RECORD if is_none else f"{row.actual_columns} cells", cells is not None))
         return "skip"
 
     def placed(self, batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -6,12 +6,11 @@ message shows a URL: it may hold a query or a password.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, final
+from typing import Protocol, TypeAlias, final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -26,7 +25,7 @@ Result: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch | pa.Table]]
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Wanted:
-    """What a URL asks of a database.
+    """The table or query that a URL names.
 
     Attributes:
         kind: sqlite, duckdb or postgresql.
@@ -42,7 +41,7 @@ class Wanted:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         what = "the query" if self.table is None else f"table {self.table}"
         return f"{what} of {self.kind} database"
 
@@ -77,9 +76,9 @@ def read_url(url: str) -> Wanted:
     address, _, text = rest.partition("?")
     form = f"{kind}://" + ("user@host/database" if kind == "postgresql" else "/file") + "?table=NAME or ?query=SELECT…"
     options = _options(text)
-    asked = {name: value for name, value in options if name in ("table", "query")}
-    others = [(name, value) for name, value in options if name not in asked]
-    if len(asked) != 1 or not all(asked.values()) or len(asked) + len(others) != len(options):
+    target = {name: value for name, value in options if name in ("table", "query")}
+    others = [(name, value) for name, value in options if name not in target]
+    if len(target) != 1 or not all(target.values()) or len(target) + len(others) != len(options):
         raise ConfigError(
             f"Expected a database to be named {form}, with a table or a query, got another form. Write & as %26 and % "
             "as %25 in either."
@@ -91,7 +90,7 @@ def read_url(url: str) -> Wanted:
         raise ConfigError(f"Expected a {kind} file to be named {form}, with three slashes or more, got another form.")
     else:
         place = unquote(address[1:])
-    return Wanted(kind, place, asked.get("table"), asked.get("query"))
+    return Wanted(kind, place, target.get("table"), target.get("query"))
 
 
 def _options(text: str) -> list[tuple[str, str]]:
@@ -124,19 +123,3 @@ def projected(statement: str, columns: list[str], *, rows: bool) -> str:
     # the line end ends a comment
     whole = f"SELECT {', '.join(columns)} FROM (\n{statement}\n) AS records"
     return whole if rows else f"{whole} LIMIT 0"
-
-
-def driver(name: str) -> Any:  # noqa: ANN401 - a module of another package
-    """Return a module of the extra `databases`.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    failure = ConfigError(
-        f"Expected {name.partition('.')[0]} to be installed, got no such package. Run pip install 'sfumato[databases]'."
-    )
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        pass
-    raise failure

@@ -57,12 +57,12 @@ def _columns(wanted: Wanted, reading: Reading, chunk_rows: int) -> pa.Schema:
     """Return the columns of a result of no rows."""
     if wanted.kind != "postgresql" and not Path(wanted.place).is_file():
         raise DataError(f"Expected a {wanted.kind} file that exists, got {Path(wanted.place).name}. Check the path.")
-    there = "is one SELECT statement that the database takes" if wanted.table is None else "is there"
+    condition = "is one SELECT statement that the database takes" if wanted.table is None else "is there"
 
     def read() -> pa.Schema:
         with reading(wanted, rows=False, chunk_rows=chunk_rows) as (schema, _):
             return plain_schema(schema)
 
-    schema = attempt(read, f"Cannot read {wanted.label}. Check that it {there}, and that you may read it.")
+    schema = attempt(read, f"Cannot read {wanted.label}. Check that it {condition}, and that you may read it.")
     check_names(schema.names, wanted.label)
     return schema

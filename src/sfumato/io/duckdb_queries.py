@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import ConfigError
+from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Result, Wanted, driver, identifier
+from sfumato.io.database_urls import Result, Wanted, identifier
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
+from sfumato.io.strict_json import mappings_in
 from sfumato.io.zones import in_utc, utc_schema
 
 _ALIKE = re.compile(
@@ -40,7 +42,7 @@ def duckdb_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Resu
         ConfigError: it is no SELECT statement, it reads files whose types are inferred, or DuckDB is not installed.
         DataError: its columns have no names of their own.
     """
-    duckdb = driver("duckdb")
+    duckdb = import_extra("duckdb", "databases")
     with contextlib.closing(duckdb.connect(wanted.place, read_only=True)) as connection:
         (one,) = connection.extract_statements(wanted.statement)  # it would run several, and give the last one's rows
         if one.type != duckdb.StatementType.SELECT:
@@ -109,12 +111,12 @@ def _with_casts_that_try(statement: str, label: str) -> str | None:
     Raises:
         ConfigError: it reads files whose types are inferred, or is no statement that DuckDB can write as a tree.
     """
-    with contextlib.closing(driver("duckdb").connect()) as scratch:
+    with contextlib.closing(import_extra("duckdb", "databases").connect()) as scratch:
         ((text,),) = scratch.execute("SELECT json_serialize_sql(?)", [statement]).fetchall()
         tree = json.loads(text)
         if tree["error"]:
             raise ConfigError(f"Expected {label} to be one SELECT statement, got another. Make a table of it first.")
-        nodes = list(_nodes(tree))
+        nodes = list(mappings_in(tree))
         if any(
             _INFERRED.fullmatch(str(node.get(key, ""))) for node in nodes for key in ("function_name", "table_name")
         ):
@@ -129,11 +131,3 @@ def _with_casts_that_try(statement: str, label: str) -> str | None:
             return None
         ((changed,),) = scratch.execute("SELECT json_deserialize_sql(?)", [json.dumps(tree)]).fetchall()
         return changed
-
-
-def _nodes(tree: object) -> Iterator[dict[str, Any]]:
-    """Yield all nodes of a statement's tree."""
-    if isinstance(tree, dict):
-        yield tree
-    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        yield from _nodes(part)

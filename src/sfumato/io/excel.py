@@ -12,7 +12,7 @@ from typing import final
 
 import pyarrow as pa
 
-from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.chunks import Chunk, Source, attempt, batched, check_names, table_chunks
 from sfumato.io.sheet import sheet_rows
 from sfumato.io.stored import StoredFile
 from sfumato.io.workbook import Workbook
@@ -38,21 +38,12 @@ class ExcelSource(Source):
         yield from table_chunks(self._tables(), columns, self.chunk_rows)
 
     def _tables(self) -> Iterator[pa.Table]:
-        rows: list[list[str]] = []
-        size = 0
         records = _rows(self.file, self.first, len(self.names))
         next(records)
-        for row in records:
-            rows.append(row)
-            size += sum(map(len, row))
-            if len(rows) == self.chunk_rows or size > _PART_CHARACTERS:
-                yield self._table(rows)
-                rows, size = [], 0
-        if rows:
-            yield self._table(rows)
-
-    def _table(self, rows: list[list[str]]) -> pa.Table:
-        return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=list(self.names))
+        sized = ((row, sum(map(len, row))) for row in records)
+        for rows in batched(sized, self.chunk_rows, _PART_CHARACTERS):
+            cells = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
+            yield pa.table(cells, names=list(self.names))
 
     def beside(self) -> Iterator[str]:
         """Yield the rows that hold something near the columns of the header, and under no name."""

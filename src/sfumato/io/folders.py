@@ -9,8 +9,6 @@ would be counted in a class and drawn into its mean. Which files those are depen
 so that adding or removing a record adds or removes at most one row.
 
 Names of files and sub-folders are of the records: no message holds them.
-
-Images as a folder of files: `folder/LABEL/000001.png`, or `folder/000001.png` without labels.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ from sfumato.columns.cells import plain
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.arrays import array_of
 from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.image_arrays import array_of
 from sfumato.io.pictures import (
     SUFFIX,
     SUFFIXES,
@@ -121,15 +119,15 @@ class FolderSource(Source):
         cells: dict[str, Column] = {"x": pa.chunked_array([pa.nulls(len(files))])}
         if self.image is not None:
             pixels = np.empty((len(files), *self.image.shape), dtype=self.image.dtype)
-            kept = []
+            readable = []
             with unheard():
                 for file, label in files:
                     image = read_picture(file, self.image)
                     if image is not None:
-                        pixels[len(kept)] = image
-                        kept.append(label)
-            labels = kept
-            cells["x"] = pixels[: len(kept)]
+                        pixels[len(readable)] = image
+                        readable.append(label)
+            labels = readable
+            cells["x"] = pixels[: len(readable)]
         cells["y"] = pa.chunked_array([pa.array(labels, pa.string())])
         return Chunk(columns={name: cells[name] for name in columns}, n_rows=len(labels))
 
@@ -193,18 +191,18 @@ def write_pictures(batches: Iterator[Mapping[str, Column]], folder: Path) -> Non
     """
     require_pillow()
     places: dict[str | None, Path] = {None: folder}
-    made = 0
+    number = 0
     for batch in batches:
         images, labels = _parts(batch)
-        if not made and not folder.exists():
+        if not number and not folder.exists():
             folder.mkdir()
             (folder / MARKER).touch()
         for image, label in zip(images, labels, strict=True):
             if label is not None and label not in places:
                 places[label] = folder / folder_of_label(label)
                 places[label].mkdir()
-            made += 1
-            (places[label] / f"{made:06d}{SUFFIX}").write_bytes(png_bytes(image))
+            number += 1
+            (places[label] / f"{number:06d}{SUFFIX}").write_bytes(png_bytes(image))
 
 
 def _parts(batch: Mapping[str, Column]) -> tuple[np.ndarray, list[str | None]]:

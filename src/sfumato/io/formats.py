@@ -76,7 +76,7 @@ def open_with(form: Format, path: Path, chunk_rows: int) -> Source:
 
 
 def _loaded(plugin: Plugin) -> Format:
-    found = plugin.load()
-    if not isinstance(found, Format):
+    form = plugin.load()
+    if not isinstance(form, Format):
         raise plugin.wrong("a sfumato.plugins.Format")
-    return found
+    return form

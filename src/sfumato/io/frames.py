@@ -23,10 +23,10 @@ from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
-from sfumato.columns.moments import wall_clock_of
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
+from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source, check_names
 from sfumato.io.origins import INFERRED_DTYPES
@@ -180,15 +180,15 @@ def _objects(cells: Sequence[object], storage: pa.DataType, form: Form | None) -
 
 def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
     """Return how the numbers and dates of columns are written as text, where that is declared."""
-    found: dict[str, Form] = {}
+    forms: dict[str, Form] = {}
     for name, kind in columns.items():
         if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
-            found[name] = kind.written
+            forms[name] = kind.written
         if isinstance(kind, Open) and kind.format is not None and not has_date(kind.format):
-            found[name] = kind.between(*YEARS)  # times of day, which have no years
+            forms[name] = kind.between(*YEARS)  # times of day, which have no years
         if isinstance(kind, DateTime) and kind.format is not None:
-            found[name] = kind
-    return found
+            forms[name] = kind
+    return forms
 
 
 def to_pandas(table: pa.Table, dtypes: Mapping[str, str]) -> pd.DataFrame:

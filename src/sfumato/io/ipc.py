@@ -9,39 +9,24 @@ from typing import IO, ClassVar, final
 import pyarrow as pa
 
 from sfumato.io.arrow_layout import sound_batches
-from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
+from sfumato.io.chunks import Chunk, attempt, check_names, table_chunks
 from sfumato.io.origins import pandas_columns
-from sfumato.io.stored import StoredFile
+from sfumato.io.stored import FileSource, StoredFile
 
 _MAGIC = b"ARROW1"  # a file begins with it, a stream does not
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class IpcSource(Source):
-    """A file of Arrow record batches, one of which has to fit into memory.
-
-    Attributes:
-        file: where they are.
-    """
+class IpcSource(FileSource):
+    """A file of Arrow record batches, one of which has to fit into memory."""
 
     counts_entries: ClassVar[bool] = True
-
-    file: StoredFile
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         places = sorted(self.names.index(name) for name in columns)
         with self.file.reading() as raw:
             yield from table_chunks(sound_batches(_batches(raw, places)), columns, self.chunk_rows)
-
-    @property
-    def in_files(self) -> bool:
-        """Whether other processes can read it."""
-        return self.file.kept_by is None
-
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.file.size
 
 
 def open_ipc(file: StoredFile, *, chunk_rows: int) -> IpcSource:

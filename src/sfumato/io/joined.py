@@ -138,8 +138,8 @@ def open_joined(
     if len({frozenset(folder) for folder in folders}) > 1:
         raise DataError(f"Expected every file of {label} to lie in folders of the same columns, such as year=2024.")
     storage, partial = _met(pieces, folders, label)
-    made = JoinedEntries if all(piece.counts_entries for piece in pieces) else JoinedSource
-    return made(
+    kind = JoinedEntries if all(piece.counts_entries for piece in pieces) else JoinedSource
+    return kind(
         label=label,
         container=pieces[0].container,
         storage=storage,

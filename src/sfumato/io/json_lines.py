@@ -19,9 +19,9 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage
-from sfumato.io.chunks import Chunk, Source, attempt, guarded, table_chunks
+from sfumato.io.chunks import Chunk, Source, attempt, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
-from sfumato.io.stored import StoredFile
+from sfumato.io.stored import FileSource, StoredFile
 from sfumato.io.text_lines import bounded_lines
 
 _PART_BYTES = 16 << 20  # of lines that are not yet a table
@@ -35,14 +35,8 @@ _CONSTANTS = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class JsonLinesSource(Source):
-    """A file of JSON lines.
-
-    Attributes:
-        file: where they are.
-    """
-
-    file: StoredFile
+class JsonLinesSource(FileSource):
+    """A file of JSON lines."""
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source of the columns that the schema names; sets of items are arrays."""
@@ -51,7 +45,7 @@ class JsonLinesSource(Source):
 
     def measured(self) -> Source:
         """Return the source of all keys that a line has. Not private."""
-        return attempt(self._measured, f"Cannot read {self.label}: it is damaged, or it changed while it was read.")
+        return attempt(self._measured, self.unreadable)
 
     def _measured(self) -> Source:
         lists: dict[str, bool] = {}
@@ -64,40 +58,21 @@ class JsonLinesSource(Source):
         # a key that is null in every line is text too
         return replace(self, storage={name: _LISTS if only else pa.string() for name, only in lists.items() if name})
 
-    @property
-    def in_files(self) -> bool:
-        """Whether other processes can read it."""
-        return self.file.kept_by is None
-
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.file.size
-
     def skipped(self) -> Iterator[str]:
         """Yield the lines that are no object, too deep or too long. Not private."""
-        message = f"Cannot read {self.label}: it is damaged, or it changed while it was read."
-        return (f"line {number}" for number, line in guarded(self._lines(), message) if _record(line) is None)
+        lines = guarded(self._lines(), self.unreadable)
+        return (f"line {number}" for number, line in lines if _record(line) is None)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self._tables(columns), columns, self.chunk_rows)
 
     def _tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         readers = [(name, _texts if is_set_storage(self.storage[name]) else _text) for name in columns]
-        rows: list[list[Any]] = []
-        size = 0
-        for length, record in self._objects():
-            rows.append([read(record.get(name)) for name, read in readers])
-            size += length
-            if len(rows) == self.chunk_rows or size > _PART_BYTES:
-                yield self._table(rows, columns)
-                rows, size = [], 0
-        if rows:
-            yield self._table(rows, columns)
-
-    def _table(self, rows: list[list[Any]], columns: tuple[str, ...]) -> pa.Table:
         kinds = [self.storage[name] for name in columns]
-        cells = [pa.array(cells, kind) for cells, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
-        return pa.table(cells, names=list(columns))
+        sized = (([read(record.get(name)) for name, read in readers], length) for length, record in self._objects())
+        for rows in batched(sized, self.chunk_rows, _PART_BYTES):
+            cells = [pa.array(cells, kind) for cells, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+            yield pa.table(cells, names=list(columns))
 
     def _objects(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Yield the records, each after the bytes of its line."""
@@ -124,10 +99,10 @@ def _record(line: bytes | None) -> Mapping[str, Any] | None:
     if line is None or _is_large(line):
         return None
     try:
-        found = json.loads(line.decode(), parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__)
+        value = json.loads(line.decode(), parse_int=str, parse_float=str, parse_constant=_CONSTANTS.__getitem__)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _is_large(line: bytes) -> bool:

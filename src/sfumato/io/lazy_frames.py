@@ -12,7 +12,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from sfumato.io.chunks import Source, attempt, check_names
 from sfumato.io.csv_form import CsvForm
 from sfumato.io.frames import arrow_columns
 from sfumato.io.spool import Spool, SpooledSource
+from sfumato.io.strict_json import mappings_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -98,7 +99,10 @@ def _without_stops(frame: pl.LazyFrame) -> pl.LazyFrame:
             "strict=False, or collect it and pass the data frame."
         )
     plan = _plan(frame)
-    _loosen(plan)
+    for node in mappings_in(plan):
+        for key, value in node.items():
+            if value == "Strict" or (key == "strict" and value is True):
+                node[key] = "NonStrict" if value == "Strict" else False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pl.LazyFrame.deserialize(io.StringIO(json.dumps(plan)), format="json")
@@ -114,8 +118,7 @@ def _scanned_csv(frame: pl.LazyFrame) -> tuple[list[str], CsvForm] | None:
     """Return the files of a plan that is nothing but a scan of CSV files with a header, and their form; else None."""
     if not frame.explain(optimized=False).startswith("Csv SCAN"):
         return None
-    plan = _plan(frame)
-    scan = next(_nodes(plan, "Scan"))
+    scan = next(node["Scan"] for node in mappings_in(_plan(frame)) if isinstance(node.get("Scan"), dict))
     arguments, options = scan["unified_scan_args"], scan["scan_type"]["Csv"]["options"]
     parse = options["parse_options"]
     usual = (
@@ -130,28 +133,3 @@ def _scanned_csv(frame: pl.LazyFrame) -> tuple[list[str], CsvForm] | None:
     if not usual or not paths or not all(isinstance(path, str) for path in paths):
         return None
     return paths, CsvForm(delimiter=chr(parse["separator"]))
-
-
-def _loosen(node: Any) -> None:  # noqa: ANN401 - any value of JSON
-    """Make everything in a plan that stops at a cell go on, in place."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if value == "Strict" or (key == "strict" and value is True):
-                node[key] = "NonStrict" if value == "Strict" else False
-            else:
-                _loosen(value)
-    elif isinstance(node, list):
-        for value in node:
-            _loosen(value)
-
-
-def _nodes(node: Any, name: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any value of JSON
-    """Yield all nodes of one name in a plan."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == name and isinstance(value, dict):
-                yield value
-            yield from _nodes(value, name)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _nodes(value, name)

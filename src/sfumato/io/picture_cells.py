@@ -57,17 +57,17 @@ class PictureCells(Source):
         yield from self.table.skipped()
         before = 0
         for rows in self._rows(tuple(self.images)):
-            _, kept = self._decoded(rows)
-            yield from (f"row {before + int(row) + 1}" for row in np.flatnonzero(~kept))
-            before += len(kept)
+            _, mask = self._decoded(rows)
+            yield from (f"row {before + int(row) + 1}" for row in np.flatnonzero(~mask))
+            before += len(mask)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         # rows are the same whichever columns are asked for
         for rows in self._rows(tuple(dict.fromkeys([*columns, *self.images]))):
-            pixels, kept = self._decoded(rows)
-            if kept.any():
-                cells = {name: pixels[name] if name in pixels else _filtered(rows[name], kept) for name in columns}
-                yield Chunk(columns=cells, n_rows=int(kept.sum()))
+            pixels, mask = self._decoded(rows)
+            if mask.any():
+                cells = {name: pixels[name] if name in pixels else _filtered(rows[name], mask) for name in columns}
+                yield Chunk(columns=cells, n_rows=int(mask.sum()))
 
     def _rows(self, columns: tuple[str, ...]) -> Iterator[Mapping[str, Column]]:
         """Yield cells of so few rows that their pixels do not take much memory."""
@@ -83,12 +83,12 @@ class PictureCells(Source):
         with unheard():
             for name, kind in self.images.items():
                 read[name] = [None if file is None else read_picture(file, kind) for file in _files(rows[name])]
-        kept = np.array([all(image is not None for image in images) for images in zip(*read.values(), strict=True)])
+        mask = np.array([all(image is not None for image in images) for images in zip(*read.values(), strict=True)])
         pixels = {}
         for name, kind in self.images.items():
-            there = [image for image, keep in zip(read[name], kept, strict=True) if keep]
-            pixels[name] = np.array(there, dtype=kind.dtype).reshape(len(there), *kind.shape)
-        return pixels, kept
+            arrays = [image for image, keep in zip(read[name], mask, strict=True) if keep]
+            pixels[name] = np.array(arrays, dtype=kind.dtype).reshape(len(arrays), *kind.shape)
+        return pixels, mask
 
 
 def holds_files(storage: pa.DataType) -> bool:
@@ -126,17 +126,9 @@ def with_pictures(source: Source, columns: Mapping[str, ColumnKind]) -> Source:
         name: pa.fixed_shape_tensor(pa.from_numpy_dtype(np.dtype(kind.dtype)), kind.shape)
         for name, kind in images.items()
     }
-    return PictureCells(
-        label=source.label,
-        container=source.container,
-        storage={**stored, **tensors},
-        dtypes={name: dtype for name, dtype in source.dtypes.items() if name not in images},
-        keys=source.keys,
-        chunk_rows=source.chunk_rows,
-        missing_as_text=source.missing_as_text,
-        table=source,
-        images=images,
-    )
+    dtypes = {name: dtype for name, dtype in source.dtypes.items() if name not in images}
+    outline = source.outline(storage={**stored, **tensors}, dtypes=dtypes)
+    return PictureCells(**outline, table=source, images=images)
 
 
 def with_likely_pictures(source: Source) -> Source:
@@ -148,8 +140,7 @@ def with_likely_pictures(source: Source) -> Source:
     if not names:
         return source
     require_pillow()
-    message = f"Cannot read {source.label}: it is damaged, or it changed while it was read."
-    return attempt(lambda: with_pictures(source, _likely(source, names)), message)
+    return attempt(lambda: with_pictures(source, _likely(source, names)), source.unreadable)
 
 
 def _likely(source: Source, names: list[str]) -> dict[str, Image]:
@@ -175,5 +166,5 @@ def _files(column: Column) -> list[bytes | None]:
     return cells
 
 
-def _filtered(column: Column, kept: np.ndarray) -> Column:
-    return column[kept] if isinstance(column, np.ndarray) else column.filter(pa.array(kept))
+def _filtered(column: Column, mask: np.ndarray) -> Column:
+    return column[mask] if isinstance(column, np.ndarray) else column.filter(pa.array(mask))

@@ -1,7 +1,8 @@
-"""What a text names: a file, a glob, a folder of Parquet or of images, or a file of a remote store."""
+"""Files behind a text: a path, a glob, a folder of Parquet or of images, or the URL of a remote store."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -29,7 +30,7 @@ _WILD = re.compile(r"[*?\[]")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Found:
+class DataFiles:
     """The files of a data set, sorted by path.
 
     Attributes:
@@ -45,11 +46,11 @@ class Found:
 
 def scheme_of(text: str) -> str | None:
     """Return the scheme of a URL, in small letters; None for a path, and for a drive of Windows."""
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.\-]+)://", text)
-    return found[1].lower() if found else None
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.\-]+)://", text)
+    return match[1].lower() if match else None
 
 
-def find_glob(pattern: str) -> Found | None:
+def find_glob(pattern: str) -> DataFiles | None:
     """Return the files that a pattern names; None if it is a plain path.
 
     Raises:
@@ -61,10 +62,10 @@ def find_glob(pattern: str) -> Found | None:
     label = Path(pattern).name
     if not paths:
         raise DataError(f"Expected files that match {label}, got none. Check the pattern.")
-    return _found(label, paths, [_below(path, _fixed(pattern)) for path in paths])
+    return _data_files(label, paths, [_below(path, _fixed(pattern)) for path in paths])
 
 
-def find_list(paths: Sequence[str | os.PathLike[str]]) -> Found:
+def find_list(paths: Sequence[str | os.PathLike[str]]) -> DataFiles:
     """Return the files of a list, sorted by path.
 
     Raises:
@@ -74,19 +75,23 @@ def find_list(paths: Sequence[str | os.PathLike[str]]) -> Found:
     for text in texts:
         if not os.path.isfile(text):
             raise DataError(f"Expected a list of files that exist, got {Path(text).name}. Check the path.")
-    return _found("the list of files", texts, texts)
+    return _data_files("the list of files", texts, texts)
 
 
-def find_folder(folder: Path) -> Found | None:
+def find_folder(folder: Path) -> DataFiles | None:
     """Return the Parquet files of a folder and those below it; None if it holds none, or images beside them."""
     if any(_walk(folder, ".png")):
         return None
     paths = sorted(_walk(folder, ".parquet"))
-    return _found(folder.name or "the folder", paths, [_below(path, str(folder)) for path in paths]) if paths else None
+    return (
+        _data_files(folder.name or "the folder", paths, [_below(path, str(folder)) for path in paths])
+        if paths
+        else None
+    )
 
 
-def find_remote(url: str) -> Found:
-    """Return what a URL names on a remote store: one file, the files that match, or a folder's Parquet files.
+def find_remote(url: str) -> DataFiles:
+    """Return the files of a URL on a remote store: one, the files that match, or a folder's Parquet files.
 
     Raises:
         ConfigError: no library for the scheme is installed.
@@ -102,7 +107,7 @@ def find_remote(url: str) -> Found:
         info = attempt(lambda: system.get_file_info(path), message)
         if info.type == fs.FileType.File:
             file = attempt(lambda: stored_file(path, system=system, name=Path(urlsplit(url).path).name), message)
-            return Found(label, (file,), ({},))
+            return DataFiles(label, (file,), ({},))
     infos = attempt(lambda: system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True)), message)
     files = sorted(info.path for info in infos if info.type == fs.FileType.File)
     if pattern:
@@ -112,19 +117,14 @@ def find_remote(url: str) -> Found:
         files = [file for file in files if file.lower().endswith(".parquet") and not _hidden(_below(file, path))]
     if not files:
         raise DataError(f"Expected a file, files that match, or a folder of Parquet files as {label}, got none.")
-    return attempt(lambda: _found(label, files, [_below(file, path) for file in files], system), message)
+    return attempt(lambda: _data_files(label, files, [_below(file, path) for file in files], system), message)
 
 
 def _connect(url: str, scheme: str, label: str) -> tuple[fs.FileSystem, str]:
     if scheme in _OWN_SCHEMES:
-        system = None
-        try:
-            system = fs.FileSystem.from_uri(url)
-        except Exception:  # noqa: BLE001 - it holds the address, which may hold a key; or pyarrow was built without it
-            system = None
-        if system is not None:
-            return system
-    absent = None
+        # the error holds the address, which may hold a key; or pyarrow was built without it
+        with contextlib.suppress(Exception):
+            return fs.FileSystem.from_uri(url)
     try:
         import fsspec
 
@@ -141,19 +141,21 @@ def _connect(url: str, scheme: str, label: str) -> tuple[fs.FileSystem, str]:
     raise absent
 
 
-def _found(label: str, paths: Sequence[str], below: Sequence[str], system: fs.FileSystem | None = None) -> Found:
+def _data_files(
+    label: str, paths: Sequence[str], below: Sequence[str], system: fs.FileSystem | None = None
+) -> DataFiles:
     files = tuple(stored_file(path, system=system) for path in paths)
-    return Found(label, files, tuple(_partition(path) for path in below))
+    return DataFiles(label, files, tuple(_partition(path) for path in below))
 
 
 def _partition(path: str) -> dict[str, str | None]:
-    """Return what folders such as `year=2024` say."""
-    found: dict[str, str | None] = {}
+    """Return the columns that folders such as `year=2024` give."""
+    columns: dict[str, str | None] = {}
     for part in re.split(r"[/\\]", path)[:-1]:
         name, equals, value = part.partition("=")
         if equals and name:
-            found[unquote(name)] = None if value == _NO_VALUE else unquote(value)
-    return found
+            columns[unquote(name)] = None if value == _NO_VALUE else unquote(value)
+    return columns
 
 
 def _walk(folder: Path, suffix: str) -> Iterator[str]:
@@ -181,7 +183,7 @@ def _below(path: str, base: str) -> str:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return what says whether a path matches: `**/` is any folders, and `*` and `?` hold no `/`."""
+    """Return a test of paths against a pattern: `**/` is any folders, and `*` and `?` hold no `/`."""
     wild = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", pattern, re.DOTALL)
     classes = {part: part.replace("[!", "[^", 1) for part in parts if len(part) > 1 and part.startswith("[")}

@@ -10,8 +10,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Result, Wanted, driver, identifier, projected
+from sfumato.io.database_urls import Result, Wanted, identifier, projected
 from sfumato.io.zones import in_utc, utc_schema
 
 _BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8 = 16, 20, 21, 23, 25, 700, 701
@@ -39,7 +40,7 @@ def postgresql_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[
         DataError: the server cannot be reached, or the columns have no names of their own.
     """
     del chunk_rows  # the driver's own
-    adbc = driver("adbc_driver_postgresql.dbapi")
+    adbc = import_extra("adbc_driver_postgresql.dbapi", "databases")
     message = "Cannot reach the postgresql database. Check host, port, user, password and name of the database."
     with contextlib.closing(attempt(lambda: adbc.connect(wanted.place), message)) as connection:
         with connection.cursor() as cursor:
@@ -69,7 +70,7 @@ def _types(cursor: Any, wanted: Wanted) -> dict[str, int]:  # noqa: ANN401 - the
 
 
 def _bases(cursor: Any, kinds: list[int]) -> dict[int, int]:  # noqa: ANN401
-    """Return what the domains among some types are made of."""
+    """Return the base types of the domains among some types."""
     listed = ", ".join(map(str, sorted(set(kinds))))
     cursor.execute(f"SELECT oid::int8, typbasetype::oid::int8 FROM pg_type WHERE typtype = 'd' AND oid IN ({listed})")
     return dict(cursor.fetchall())
@@ -79,20 +80,20 @@ def _column(name: str, kind: int) -> str:
     """Return the expression of a column: what Arrow has as it is, all else as the server's text."""
     column = identifier(name)
     # by the type's own output, as in a file that the server writes: a cast adds `/32` to an address
-    found = f"CASE WHEN {column} IS DISTINCT FROM NULL THEN format('%s', {column}) END"
+    expression = f"CASE WHEN {column} IS DISTINCT FROM NULL THEN format('%s', {column}) END"
     if kind in _ALIKE:
-        found = column
+        expression = column
     elif kind in _LISTS:  # of more dimensions, the driver reads none
-        found = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column} END"
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column} END"
     elif kind == _OID:
-        found = f"{column}::int8"
+        expression = f"{column}::int8"
     elif kind == _MONEY:  # its text has the signs of the server's country
-        found = f"{column}::numeric::text"
+        expression = f"{column}::numeric::text"
     elif kind in (_MONEYS, _NUMERICS):
-        found = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}::numeric[]::text[] END"
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}::numeric[]::text[] END"
     elif kind == _NUMERIC:
-        found = f"NULLIF({column}, 'NaN')::text"
+        expression = f"NULLIF({column}, 'NaN')::text"
     elif kind in _DATES:  # Arrow has no infinite ones
         of = _DATES[kind]
-        found = f"CASE WHEN {column} BETWEEN '0001-01-01'::{of} AND '9999-12-31'::{of} THEN {column} END"
-    return f"{found} AS {column}"
+        expression = f"CASE WHEN {column} BETWEEN '0001-01-01'::{of} AND '9999-12-31'::{of} THEN {column} END"
+    return f"{expression} AS {column}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import IO, final
 
-from sfumato.columns.moments import wall_clock_of
+from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.io.markup import read_markup
 from sfumato.io.workbook import LONGEST_CELL, SharedTexts, Styles, plain_text
 
@@ -50,7 +50,7 @@ def sheet_rows(
 
 @final
 class _Rows:
-    """What the parser calls; rows that are whole wait in `ready`, the text since the last tag in `pieces`."""
+    """Handlers of the parser; rows that are whole wait in `ready`, the text since the last tag in `pieces`."""
 
     def __init__(self, texts: SharedTexts, styles: Styles, first: int, width: int) -> None:
         self.ready: list[list[str]] = []

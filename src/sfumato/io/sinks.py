@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato._lazy import later
-from sfumato.errors import ConfigError, OutputError
-from sfumato.io.arrays import array_of
-from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
-from sfumato.io.baskets import holds_sets, write_csr, write_dat
+from sfumato.errors import ConfigError
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
+from sfumato.io.baskets import holds_sets, write_csr, write_dat, write_npy
 from sfumato.io.chunks import Chunk, Column
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm, CsvOutput
 from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
+from sfumato.io.image_arrays import array_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -37,7 +36,6 @@ __all__ = ["Batch", "atomic_path", "output_marker", "refuse_existing", "write_pa
 
 Batch: TypeAlias = pa.Table | Chunk
 
-_COPY_BYTES = 1 << 20
 _PLAIN_CSV = CsvForm()
 PART_ROWS = 1_000_000
 """Rows of one file of a folder of Parquet."""
@@ -92,9 +90,7 @@ def write_table(
         batches = (as_in_file(_as_table(batch), output, spreadsheet=spreadsheet) for batch in batches)
         write = partial(_write_csv, form=output.form)
     with atomic_path(path, overwrite=overwrite, marker=output_marker(path)) as unfinished:
-        failure = reason_of(lambda: write(_alike(batches), unfinished, keys or {}))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
+        write_or_refuse(path, lambda: write(_alike(batches), unfinished, keys or {}))
 
 
 def write_parts(batches: Iterable[Batch], folder: Path, *, overwrite: bool = False, rows: int = PART_ROWS) -> None:
@@ -111,9 +107,7 @@ def write_parts(batches: Iterable[Batch], folder: Path, *, overwrite: bool = Fal
         OutputError: the folder exists already, or cannot be written.
     """
     with atomic_path(folder, overwrite=overwrite, marker=MARKER) as partial:
-        failure = reason_of(lambda: _write_parts(_alike(batches), partial, rows))
-        if failure:
-            raise OutputError(f"Cannot write {folder}: {failure}.")
+        write_or_refuse(folder, lambda: _write_parts(_alike(batches), partial, rows))
 
 
 def write_stream(
@@ -134,16 +128,25 @@ def write_stream(
     tables = map(_as_table, _alike(batches))
     if form == "csv":
         tables = (as_in_file(table, output, spreadsheet=spreadsheet) for table in tables)
-    first = next(tables)
     if form == "parquet":
-        with pq.ParquetWriter(pa.PythonFile(stream, "w"), first.schema, compression="zstd") as writer:
-            for table in itertools.chain([first], tables):
-                writer.write_table(table.cast(first.schema))
+        _to_parquet(tables, pa.PythonFile(stream, "w"))
     else:
-        stream.write(csv_header(first.column_names, output.form))
-        for table in itertools.chain([first], tables):
-            stream.writelines(csv_body(table, output.form))
+        _to_csv(tables, stream, output.form)
     stream.flush()
+
+
+def _to_parquet(tables: Iterator[pa.Table], where: Path | pa.PythonFile) -> None:
+    first = next(tables)
+    with pq.ParquetWriter(where, first.schema, compression="zstd") as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table.cast(first.schema))
+
+
+def _to_csv(tables: Iterator[pa.Table], file: IO[bytes], form: CsvForm) -> None:
+    first = next(tables)
+    file.write(csv_header(first.column_names, form))
+    for table in itertools.chain([first], tables):
+        file.writelines(csv_body(table, form))
 
 
 def _write_parts(batches: Iterator[Batch], folder: Path, rows: int) -> None:
@@ -213,20 +216,12 @@ def _as_arrow(column: Column) -> pa.Array | pa.ChunkedArray:
 
 
 def _write_parquet(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
-    first = _as_table(next(batches))
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        writer.write_table(first)
-        for batch in batches:
-            writer.write_table(_as_table(batch).cast(first.schema))
+    _to_parquet(map(_as_table, batches), path)
 
 
 def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str], form: CsvForm = _PLAIN_CSV) -> None:
-    first = _as_table(next(batches))
     with path.open("xb") as file:
-        file.write(csv_header(first.column_names, form))
-        file.writelines(csv_body(first, form))
-        for batch in batches:
-            file.writelines(csv_body(_as_table(batch), form))
+        _to_csv(map(_as_table, batches), file, form)
 
 
 def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
@@ -246,8 +241,8 @@ def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) ->
                 spools[name].append(column)
         archive = stack.enter_context(zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED))
         for name, spool in spools.items():
-            with archive.open(f"{keys.get(name, name)}.npy", "w", force_zip64=True) as member:
-                spool.copy_to(member)
+            assert spool.dtype is not None  # append came first
+            write_npy(archive, keys.get(name, name), spool.dtype, (spool.rows, *spool.shape), spool.file)
 
 
 def _write_dat(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
@@ -291,17 +286,6 @@ class _Spool:
             raise ConfigError(f"{rule}, got several for column {self.name!r}.")
         self.file.write(np.ascontiguousarray(array, dtype=self.dtype).tobytes())
         self.rows += len(array)
-
-    def copy_to(self, member: IO[bytes]) -> None:
-        assert self.dtype is not None  # append came first
-        header = {
-            "descr": np.lib.format.dtype_to_descr(self.dtype),
-            "fortran_order": False,
-            "shape": (self.rows, *self.shape),
-        }
-        np.lib.format.write_array_header_1_0(member, header)
-        self.file.seek(0)
-        shutil.copyfileobj(self.file, member, _COPY_BYTES)
 
     def _widen(self, dtype: np.dtype[Any]) -> None:
         """Rewrite the text so far for a longer one: numpy's text has one width for all."""

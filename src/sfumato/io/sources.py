@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.arrays import KEYS, open_arrays, open_npz, to_arrays
 from sfumato.io.arrow import open_arrow, open_parquet
 from sfumato.io.baskets import CSR_KEYS, open_baskets
+from sfumato.io.batch_streams import open_stream
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
 from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
@@ -26,12 +26,12 @@ from sfumato.io.excel import open_excel
 from sfumato.io.folders import open_folder
 from sfumato.io.formats import format_of, open_with, suffixes
 from sfumato.io.frames import open_pandas, open_polars, to_pandas, to_polars
+from sfumato.io.image_arrays import KEYS, open_arrays, open_npz, to_arrays
 from sfumato.io.ipc import open_ipc
 from sfumato.io.joined import open_joined
 from sfumato.io.json_lines import open_json_lines
-from sfumato.io.places import Found, find_folder, find_glob, find_list, find_remote, scheme_of
+from sfumato.io.places import DataFiles, find_folder, find_glob, find_list, find_remote, scheme_of
 from sfumato.io.stored import COMPRESSIONS, StoredFile, format_suffix, stored_file
-from sfumato.io.streams import open_stream
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
     if isinstance(data, str | os.PathLike):
         return _open_text(data, chunk_rows, form)
     if isinstance(data, list | tuple) and data and all(isinstance(path, str | os.PathLike) for path in data):
-        return _open_found(find_list(data), chunk_rows, form)
+        return _open_files(find_list(data), chunk_rows, form)
     if isinstance(data, pa.Table):
         return open_arrow(data, chunk_rows=chunk_rows)
     # whoever passes a frame has loaded its library: no need to load it here
@@ -101,7 +101,7 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
         stream = open_stream(
             data,
             chunk_rows=chunk_rows,
-            open_paths=lambda paths, own: _open_found(find_list(paths), chunk_rows, own if csv is None else csv),
+            open_paths=lambda paths, own: _open_files(find_list(paths), chunk_rows, own if csv is None else csv),
         )
         if stream is not None:
             return stream
@@ -156,17 +156,17 @@ def _open_text(data: str | os.PathLike[str], chunk_rows: int, csv: CsvForm) -> S
     if scheme in SCHEMES:
         return open_database(text, chunk_rows=chunk_rows)
     if scheme is not None:
-        return _open_found(find_remote(text), chunk_rows, csv)
+        return _open_files(find_remote(text), chunk_rows, csv)
     matched = find_glob(text)
-    return _open_path(Path(text), chunk_rows, csv) if matched is None else _open_found(matched, chunk_rows, csv)
+    return _open_path(Path(text), chunk_rows, csv) if matched is None else _open_files(matched, chunk_rows, csv)
 
 
-def _open_found(found: Found, chunk_rows: int, csv: CsvForm | None = None) -> Source:
+def _open_files(files: DataFiles, chunk_rows: int, csv: CsvForm | None = None) -> Source:
     """Open files; one alone is itself, unless its folders say something."""
-    pieces = [open_file(file, chunk_rows, csv) for file in found.files]
-    if len(pieces) == 1 and not found.folders[0]:
+    pieces = [open_file(file, chunk_rows, csv) for file in files.files]
+    if len(pieces) == 1 and not files.folders[0]:
         return pieces[0]
-    return open_joined(pieces, found.folders, found.label, chunk_rows=chunk_rows)
+    return open_joined(pieces, files.folders, files.label, chunk_rows=chunk_rows)
 
 
 def _require_name(path: Path) -> None:
@@ -209,9 +209,9 @@ def _open_path(path: Path, chunk_rows: int, csv: CsvForm) -> Source:
 
 def _open_directory(path: Path, chunk_rows: int) -> Source:
     """Open a folder of Parquet files, however deep; any other is one of images."""
-    found = find_folder(path)
-    if found is not None:
-        return _open_found(found, chunk_rows)
+    files = find_folder(path)
+    if files is not None:
+        return _open_files(files, chunk_rows)
     if path.suffix.lower() in _READERS:
         raise DataError(f"Expected a file, got the directory {path.name}. Give the path of one data file.")
     return open_folder(path, chunk_rows=chunk_rows)

@@ -7,6 +7,7 @@ SQLite converts any cell to any type; what raises on a value are some of its fun
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -81,16 +82,7 @@ def _executed(connection: sqlite3.Connection, sql: str, label: str) -> sqlite3.C
 
 def _text_tables(rows: Iterable[Sequence[object]], names: Sequence[str], *, chunk_rows: int) -> Iterator[pa.Table]:
     """Yield rows as tables of text, cell by cell; a cell that has no text is missing."""
-    kept: list[Sequence[object]] = []
-    for row in rows:
-        kept.append(row)
-        if len(kept) == chunk_rows:
-            yield _text_table(kept, names)
-            kept = []
-    if kept:
-        yield _text_table(kept, names)
-
-
-def _text_table(rows: list[Sequence[object]], names: Sequence[str]) -> pa.Table:
-    columns = [pa.array([cell_text(row[i]) for row in rows], pa.string()) for i in range(len(names))]
-    return pa.table(columns, names=list(names))
+    remaining = iter(rows)
+    while part := list(itertools.islice(remaining, chunk_rows)):
+        columns = [pa.array([cell_text(row[i]) for row in part], pa.string()) for i in range(len(names))]
+        yield pa.table(columns, names=list(names))

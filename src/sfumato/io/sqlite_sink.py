@@ -39,11 +39,11 @@ def refuse_table(wanted: Wanted, *, overwrite: bool) -> None:
         if not path.parent.is_dir():
             raise OutputError(f"Expected the folder of {path} to exist. Create it first.")
         return
-    found: list[object] = []
-    failure = _failure(lambda: found.extend(_tables(path, wanted)))
+    tables: list[object] = []
+    failure = _failure(lambda: tables.extend(_tables(path, wanted)))
     if failure:
         raise OutputError(f"Expected {path.name} to be an SQLite database that can be read: {failure}.")
-    if found and not overwrite:
+    if tables and not overwrite:
         raise OutputError(
             f"Expected no {wanted.label} yet, got one. Pass --overwrite (overwrite=True); nothing is appended."
         )
@@ -64,11 +64,11 @@ def write_sqlite(batches: Iterator[pa.Table], wanted: Wanted, *, overwrite: bool
         failure = _failure(lambda: _write(batches, path, wanted))
     finally:
         if failure and new:
-            for made in (
+            for file in (
                 path,
                 path.with_name(f"{path.name}-journal"),
             ):  # which the next database here would take for its own
-                made.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
     if failure:
         raise OutputError(f"Cannot write {wanted.label}: {failure}.")
 

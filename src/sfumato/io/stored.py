@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, final
 import pyarrow as pa
 
 from sfumato.errors import DataError
+from sfumato.io.chunks import Source
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -78,6 +79,26 @@ class StoredFile:
             raise DataError(f"Expected {self.name} to stay as it was when it was opened, but it changed. Fit a copy.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FileSource(Source):
+    """A file that any process which sees it can read.
+
+    Attributes:
+        file: where it is.
+    """
+
+    file: StoredFile
+
+    @property
+    def in_files(self) -> bool:
+        """Whether other processes can read it."""
+        return self.file.kept_by is None
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.file.size
+
+
 def stored_file(path: str | Path, *, system: fs.FileSystem | None = None, name: str | None = None) -> StoredFile:
     """Take note of a file. Its last suffix says whether it is compressed."""
     place = PurePosixPath(path) if system is not None else Path(path)
@@ -121,8 +142,8 @@ def format_suffix(name: str) -> str:
 
 def _stamp(path: str, system: fs.FileSystem | None) -> tuple[int | None, int | None]:
     if system is None:
-        found = Path(path).stat()
-        return found.st_size, found.st_mtime_ns
+        status = Path(path).stat()
+        return status.st_size, status.st_mtime_ns
     info = system.get_file_info(path)
     return info.size, info.mtime_ns
 

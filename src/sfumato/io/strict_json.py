@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 MOST_VALUES = 4_000_000
@@ -19,22 +20,22 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
         ValueError: it is no JSON in UTF-8, no object, or not strict; the message shows nothing of it.
     """
     fault = ""
-    found: Any = None
+    value: Any = None
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         check_values(text)
-        found = json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant, parse_float=_finite)
+        value = json.loads(text, object_pairs_hook=unique_pairs, parse_constant=no_constant, parse_float=_finite)
     except TooLargeError as error:
         fault = str(error)
     except RepeatedKeyError:
         fault = "a key given twice"
     except (ValueError, RecursionError):
         fault = "no valid JSON"
-    if not fault and not isinstance(found, dict):
+    if not fault and not isinstance(value, dict):
         fault = "no mapping"
     if fault:
         raise ValueError(fault)
-    return found
+    return value
 
 
 class TooLargeError(ValueError):
@@ -57,10 +58,18 @@ class RepeatedKeyError(ValueError):
 
 def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object's keys and values: what `json.loads` calls, `object_pairs_hook`."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise RepeatedKeyError
-    return found
+    return content
+
+
+def mappings_in(tree: object) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a value of JSON, the outermost first."""
+    if isinstance(tree, dict):
+        yield tree
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from mappings_in(part)
 
 
 def no_constant(name: str) -> NoReturn:

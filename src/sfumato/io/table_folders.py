@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pyarrow as pa
 
 from sfumato._lazy import later
-from sfumato.errors import ConfigError, OutputError
-from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.errors import ConfigError
+from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.csv_form import CsvOutput
 from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER
@@ -63,9 +63,7 @@ def write_tables(
         raise ConfigError(f"Expected CSV to make safe for spreadsheets, got {form}. Leave the option out.")
     output = csv or CsvOutput()
     with atomic_path(folder, overwrite=overwrite, marker=MARKER) as partial:
-        failure = reason_of(lambda: _write(batches, partial, form, output, spreadsheet))
-        if failure:
-            raise OutputError(f"Cannot write {folder}: {failure}.")
+        write_or_refuse(folder, lambda: _write(batches, partial, form, output, spreadsheet))
 
 
 def _write(

@@ -23,7 +23,7 @@ LONGEST_CELL = 32_767
 
 _MOST_ENTRIES = 65_536  # of sheets, styles and formats
 _IN_MEMORY = 16 << 20
-_KEPT, _KEPT_LENGTH = 1 << 16, 64
+_CACHE_SIZE, _CACHE_LENGTH = 1 << 16, 64
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _ASIDE = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE | re.DOTALL)
 _DATES = {*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)}
@@ -146,7 +146,7 @@ class SharedTexts:
         self._texts = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by close
         self._ends = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         self._count = self._length = 0
-        self._kept: dict[int, str] = {}
+        self._cache: dict[int, str] = {}
 
     def close(self) -> None:
         """Remove the texts."""
@@ -162,17 +162,17 @@ class SharedTexts:
 
     def get(self, number: int) -> str:
         """Return a text; one that is not there is empty."""
-        kept = self._kept.get(number)
-        if kept is not None:
-            return kept
+        known = self._cache.get(number)
+        if known is not None:
+            return known
         if not 0 <= number < self._count:
             return ""
         self._ends.seek(8 * number)
         start, end = struct.unpack("=QQ", self._ends.read(16))
         self._texts.seek(start)
         text = self._texts.read(end - start).decode()
-        if len(text) <= _KEPT_LENGTH and len(self._kept) < _KEPT:
-            self._kept[number] = text
+        if len(text) <= _CACHE_LENGTH and len(self._cache) < _CACHE_SIZE:
+            self._cache[number] = text
         return text
 
     def _add(self, texts: list[bytes]) -> None:
@@ -188,7 +188,7 @@ class SharedTexts:
 
 @final
 class _Items:
-    """What the parser calls for the texts that cells share; those that are whole wait in `ready`."""
+    """Handlers of the parser for the texts that cells share; those that are whole wait in `ready`."""
 
     def __init__(self) -> None:
         self.ready: list[bytes] = []

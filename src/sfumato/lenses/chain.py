@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.lenses.clocks import ClocksLens
+from sfumato.lenses.clock_columns import ClocksLens
 from sfumato.lenses.lens import Lens, Sampler
-from sfumato.lenses.rules import RulesLens
+from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema
@@ -30,16 +30,16 @@ from sfumato.schema.weighting import readable_weight_kind
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:
     """Lenses of a schema in the order in which records go through them; none of a plain table."""
-    found: list[Lens] = []
+    lenses: list[Lens] = []
     if sets := schema.set_columns:
-        found.append(SetsLens(sets))
+        lenses.append(SetsLens(sets))
     if (plan := schema.rule_plan) is not None:
-        found.append(RulesLens(plan))
+        lenses.append(RulesLens(plan))
     if clocks := schema.clocks:
-        found.append(ClocksLens(clocks))
+        lenses.append(ClocksLens(clocks))
     if schema.weight is not None:
-        found.append(WeightLens.of(schema))
-    return tuple(found)
+        lenses.append(WeightLens.of(schema))
+    return tuple(lenses)
 
 
 def plain_schema(schema: Schema) -> Schema:

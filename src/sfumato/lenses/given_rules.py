@@ -8,7 +8,7 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError
 from sfumato.rules.cells import Column
-from sfumato.rules.plan import RulePlan
+from sfumato.rules.rule_plan import RulePlan
 
 
 def implied_values(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:

@@ -33,7 +33,7 @@ class SetsLens:
     def code(self, rows: dict[str, Any]) -> dict[str, Any]:
         """Records with truth values."""
         for name, column in self.sets.items():
-            rows |= column.held(rows.pop(name))
+            rows |= column.truth_values(rows.pop(name))
         return rows
 
     def rows(self, inner: Sampler) -> Sampler:
@@ -52,7 +52,7 @@ class SetRows:
 
     def __init__(self, sets: Mapping[str, SetColumn], inner: Sampler, given: Mapping[str, float] | None = None) -> None:
         self.sets, self._inner = sets, inner
-        self._kept = _given_items(sets, given or {})
+        self._fixed = _given_items(sets, given or {})
         self.width = inner.width + sum(len(column.items) for column in sets.values())
         self.class_column = inner.class_column
 
@@ -63,7 +63,7 @@ class SetRows:
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows with `CodedSets`."""
-        return _with_sets(self._inner.rows(n, rng, classes), self.sets, rng, self._kept)
+        return _with_sets(self._inner.rows(n, rng, classes), self.sets, rng, self._fixed)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes, of items by the names of their columns."""

@@ -11,9 +11,9 @@ from sfumato.errors import ConfigError
 from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.rules.cells import Column, Table, joined, put, size, taken
-from sfumato.rules.examples import examples
-from sfumato.rules.plan import RulePlan
+from sfumato.rules.example_rows import examples
 from sfumato.rules.repair import Keeper
+from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
 _ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
@@ -78,17 +78,17 @@ class RuledUnits(UnitSampler):
             raise ConfigError(
                 "Expected units whose rows can keep the rules, found none. Give fewer constants or other values."
             )
-        found = np.concatenate(owners)
-        order = np.argsort(found, kind="stable")
-        return Units(found[order], taken(joined(tables), order), np.concatenate(without)[order])
+        numbers = np.concatenate(owners)
+        order = np.argsort(numbers, kind="stable")
+        return Units(numbers[order], taken(joined(tables), order), np.concatenate(without)[order])
 
     def _mended(self, n: int, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
-        owners, table, without = self._drawn(n, rng)
+        owners, table, without = self._draw(n, rng)
 
         def reserve(component: int) -> Iterator[Table]:
             rules, columns = self._plan.components[component]
-            more = self._drawn(_RESERVE, rng)[1]
+            more = self._draw(_RESERVE, rng)[1]
             self._keeper.project(more)
             yield taken({name: more[name] for name in columns}, np.flatnonzero(~self._keeper.broken(more, rules)))
             yield examples(self._plan, component)
@@ -98,7 +98,7 @@ class RuledUnits(UnitSampler):
         whole[owners[bad]] = False
         return Units(owners, table, without), np.flatnonzero(whole)
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
+    def _draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
         owners, codes, without = self._inner.units(n, rng)
         table = self._plan.assembled(codes)
         for name, value in self._given.items():

@@ -55,6 +55,6 @@ def add_to_one(shares: np.ndarray) -> bool:
 
 def indicators(codes: np.ndarray, n: int) -> np.ndarray:
     """Return whether each row has each code, shape (N, n), of codes in 0..n-1, shape (N,)."""
-    found = np.zeros((codes.size, n))
-    found[np.arange(codes.size), codes] = 1.0
-    return found
+    table = np.zeros((codes.size, n))
+    table[np.arange(codes.size), codes] = 1.0
+    return table

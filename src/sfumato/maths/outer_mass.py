@@ -199,7 +199,7 @@ class UpperEnd:
         return int(self._places[self._near + int(np.argmax(np.array(risks) <= _ENOUGH * min(risks)))])
 
     def beyond(self, cell: int, change: Change) -> Beyond:
-        """Return what the rows beyond a cell add to a total if they count as themselves, not as its upper edge.
+        """Return the total of the rows beyond a cell if they count as themselves, not as its upper edge.
 
         Args:
             cell: the last within the bound.
@@ -224,7 +224,7 @@ class UpperEnd:
         return _mixture(totals, self._likely)
 
     def _group(self, cell: int, change: Change) -> Beyond:
-        """Return what a separate group beyond a cell adds, on average over whether there is one, and where."""
+        """Return the total of a separate group beyond a cell, on average over whether there is one, and where."""
         column = self._column
         edge = change(column.axis.upper[[cell]])[0]
         odds, totals = [1 - _GROUP], [np.zeros(_GRID.size)]

@@ -1,4 +1,4 @@
-"""What was measured: queries as data, and noisy answers to them."""
+"""Measurements: queries as data, and noisy answers to them."""
 
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kinds import NumericKind, TabularKind
-from sfumato.columns.steps import Steps
+from sfumato.columns.number_steps import Steps
 from sfumato.schema.grid import ColumnGrid, cell_of
 
 ALL_ROWS = ""
@@ -89,7 +89,7 @@ class Cells:
         return np.arange(self.base) if self.groups is None else self.groups
 
     def fault(self, kinds: Mapping[str, object]) -> str | None:
-        """What does not fit columns of these kinds; None where all does."""
+        """The fault for columns of these kinds; None without."""
         if self.column == ALL_ROWS:
             return None if self.base == 1 else "cuts all rows into cells without a column"
         kind = kinds.get(self.column)

@@ -44,7 +44,7 @@ class SetsOf:
         return cls(column, kind.size, kind.longest)
 
     def fault(self, kinds: Mapping[str, object]) -> str | None:
-        """What does not fit columns of these kinds; None where all does."""
+        """The fault for columns of these kinds; None without."""
         kind = kinds.get(self.column)
         if not isinstance(kind, ItemSet):
             return f"asks of the items of {self.column!r}, which is no column of sets of the schema"
@@ -79,7 +79,7 @@ class ItemQuery:
         total += np.bincount(sets.codes, minlength=total.size)
 
     def fault(self, kinds: Mapping[str, object]) -> str | None:
-        """What does not fit columns of these kinds; None where all does."""
+        """The fault for columns of these kinds; None without."""
         return self.sets.fault(kinds)
 
 
@@ -170,7 +170,7 @@ class ItemPairQuery:
         return np.bincount(sets.owners, self.places[sets.codes] >= 0, minlength=len(sets)).astype(np.int64)
 
     def fault(self, kinds: Mapping[str, object]) -> str | None:
-        """What does not fit columns of these kinds, or each other; None where all does."""
+        """The fault for columns of these kinds, or of parts that do not fit each other; None without."""
         if fault := self.sets.fault(kinds):
             return fault
         most = min(self.sets.longest, self.watched.size)

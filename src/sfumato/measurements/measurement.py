@@ -44,7 +44,7 @@ class Measurement:
     query: Query | None = None
 
     def fault(self, kinds: Mapping[str, object], weight: str = "") -> str | None:
-        """What of its query does not fit its value, columns of these kinds or their weight; None where all does."""
+        """The fault of its query for its value, for columns of these kinds or their weight; None without."""
         if self.query is None:
             return None
         if fault := query_fault(self.query, kinds, weight):

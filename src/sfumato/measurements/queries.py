@@ -187,7 +187,7 @@ Query: TypeAlias = MarginalQuery | MomentQuery | ItemQuery | ItemPairQuery
 
 
 def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str | None:
-    """What of a query does not fit columns of these kinds, or the column by which records count; None where all does.
+    """The fault of a query for columns of these kinds, or for the column by which records count; None without.
 
     Args:
         query: of anybody.
@@ -204,7 +204,7 @@ def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str |
 
 
 def _fault_of_axes(query: MarginalQuery | MomentQuery) -> str | None:
-    """What is wrong with the axes of a table, or with the columns of features; None where nothing is."""
+    """The fault of the axes of a table, or of the columns of features; None without."""
     if isinstance(query, MomentQuery):
         twice = _twice(entries.cells for entries in query.features)
         return None if twice is None else f"has features of {twice!r} twice"

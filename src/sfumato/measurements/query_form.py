@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.columns.number_steps import Steps
 from sfumato.columns.sets import ItemSet
-from sfumato.columns.steps import Steps
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
 from sfumato.measurements.measurement import LARGEST
@@ -110,30 +110,30 @@ def _items_form(query: ItemQuery | ItemPairQuery, keep: Callable[[np.ndarray | N
 
 
 def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
-    """What `write_query` was given.
+    """The query that `write_query` was given.
 
     Raises:
         ReleaseError: an entry is not as it has to be.
     """
-    said = reader(_Query)(value, place)
+    form = reader(_Query)(value, place)
 
-    if said.kind in (ItemQuery.kind, ItemPairQuery.kind):
-        return arrays.items(said, place)
+    if form.kind in (ItemQuery.kind, ItemPairQuery.kind):
+        return arrays.items(form, place)
 
     def cells(entries: _Cells) -> Cells:
         return arrays.cells(entries, place)
 
-    by = tuple(map(cells, said.by))
-    if said.kind == MarginalQuery.kind:
-        tables = tuple(tuple(map(cells, axes)) for axes in said.tables)
+    by = tuple(map(cells, form.by))
+    if form.kind == MarginalQuery.kind:
+        tables = tuple(tuple(map(cells, axes)) for axes in form.tables)
         if not (tables and all(tables)):
             place.refuse("has no table, or one without an axis")
-        return MarginalQuery(tables, by, said.weight, said.whole_rows)
-    bits = MomentBits(said.entry_bits, said.weight_bits)
-    if said.clip_norm is None or not said.features or len(by) > 1 or 2 * bits.entries + bits.weights > _MOST_BITS:
+        return MarginalQuery(tables, by, form.weight, form.whole_rows)
+    bits = MomentBits(form.entry_bits, form.weight_bits)
+    if form.clip_norm is None or not form.features or len(by) > 1 or 2 * bits.entries + bits.weights > _MOST_BITS:
         place.refuse("has no clip norm or no features, or too many bits or axes")
-    features = tuple(arrays.entries(entries, place) for entries in said.features)
-    return MomentQuery(features, float(said.clip_norm), bits, by, said.weight, said.whole_rows)
+    features = tuple(arrays.entries(entries, place) for entries in form.features)
+    return MomentQuery(features, float(form.clip_norm), bits, by, form.weight, form.whole_rows)
 
 
 class QueryArrays:
@@ -145,7 +145,7 @@ class QueryArrays:
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._arrays = arrays
-        self._made: dict[_Cells, Cells] = {}
+        self._known: dict[_Cells, Cells] = {}
         self._edges, self._groups, self._entries = (
             cache(self._as_edges),
             cache(self._as_groups),
@@ -184,29 +184,29 @@ class QueryArrays:
             return place.refuse("names an array that is not there, or is none of whole numbers")
         return ItemPairQuery(sets, watched, bins, held_bins, weights, document.few_weight)
 
-    def cells(self, said: _Cells, place: Place) -> Cells:
+    def cells(self, form: _Cells, place: Place) -> Cells:
         """The cells of a column."""
-        if said not in self._made:
-            self._made[said] = self._cells(said, place)
-        return self._made[said]
+        if form not in self._known:
+            self._known[form] = self._cells(form, place)
+        return self._known[form]
 
-    def _cells(self, said: _Cells, place: Place) -> Cells:
+    def _cells(self, form: _Cells, place: Place) -> Cells:
         edges = steps = groups = None
-        if said.edges is not None:
-            edges = self._edges(said.edges)
-            if edges is None or said.scale is None or said.base - edges.size not in (-1, 0):
+        if form.edges is not None:
+            edges = self._edges(form.edges)
+            if edges is None or form.scale is None or form.base - edges.size not in (-1, 0):
                 return place.refuse("has cells of numbers that do not follow each other from step 0")
-            steps = Steps(int(edges[-1]) - 1, float(said.scale), float(said.offset))
-        if said.groups is not None:
-            groups = self._groups(said.groups)
-            if groups is None or groups[0].size != said.base:
+            steps = Steps(int(edges[-1]) - 1, float(form.scale), float(form.offset))
+        if form.groups is not None:
+            groups = self._groups(form.groups)
+            if groups is None or groups[0].size != form.base:
                 return place.refuse("has groups that are not of its cells")
-        return Cells(said.column, said.base, edges, steps, None if groups is None else groups[0])
+        return Cells(form.column, form.base, edges, steps, None if groups is None else groups[0])
 
-    def entries(self, said: _CellEntries, place: Place) -> CellEntries:
+    def entries(self, form: _CellEntries, place: Place) -> CellEntries:
         """The entries of a column's cells."""
-        cells, entries = self.cells(said.cells, place), self._entries(said.whole)
-        groups = None if said.cells.groups is None else self._groups(said.cells.groups)
+        cells, entries = self.cells(form.cells, place), self._entries(form.whole)
+        groups = None if form.cells.groups is None else self._groups(form.cells.groups)
         if entries is None or len(entries) != (cells.base if groups is None else groups[1]):
             return place.refuse("has entries that are not of its cells, or too large")
         return CellEntries(cells, entries)

@@ -1,7 +1,7 @@
 """The noise of the next release, drawn in a second thread while the present one is computed.
 
 How many numbers a step's noise has is known before the step. Standard normals that were drawn and not yet added to
-anything are nothing that was released: they are charged for when they are asked for, as by any other door. The second
+anything are nothing that was released: they are charged for when they are asked for, as by any other source. The second
 thread has a source of its own, so no source is used by two threads, and what is drawn does not depend on timing.
 """
 
@@ -13,26 +13,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
-from scipy import sparse
 
 from sfumato.errors import TrainingError
-from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise, Step, scaled_normals
+from sfumato.mechanisms.noise import NoiseSource, SecureNoise, SeededNoise, scaled_normals
 
 
 @contextmanager
 def drawn_ahead(noise: NoiseSource, size: int, draws: int) -> Iterator[NoiseSource]:
-    """Give a door of randomness whose next Gaussian noise is drawn while the caller computes.
+    """Give a source of randomness whose next Gaussian noise is drawn while the caller computes.
 
-    Any other door than the package's own secret and seeded ones is given back as it is. Where the process has one core,
+    Any other source than the package's own secret and seeded ones is given back as it is. Where a process has one core,
     the second source draws the same numbers when they are asked for: threads that take turns only lose time.
 
     Args:
-        noise: the door; a second source of its kind is made here, in the caller's thread.
+        noise: the source; a second source of its kind is made here, in the caller's thread.
         size: numbers in each release's noise.
         draws: how many releases there will be at most: no noise is drawn for more.
 
     Yields:
-        The door with noise drawn ahead, for use in one thread and in this context alone.
+        The source with noise drawn ahead, for use in one thread and in this context alone.
     """
     if draws < 1 or not isinstance(noise, SecureNoise | SeededNoise):
         yield noise
@@ -52,13 +51,16 @@ def _cores() -> int:
 
 
 class _Ahead:
-    """A door with noise drawn ahead."""
+    """A source with noise drawn ahead."""
 
     def __init__(
         self, noise: SecureNoise | SeededNoise, pool: ThreadPoolExecutor | None, size: int, draws: int
     ) -> None:
         self.private, self.silent = noise.private, noise.silent
         self._noise, self._pool, self._size, self._left = noise, pool, size, draws
+        # what is not Gaussian noise of a release is drawn as it is asked for
+        self.rounded_gaussian, self.normals, self.bernoulli = noise.rounded_gaussian, noise.normals, noise.bernoulli
+        self.poisson_samples, self.subsets = noise.poisson_samples, noise.subsets
         self._source = noise.apart()  # of the second thread alone
         self._next: Future[np.ndarray] | None = None
         self._draw_next()
@@ -68,7 +70,7 @@ class _Ahead:
             self._next = self._pool.submit(self._source.normals, self._size) if self._left else None
         self._left -= 1
 
-    def _drawn(self) -> np.ndarray:
+    def _next_normals(self) -> np.ndarray:
         return self._source.normals(self._size) if self._next is None else self._next.result()
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
@@ -76,30 +78,10 @@ class _Ahead:
         if self._left < 0 or np.prod(shape) != self._size:
             return self._noise.gaussian(shape, noise_std)
         try:
-            normals = self._drawn()
+            normals = self._next_normals()
         except (MemoryError, OSError, RuntimeError):
             normals = None
         if normals is None:
             raise TrainingError("Noise could not be drawn. Nothing of this step was released. Is there enough memory?")
         self._draw_next()
         return scaled_normals(normals, noise_std).reshape(shape)
-
-    def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
-        """Return independent N(0, noise_std²) draws, rounded."""
-        return self._noise.rounded_gaussian(shape, noise_std, step)
-
-    def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Return standard normals that are part of a randomised contribution."""
-        return self._noise.normals(shape)
-
-    def bernoulli(self, n: int, probability: float) -> np.ndarray:
-        """Return n independent booleans."""
-        return self._noise.bernoulli(n, probability)
-
-    def poisson_samples(self, n: int, probability: float, size: int) -> sparse.csr_array:
-        """Return independent samples of n units."""
-        return self._noise.poisson_samples(n, probability, size)
-
-    def subsets(self, n: int, members: int, size: int) -> sparse.csr_array:
-        """Return independent uniform subsets."""
-        return self._noise.subsets(n, members, size)

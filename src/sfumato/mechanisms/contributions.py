@@ -90,7 +90,7 @@ _ROWS_AT_ONCE = 2048
 
 
 def step_of(bound: float, bits: int = LINEAR_BITS) -> float:
-    """Return what 1 is worth in `whole_rows`: bound ÷ 2^bits."""
+    """Return the worth of 1 in `whole_rows`: bound ÷ 2^bits."""
     return bound * 2.0**-bits
 
 

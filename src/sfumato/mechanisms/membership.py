@@ -6,7 +6,7 @@ Binomial law is tabulated to 128 bits, of which 64 are drawn only where the firs
 exact up to 2^-110 in total variation, which no number of samples adds up to anything.
 Subsets are drawn uniformly by rejection: what comes twice is drawn again.
 
-`sfumato.mechanisms.noise` is the door through which these are called: it holds the bits.
+`sfumato.mechanisms.noise` is the one caller of these: it holds the bits.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def binomial_counts(bits: Bits, n: int, probability: float, size: int) -> np.nda
     if n == 0 or probability == 1:
         return np.full(size, n, dtype=np.int64)
     first, words, ends = binomial_table(n, probability)
-    drawn = bits(size)
-    found = np.searchsorted(words, drawn, side="right").astype(np.int64)
-    for i in np.flatnonzero(words[np.maximum(found - 1, 0)] == drawn):  # as good as never: 64 bits leave a doubt
-        found[i] = bisect_right(ends, (int(drawn[i]) << _WORD) | int(bits(1)[0]))
-    return first + found
+    draws = bits(size)
+    counts = np.searchsorted(words, draws, side="right").astype(np.int64)
+    for i in np.flatnonzero(words[np.maximum(counts - 1, 0)] == draws):  # as good as never: 64 bits leave a doubt
+        counts[i] = bisect_right(ends, (int(draws[i]) << _WORD) | int(bits(1)[0]))
+    return first + counts
 
 
 def uniform_below(bits: Bits, n: int, size: int) -> np.ndarray:

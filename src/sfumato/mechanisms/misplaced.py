@@ -38,7 +38,7 @@ def noisy_misplaced(
         starts: where each table begins, and the end, shape (t + 1,).
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Returns:
         The noisy largest D, records, shape (). The noise has standard deviation σ, times the rows of a unit.
@@ -53,16 +53,16 @@ def noisy_misplaced(
 def _largest(counts: Exact, samples: np.ndarray, starts: np.ndarray) -> Exact:
     """Return the sealed largest D in whole numbers of 1/(2M), so that nothing is rounded."""
     whole = np.asarray(samples, dtype=np.int64)
-    drawn = np.add.reduceat(whole, starts[:-1])
-    total = int(drawn[0])
-    if not 0 < total <= MOST_SAMPLES or (drawn != total).any() or (whole < 0).any() or counts.step != 1.0:
+    totals = np.add.reduceat(whole, starts[:-1])
+    total = int(totals[0])
+    if not 0 < total <= MOST_SAMPLES or (totals != total).any() or (whole < 0).any() or counts.step != 1.0:
         raise ConfigError(
             f"Expected tables of one number of samples, at most {MOST_SAMPLES}, got others in {counts!r}."
         )
-    found = counts.whole_in_mechanism()
+    cells = counts.whole_in_mechanism()
     sizes = np.diff(starts)
-    records = np.add.reduceat(found, starts[:-1])
-    apart = np.add.reduceat(np.abs(total * found - np.repeat(records, sizes) * whole), starts[:-1])
+    records = np.add.reduceat(cells, starts[:-1])
+    apart = np.add.reduceat(np.abs(total * cells - np.repeat(records, sizes) * whole), starts[:-1])
     rows = counts.norm_bound / np.sqrt(len(sizes))  # of a unit
     return Exact(
         np.asarray(apart.max()),

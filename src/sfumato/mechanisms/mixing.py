@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, final
 
 import numpy as np
@@ -31,6 +31,10 @@ _COLUMNS_AT_ONCE = 64
 _BITS = 22  # of a whole number of a row: 2^31 members add up exactly
 
 
+def _stage(name: str, measures: str) -> Stage:
+    return Stage(name=name, noise_multiplier=1.0, replace_distance=NON_NEGATIVE_DISTANCE, measures=measures)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonMixing:
@@ -39,14 +43,7 @@ class PoissonMixing:
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of T mixtures, with the relative noise multiplier 1."""
         _require_degree(degree, n_mixtures, n_public)
-        return Stage(
-            name=name,
-            noise_multiplier=1.0,
-            replace_distance=NON_NEGATIVE_DISTANCE,
-            sampling_probability=degree / n_public,
-            count=n_mixtures,
-            measures=measures,
-        )
+        return replace(_stage(name, measures), sampling_probability=degree / n_public, count=n_mixtures)
 
 
 @final
@@ -57,14 +54,7 @@ class SubsetMixing:
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of T mixtures, with the relative noise multiplier 1."""
         _require_degree(degree, n_mixtures, n_public)
-        return Stage(
-            name=name,
-            noise_multiplier=1.0,
-            replace_distance=NON_NEGATIVE_DISTANCE,
-            subset=Subset(degree, n_public),
-            count=n_mixtures,
-            measures=measures,
-        )
+        return replace(_stage(name, measures), subset=Subset(degree, n_public), count=n_mixtures)
 
 
 @final
@@ -75,7 +65,7 @@ class FixedDegreeMixing:
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of all mixtures together, with the relative noise multiplier 1 = z/√r."""
         _require_degree(degree, n_mixtures, n_public)
-        return Stage(name=name, noise_multiplier=1.0, replace_distance=NON_NEGATIVE_DISTANCE, measures=measures)
+        return _stage(name, measures)
 
     @staticmethod
     def repeats(*, degree: int, n_mixtures: int, n_public: int) -> int:
@@ -124,7 +114,7 @@ class MixtureSettings:
         return x, y
 
     def event(self, stds: tuple[float, float], records: MixableRecords) -> GaussianEvent:
-        """Return what mixing these records with noise of (σ_X, σ_Y) is: contributions √r C/ℓ, without negative entries.
+        """Return the event of mixing these records with noise of (σ_X, σ_Y): contributions √r C/ℓ, no negative entries.
 
         Raises:
             LedgerError: features, or labels where there are some, without noise.
@@ -183,17 +173,17 @@ class MixableRecords:
         For sources of which a record's cells say whether it is one: where it cannot be read, it becomes a default
         record, so that the number of records, which is public under replace-one, does not tell of it.
         """
-        found = MixableRecords(
+        records = MixableRecords(
             np.zeros((0, self.n_features)), np.zeros((0, self.n_labels)),
             feature_norm=self.feature_norm, label_norm=self.label_norm,
         )  # fmt: skip
         missing = np.zeros((max(n - len(self.__rows), 0), self.__rows.shape[1]), dtype=np.float32)
-        found.__rows = np.concatenate([self.__rows, missing]) if len(missing) else self.__rows[:n]
-        return found
+        records.__rows = np.concatenate([self.__rows, missing]) if len(missing) else self.__rows[:n]
+        return records
 
     @property
     def steps(self) -> tuple[float, float]:
-        """What a 1 is worth in the rows: C_X/2^22 and C_Y/2^22."""
+        """The worth of a 1 in the rows: C_X/2^22 and C_Y/2^22."""
         return step_of(self.feature_norm, _BITS), step_of(self.label_norm, _BITS)
 
     def open_in_mechanism(self) -> np.ndarray:
@@ -236,7 +226,7 @@ def noisy_mixtures(
         settings: public; they have to be those of the stage.
         stage: name of the stage to charge.
         ledger: charged for all mixtures before the first is drawn.
-        noise: the door of randomness: membership and noise.
+        noise: the source of randomness: membership and noise.
 
     Returns:
         An iterator of blocks, T mixtures in all.

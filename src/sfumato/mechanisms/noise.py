@@ -1,4 +1,4 @@
-"""The one door of secret randomness: Gaussian noise and Bernoulli membership from a cryptographic generator.
+"""The one source of secret randomness: Gaussian noise and Bernoulli membership from a cryptographic generator.
 
 Bits are AES-256 key streams in counter mode, keyed by the operating system, again and again. Normals are made from
 them in float64 by the ziggurat method (Marsaglia and Tsang 2000, doi:10.18637/jss.v005.i08), with 256 layers,

@@ -62,7 +62,7 @@ def noisy_norms_and_sum(
         share: of the squared budget of the event that counts take, in (0, 1).
         stage: name of the stage to charge.
         ledger: charged once, before noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
         sampling_probability: of the Poisson sample that both are of; None for all records.
         slack: what rounding adds to the sensitivity of the sums, in clip norms, at least 0.
 

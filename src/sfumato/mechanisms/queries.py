@@ -63,13 +63,13 @@ def together(released: Sequence[Noisy], join: Callable[[list[np.ndarray]], np.nd
     """Return several releases as one; it has an origin if all are of one stage, with one noise and one bound."""
     first, values = released[0], [noisy.value for noisy in released]
     origins = [noisy.origin for noisy in released if noisy.origin is not None]
-    found = None
+    origin = None
     if len(origins) == len(released) and not first.symmetric:
         alike = {(o.stage, o.norm_bound, n.noise_std) for o, n in zip(origins, released, strict=True)}
         grids = [np.broadcast_to(o.grid, v.shape) for o, v in zip(origins, values, strict=True) if o.grid is not None]
         if len(alike) == 1 and len(grids) == len(released):
-            found = Origin(origins[0].stage, origins[0].norm_bound, simplest(join(grids)))
-    return Noisy(join(values), first.noise_std, origin=found)
+            origin = Origin(origins[0].stage, origins[0].norm_bound, simplest(join(grids)))
+    return Noisy(join(values), first.noise_std, origin=origin)
 
 
 def charge_stage(exact: Sealed[Any], stage: str, ledger: Ledger, noise: NoiseSource) -> float:
@@ -107,7 +107,7 @@ def noisy_sum(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSource) -
         exact: the sum, any shape.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Returns:
         The noisy sum, same shape, float64.
@@ -134,7 +134,7 @@ def on_grid(whole: np.ndarray, step: Step, noise_std: float, noise: NoiseSource)
         whole: int64, any shape.
         step: what 1 is worth, data units; broadcasts to the shape.
         noise_std: 0 for none.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Raises:
         ConfigError: a step is below 2^-54 of the noise.
@@ -193,7 +193,7 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
         exact: sums of outer products, shape (..., d, d), symmetric; whole numbers of one step, or of one a matrix.
         stage: name of the stage to charge.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Returns:
         The noisy sums, same shape, symmetric; noise_std on the diagonal, noise_std/√2 off it.

@@ -76,8 +76,8 @@ def rounded_normals(bits: Bits, size: int, scale: float) -> np.ndarray:
         block = halves[start : start + _BLOCK]
         waiting = np.arange(block.size)
         while waiting.size:
-            found, accepted = _propose(bits, waiting.size, cells, exponent + finer)
-            block[waiting[accepted]] = found[accepted]
+            values, accepted = _propose(bits, waiting.size, cells, exponent + finer)
+            block[waiting[accepted]] = values[accepted]
             waiting = waiting[~accepted]
     halves >>= finer
     halves += 1

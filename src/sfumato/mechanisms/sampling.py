@@ -1,6 +1,6 @@
 """Who is in a batch: Poisson sampling, drawn where noise is drawn.
 
-Amplification by sampling is lost if membership can be predicted, so it comes from the one door of secret randomness,
+Amplification by sampling is lost if membership can be predicted, so it comes from the one source of secret randomness,
 at the probability that the plan charges. Proof: docs/proofs/sampled_gradients.md.
 
 Secret draws of a search: how often it repeats, and which candidate a repetition fits. Proof: docs/proofs/tune.md.
@@ -48,11 +48,11 @@ def poisson_member_sets(n: int, size: int, *, stage: str, ledger: Ledger, noise:
     """
     probability = sampling_probability(stage, ledger)
     at_once = max(1, _CELLS // max(n, 1))
-    found: list[np.ndarray] = []
+    members: list[np.ndarray] = []
     for start in range(0, size, at_once):
         samples = noise.poisson_samples(n, probability, min(at_once, size - start))
-        found += np.split(samples.indices, samples.indptr[1:-1])
-    return found
+        members += np.split(samples.indices, samples.indptr[1:-1])
+    return members
 
 
 def drawn_repetitions(law: Repetitions, noise: NoiseSource) -> int:
@@ -62,7 +62,7 @@ def drawn_repetitions(law: Repetitions, noise: NoiseSource) -> int:
 
     Args:
         law: of K.
-        noise: the door of randomness.
+        noise: the source of randomness.
     """
     k = 1
     while not noise.bernoulli(1, law.last(k))[0]:
@@ -75,6 +75,6 @@ def drawn_candidate(n: int, noise: NoiseSource) -> int:
 
     Args:
         n: number of candidates.
-        noise: the door of randomness.
+        noise: the source of randomness.
     """
     return int(noise.subsets(require_integer(at_least=1, n_candidates=n), 1, 1).indices[0])

@@ -1,1 +1,1 @@
-"""What is spent: budgets, plans, accounting, the ledger and the certificate. Knows no data and draws no noise."""
+"""Privacy loss: budgets, plans, accounting, the ledger and the certificate. Knows no data and draws no noise."""

@@ -83,7 +83,7 @@ def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
     """Return the largest δ that another machine may have accounted for as this one, in 64 bits.
 
     The events have δ − `extra_delta` to themselves: a tenth of that at most is added, so that no number of steps in a
-    stranger's certificate buys room.
+    stranger's certificate makes room.
     """
     free = delta - extra_delta
     rounding = pld.LARGEST_STEP_ROUNDING * sampled_steps(plan) + pld.COMPOSITION_ROUNDING * len(plan.stages)
@@ -91,7 +91,7 @@ def with_rounding(plan: Plan, delta: float, *, extra_delta: float) -> float:
 
 
 def is_resolved(plan: Plan, delta: float, *, extra_delta: float) -> bool:
-    """Whether what this machine adds for sampled steps, and another may not, is small beside the δ of the events."""
+    """Whether the δ of this machine's sampled steps, which another may not add, is small beside that of the events."""
     return pld.STEP_ROUNDING * sampled_steps(plan) <= (delta - extra_delta) / 20
 
 
@@ -104,7 +104,7 @@ def least_delta(plan: Plan) -> float:
 
 
 def _added(plan: Plan) -> float:
-    """Return what the privacy-loss distribution of a plan adds to δ at the most, on this machine."""
+    """Return the most that the privacy-loss distribution of a plan adds to δ on this machine."""
     subsets = sum(stage.count for stage in plan.stages if stage.subset is not None)
     stages = (pld.COMPOSITION_ROUNDING + 2 * pld.TAIL) * len(plan.stages)
     return pld.STEP_ROUNDING * sampled_steps(plan) + pld.NEGLIGIBLE * subsets + stages
@@ -126,7 +126,7 @@ def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) 
     return accountant
 
 
-def fresh_accountant(neighbours: Neighbours, interval: float) -> PrivacyAccountant:
+def fresh_accountant(neighbours: Neighbours, interval: float) -> pld.GridPLDAccountant:
     """Return a PLD accountant that has composed nothing yet."""
     return pld.GridPLDAccountant(neighboring_relation=_relation(neighbours), value_discretization_interval=interval)
 
@@ -157,9 +157,7 @@ def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: f
     Raises:
         UnsupportedEventError: an event has none under this relation.
     """
-    accountant = pld.GridPLDAccountant(
-        neighboring_relation=_relation(neighbours), value_discretization_interval=interval
-    )
+    accountant = fresh_accountant(neighbours, interval)
     accountant.tail = tail
     events = plan.events(neighbours)
     if not all(accountant.supports(event) for event in events):
@@ -215,12 +213,12 @@ def account_curve(
         )
     accounts = []
     for delta in deltas:
-        found = []
+        candidates = []
         if by_pld is not None:
-            found.append(Account(_epsilon(by_pld, delta, extra_delta), delta, "PLDAccountant", interval))
+            candidates.append(Account(_epsilon(by_pld, delta, extra_delta), delta, "PLDAccountant", interval))
         if by_rdp is not None:
-            found.append(Account(_epsilon(by_rdp, delta, extra_delta), delta, "RdpAccountant", None))
-        accounts.append(min(found, key=lambda account: account.epsilon))
+            candidates.append(Account(_epsilon(by_rdp, delta, extra_delta), delta, "RdpAccountant", None))
+        accounts.append(min(candidates, key=lambda account: account.epsilon))
     return accounts
 
 
@@ -265,14 +263,10 @@ def replacing_account(plan: Plan, delta: float, *, interval: float = DEFAULT_INT
             extra_delta=plan.extra_delta,
         )[0]
     if all(stage.inclusion is None and not stage.extra_delta for stage in plan.stages):
-        nearer = Plan(
-            replace(stage, noise_multiplier=stage.noise_multiplier / stage.replace_distance, replace_distance=2.0)
-            for stage in plan.stages
-        )
-        return account(nearer, delta)
+        return account(Plan(stage.nearer(stage.replace_distance) for stage in plan.stages), delta)
     deltas = [delta * 2.0**-halvings for halvings in range(1, _MOST_HALVINGS)]
     curve = account_curve(plan.events(), deltas, interval=interval, extra_delta=plan.extra_delta)
-    twice = [2 * found.epsilon for found in curve if found.delta * (1 + _exp(found.epsilon)) <= delta]
+    twice = [2 * point.epsilon for point in curve if point.delta * (1 + _exp(point.epsilon)) <= delta]
     if not twice:
         raise UnsupportedEventError(f"Expected events with an account for replacing one unit at delta={delta:g}.")
     return Account(min(twice), delta, curve[0].accountant, curve[0].value_discretization_interval)
@@ -283,12 +277,11 @@ def _exp(epsilon: float) -> float:
 
 
 def rough_event(stage: Stage, neighbours: Neighbours) -> dp_event.DpEvent:
-    """Return what `rough_epsilon` takes for a stage: the RDP accountant measures Gaussians by their own distance."""
+    """Return the event of a stage for `rough_epsilon`: the RDP accountant measures Gaussians by their own distance."""
     if neighbours is Neighbours.ADD_REMOVE or stage.subset is not None:
         return stage.event(neighbours)
     distance = 2.0 if stage.sampling_probability is not None else stage.replace_distance
-    nearer = replace(stage, noise_multiplier=stage.noise_multiplier / distance, replace_distance=2.0)
-    return nearer.event()
+    return stage.nearer(distance).event()
 
 
 def rough_epsilon(events: Sequence[dp_event.DpEvent], delta: float) -> float:
@@ -322,17 +315,17 @@ def recompute_epsilon(
         UnsupportedEventError: that accountant does not take these events.
     """
     if accountant == "PLDAccountant" and value_discretization_interval is not None:
-        found = _pld(events, neighbours, value_discretization_interval)
+        composition = _pld(events, neighbours, value_discretization_interval)
     elif accountant == "RdpAccountant" and neighbours is Neighbours.ADD_REMOVE:
-        found = composed_rdp(events)
+        composition = composed_rdp(events)
     else:
         raise ConfigError(
             f"Expected PLDAccountant with an interval, or RdpAccountant under add_remove, got {accountant=}, "
             f"{value_discretization_interval=}, neighbours={neighbours.value}."
         )
-    if found is None:
+    if composition is None:
         raise UnsupportedEventError(f"{accountant} does not take {list(map(repr, events))}.")
-    return _epsilon(found, delta, extra_delta)
+    return _epsilon(composition, delta, extra_delta)
 
 
 def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours) -> Account | None:
@@ -349,17 +342,13 @@ def account_of_fits(plans: Sequence[Plan], delta: float, neighbours: Neighbours)
     if not plans:
         return None
     if any(plan.repetitions is not None for plan in plans):
-        joint = _with_searches(plans, delta, neighbours)
+        events, extra = events_of_fits(plans, neighbours)
+        joint = account_curve(events, [delta], extra_delta=extra)[0]
     else:
         joint = account(merged(plans, neighbours), delta, neighbours=neighbours)
     if len(plans) == 1:  # the fit's own certificate may have rounded less
-        return min(joint, account(plans[0], delta, neighbours=neighbours), key=lambda found: found.epsilon)
+        return min(joint, account(plans[0], delta, neighbours=neighbours), key=lambda point: point.epsilon)
     return joint
-
-
-def _with_searches(plans: Sequence[Plan], delta: float, neighbours: Neighbours) -> Account:
-    events, extra = events_of_fits(plans, neighbours)
-    return account_curve(events, [delta], extra_delta=extra)[0]
 
 
 def events_of_fits(plans: Sequence[Plan], neighbours: Neighbours) -> tuple[list[dp_event.DpEvent], float]:

@@ -78,4 +78,4 @@ class NonPrivate:
 
 @dataclass(frozen=True, slots=True)
 class BuyCount:
-    """In place of a number of rows: nothing is declared, a noisy count is bought with part of the budget."""
+    """In place of a number of rows: nothing is declared, a noisy count takes part of the budget."""

@@ -110,7 +110,7 @@ def _verified(plan: Plan, budget: PrivacyBudget, factor: float) -> Plan:
 
 
 def _for_events(plan: Plan, budget: PrivacyBudget) -> PrivacyBudget:
-    """Return what is left for the events once the additive part p of δ is paid: (ε + log(1 − p), δ − p)."""
+    """Return the budget of the events once the additive part p of δ is paid: (ε + log(1 − p), δ − p)."""
     extra = plan.extra_delta
     if extra == 0:
         return budget

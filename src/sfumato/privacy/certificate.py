@@ -1,4 +1,4 @@
-"""What a release says of its own cost: relation, events, ε(δ) curve, assumptions, versions, private or not."""
+"""The cost of a release, as it states it: relation, events, ε(δ) curve, assumptions, versions, private or not."""
 
 from __future__ import annotations
 
@@ -96,17 +96,17 @@ def _stages(plan: Plan, delta: float, interval: float) -> tuple[StageCost, ...]:
 
 @document
 class Description(Statement):
-    """What is known of a fit before it runs."""
+    """A fit as it is known before it runs."""
 
     def _repr_html_(self) -> str:
-        from sfumato.privacy.cards import description_card
+        from sfumato.privacy.certificate_cards import description_card
 
         return description_card(self)
 
 
 @document
 class Certificate(Description):
-    """What a release cost: what was known before the fit, and whether its noise was secret.
+    """The cost of a release: the description before the fit, and whether its noise was secret.
 
     Attributes:
         n_public: number of rows, by now known.
@@ -135,14 +135,14 @@ class Certificate(Description):
         Raises:
             ReleaseError: an entry is missing or of another form, or they contradict each other.
         """
-        found = reader(cls)(content, PLACE)
-        problem = found.contradiction()
-        if problem is None and found.private and found.epsilon is None:
+        certificate = reader(cls)(content, PLACE)
+        problem = certificate.contradiction()
+        if problem is None and certificate.private and certificate.epsilon is None:
             problem = "states that it is private, and no epsilon"
         if problem is not None:
             PLACE.refuse(problem)
         known = {f.name for f in fields(cls)}
-        return replace(found, further={key: said for key, said in content.items() if key not in known})  # type: ignore
+        return replace(certificate, further={key: value for key, value in content.items() if key not in known})  # type: ignore
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy: the keys of `certificate --json`."""
@@ -157,7 +157,7 @@ class Certificate(Description):
         return words.summary(self)
 
     def _repr_html_(self) -> str:
-        from sfumato.privacy.cards import certificate_card
+        from sfumato.privacy.certificate_cards import certificate_card
 
         return certificate_card(self)
 
@@ -220,7 +220,7 @@ class Certificate(Description):
         return self.epsilon is not None and not self.private
 
     def trade_off(self, neighbours: Neighbours | None = None) -> TradeOff | None:
-        """What the best attacker can reach, of the events; None where nothing is guaranteed.
+        """The best attacker's trade-off, of the events; None where nothing is guaranteed.
 
         Raises:
             ReleaseError: the events cost far more than is stated.
@@ -276,11 +276,11 @@ class Certificate(Description):
         if self.replace_one is not None:
             stated.setdefault(Neighbours.REPLACE_ONE, self.replace_one.epsilon)
         for neighbours, epsilon in stated.items():
-            found = self._recompute(neighbours, elsewhere=True)
-            if found > epsilon + _VERIFY_TOLERANCE:
+            cost = self._recompute(neighbours, elsewhere=True)
+            if cost > epsilon + _VERIFY_TOLERANCE:
                 raise ReleaseError(
                     f"Expected events that cost epsilon={epsilon:.6g} under {neighbours.value}, got events that cost "
-                    f"epsilon={found:.6g}. Do not trust this certificate."
+                    f"epsilon={cost:.6g}. Do not trust this certificate."
                 )
         self._verify_details()
 
@@ -303,10 +303,10 @@ class Certificate(Description):
         if (
             len(stated) < len(self.curve)
             or any(delta <= extra for delta in stated)
-            or any(_above(found.epsilon, stated[delta]) for found, delta in zip(curve, deltas, strict=True))
+            or any(_above(exact.epsilon, stated[delta]) for exact, delta in zip(curve, deltas, strict=True))
             or any(
-                _above(found.epsilon_alone, said.epsilon_alone) or abs(found.share - said.share) > _DETAIL_TOLERANCE
-                for found, said in zip(stages, self.stages, strict=True)
+                _above(exact.epsilon_alone, claim.epsilon_alone) or abs(exact.share - claim.share) > _DETAIL_TOLERANCE
+                for exact, claim in zip(stages, self.stages, strict=True)
             )
         ):
             raise ReleaseError(
@@ -314,8 +314,8 @@ class Certificate(Description):
             )
 
 
-def _above(found: float, stated: float) -> bool:
-    return found > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
+def _above(exact: float, stated: float) -> bool:
+    return exact > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,14 +353,14 @@ def describe(
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
 ) -> Description:
-    """Return what is known of a fit before it runs.
+    """Describe a fit before it runs.
 
     `preset` is the line of one. `versions` and `assumed` are of other packages that took part.
     """
     declared = (
         "The number of rows was declared as public; if it is the true number, that number is disclosed."
         if n_public_source == "declared"
-        else "The number of rows was bought with part of the budget."
+        else "The number of rows was estimated with part of the budget."
     )
     weighed = [] if schema.weight is None else [WEIGHED]
     fixed = [_fixed(schema.discovered, schema.read_off, searched=search is not None), *ASSUMPTIONS[1:], *weighed]
@@ -382,7 +382,7 @@ def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
     interval, extra, own = interval_for(plan), plan.extra_delta, plan.neighbours
     deltas = sorted((d for d in {*_CURVE_DELTAS, delta} if d > extra), reverse=True)
     curve = account_curve(plan.events(own), deltas, neighbours=own, interval=interval, extra_delta=extra)
-    here = next(found for found in curve if found.delta == delta)
+    here = next(point for point in curve if point.delta == delta)
     grid = here.value_discretization_interval
     return replace(
         described,
@@ -399,14 +399,14 @@ def _with_cost(described: Description, plan: Plan, delta: float) -> Description:
 
 def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool) -> str:
     """Say how what the schema says was fixed."""
-    bought = f"What the schema says of {', '.join(map(repr, discovered))} was estimated with part of the budget"
+    estimated = f"What the schema says of {', '.join(map(repr, discovered))} was estimated with part of the budget"
     if read_off:
-        also = f" {bought}." if discovered else ""
+        also = f" {estimated}." if discovered else ""
         return f"Some {words.NOT_COVERED}: {', '.join(read_off)}.{also}"
     if searched:
         return SEARCHED
     if discovered:
-        return f"{bought}; all else, and every setting, was, says the holder, fixed without looking at the records."
+        return f"{estimated}; all else, and every setting, was, says the holder, fixed without looking at the records."
     return ASSUMPTIONS[0]
 
 

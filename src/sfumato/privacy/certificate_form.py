@@ -52,7 +52,7 @@ class Weighting:
 
 @document
 class Accountant:
-    """What gave ε: its name in `dp-accounting`, and the grid of privacy-loss distributions; None of Rényi DP."""
+    """The accountant of ε, by its name in `dp-accounting`; the grid of privacy-loss distributions, None of Rényi DP."""
 
     name: str = entry(one_of("PLDAccountant", "RdpAccountant"))
     value_discretization_interval: float | None = entry(optional(number(4e-6, 1.0)))
@@ -68,7 +68,7 @@ class Point:
 
 @document
 class StageCost:
-    """What a stage costs: ε of it alone, and its share of the squared budget."""
+    """The cost of a stage: ε of it alone, and its share of the squared budget."""
 
     name: str = entry(str)
     epsilon_alone: float = entry(_epsilon)
@@ -77,7 +77,7 @@ class StageCost:
 
 @document
 class PlannedStage(StageCost):
-    """What a stage would cost, what it measures, and what its noise would mean; of a plan only."""
+    """The forecast of a stage: its cost, its statistic in words, and what its noise would mean; of a plan only."""
 
     measures: str = entry(str)
     forecast: str = entry(str)
@@ -85,7 +85,7 @@ class PlannedStage(StageCost):
 
 @document
 class Verdict:
-    """What a criterion of acceptance said of the chosen release: a noisy value beside what was asked for.
+    """The verdict of a criterion of acceptance on the chosen release: a noisy value beside the threshold.
 
     `noise_std` is that of the value; of an AUROC about.
     """
@@ -106,7 +106,7 @@ class Verdict:
 
 @document
 class Searched:
-    """What a search tried: settings of every candidate, the place of the best, its noisy distance, and verdicts."""
+    """A search: settings of every candidate, the place of the best, its noisy distance, and verdicts."""
 
     candidates: tuple[str, ...] = entry(many(str))
     chosen: int = entry(whole(0))
@@ -116,7 +116,7 @@ class Searched:
 
 @document
 class Bound:
-    """What a saved certificate belongs to: hashes of the release's arrays as written, and of what its manifest says."""
+    """The release of a saved certificate: hashes of its arrays as written, and of its manifest's entries."""
 
     arrays: str = entry(str)
     content: str = entry(str)
@@ -165,17 +165,17 @@ def stage_from_dict(event: object, place: Place = PLACE) -> Stage:
     Raises:
         ReleaseError: the entry is malformed.
     """
-    said, stage, problem = reader(_Event)(event, place), None, "has a type that does not fit it"
+    form, stage, problem = reader(_Event)(event, place), None, "has a type that does not fit it"
     try:
         stage = Stage(
-            name=said.stage, noise_multiplier=said.noise_multiplier, sampling_probability=said.sampling_probability,
-            subset=None if said.subset_size is None else Subset(said.subset_size, said.source_size or 0),
-            count=said.count, extra_delta=said.extra_delta, replace_distance=said.replace_distance,
-            repetitions=None if said.repetitions is None else Repetitions(**said.repetitions),
+            name=form.stage, noise_multiplier=form.noise_multiplier, sampling_probability=form.sampling_probability,
+            subset=None if form.subset_size is None else Subset(form.subset_size, form.source_size or 0),
+            count=form.count, extra_delta=form.extra_delta, replace_distance=form.replace_distance,
+            repetitions=None if form.repetitions is None else Repetitions(**form.repetitions),
         )  # fmt: skip
     except (TypeError, ConfigError) as error:
         problem = f"is impossible. {error}"
-    return stage if stage is not None and stage.type == said.type else place.refuse(problem)
+    return stage if stage is not None and stage.type == form.type else place.refuse(problem)
 
 
 def _charged(event: object, place: Place) -> Stage:
@@ -195,7 +195,7 @@ def _curve(points: tuple[Point, ...]) -> list[dict[str, float]]:
 
 @document
 class Statement:
-    """What a fit costs, under the keys of `plan --json`: known before it runs, and stated of a release.
+    """The cost of a fit, under the keys of `plan --json`: known before it runs, and stated of a release.
 
     Attributes:
         epsilon: ε under `neighbours` at `delta`, in nats. None without noise, as `replace_one` and `accountant` are.
@@ -203,7 +203,7 @@ class Statement:
         curve: ε at several δ, where finite.
         extra_delta: δ that is spent outside the events.
         events: the stages of the plan, each one event, without words. `stages`: what each of them costs.
-        n_public: number of rows, "declared" or "bought" by `n_public_source`; None in a plan that buys it.
+        n_public: number of rows, "declared" or "bought" by `n_public_source`; None in a plan that has yet to count.
         search: what a search tried; None without one.
         origins: where the facts of the schema come from, as its holder says: a line per source; none if not said.
         read_off: facts that were read off the records, which the guarantee does not cover; none if all are public.
@@ -251,7 +251,7 @@ class Statement:
         return self.epsilon is not None and not self.seeded
 
     def trade_off(self, neighbours: Neighbours | None = None) -> TradeOff | None:
-        """What the best attacker can reach, of the events; None where nothing is guaranteed.
+        """The best attacker's trade-off, of the events; None where nothing is guaranteed.
 
         Raises:
             UnsupportedEventError: the events have no account under that relation.

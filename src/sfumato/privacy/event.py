@@ -1,4 +1,4 @@
-"""What a mechanism is about to do, as it computed it, and the event that follows: what a ledger compares with its plan.
+"""Noise and bounds of a mechanism's next release, and the event that follows, which a ledger compares with its plan.
 
     σ = (Σ_b (B_b/s_b)²)^(-1/2),   replace distance = σ (Σ_b (R_b/s_b)²)^(1/2)
 

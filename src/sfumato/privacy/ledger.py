@@ -42,12 +42,7 @@ class Ledger:
         self, plan: Plan, budget: PrivacyBudget | None, on_charge: Callable[[str], None] | None = None
     ) -> None:
         if budget is not None:
-            needed = account(plan, budget.delta).epsilon
-            if needed > budget.epsilon:
-                raise BudgetExceededError(
-                    f"Expected a plan within epsilon={budget.epsilon:g}, got one that needs epsilon={needed:.6g} at "
-                    f"delta={budget.delta:g}. Nothing was released: calibrate the plan, or raise epsilon."
-                )
+            _require_within(plan, budget, "a plan")
         self._plan = plan
         self._on_charge = on_charge
         self._charged: list[tuple[str, int]] = []
@@ -77,13 +72,13 @@ class Ledger:
         """
         stage = self._next(name)
         if not abs(event.noise_multiplier - stage.noise_multiplier) <= _ROUNDING * stage.noise_multiplier:
-            self._refuse(f"stage {name!r} is planned with another noise multiplier than {event.noise_multiplier!r}")
+            _refuse(f"stage {name!r} is planned with another noise multiplier than {event.noise_multiplier!r}")
         if not event.replace_distance <= stage.replace_distance * (1 + _ROUNDING):
-            self._refuse(f"stage {name!r} is planned with a smaller replace distance than {event.replace_distance!r}")
+            _refuse(f"stage {name!r} is planned with a smaller replace distance than {event.replace_distance!r}")
         if (event.sampling_probability, event.subset) != (stage.sampling_probability, stage.subset):
-            self._refuse(f"stage {name!r} is planned for records that are chosen otherwise")
+            _refuse(f"stage {name!r} is planned for records that are chosen otherwise")
         if event.extra_delta != stage.extra_delta:
-            self._refuse(f"stage {name!r} is planned with another additive part of delta")
+            _refuse(f"stage {name!r} is planned with another additive part of delta")
         self._enter(stage, event.count)
 
     def replay(self, name: str, count: int) -> None:
@@ -105,7 +100,7 @@ class Ledger:
         """
         planned = tuple((stage.name, stage.count) for stage in self._plan.stages)
         if self.charged != planned:
-            self._refuse(f"charged {self.charged!r} instead of the planned {planned!r}")
+            _refuse(f"charged {self.charged!r} instead of the planned {planned!r}")
         self._closed = True
 
     def _enter(self, stage: Stage, count: int) -> None:
@@ -114,7 +109,7 @@ class Ledger:
         going_on = bool(self._charged) and self._charged[-1][0] == name
         before = self._charged[-1][1] if going_on else 0
         if count < 1 or before + count > stage.count:
-            self._refuse(f"stage {name!r} has not so many events left")
+            _refuse(f"stage {name!r} has not so many events left")
         self._charged[len(self._charged) - going_on :] = [(name, before + count)]
         if self._on_charge is not None:
             self._on_charge(name)
@@ -122,18 +117,28 @@ class Ledger:
     def _next(self, name: str) -> Stage:
         """Return the stage to charge if `name` is what the plan has next."""
         if self._closed:
-            self._refuse(f"the ledger is closed, so stage {name!r} cannot be charged")
+            _refuse(f"the ledger is closed, so stage {name!r} cannot be charged")
         stages = self._plan.stages
         index = max(len(self._charged) - 1, 0)
         if self._charged and self._charged[-1][1] == stages[index].count:
             index += 1
         if index >= len(stages) or stages[index].name != name:
             expected = stages[index].name if index < len(stages) else None
-            self._refuse(f"the plan has {expected!r} next, not {name!r}")
+            _refuse(f"the plan has {expected!r} next, not {name!r}")
         return stages[index]
 
-    def _refuse(self, reason: str) -> NoReturn:
-        raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")
+
+def _require_within(plan: Plan, budget: PrivacyBudget, what: str) -> None:
+    needed = account(plan, budget.delta).epsilon
+    if needed > budget.epsilon:
+        raise BudgetExceededError(
+            f"Expected {what} within epsilon={budget.epsilon:g}, got one that needs epsilon={needed:.6g} at "
+            f"delta={budget.delta:g}. Nothing was released: calibrate the plan, or raise epsilon."
+        )
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")
 
 
 _SLACK = 1e-9  # rounding of the noise multipliers
@@ -165,16 +170,11 @@ class SearchLedger:
         self._left: int | None = None
         self._opened = False
         if len({plan.repetitions for plan in self._plans}) != 1 or self._plans[0].repetitions is None:
-            self._refuse("the candidates are not repeated by one law")
+            _refuse("the candidates are not repeated by one law")
         if len({plan.parts[0] for plan in self._plans}) != 1 or not alike([plan.parts[1] for plan in self._plans]):
-            self._refuse("the candidates do not cost the same")
+            _refuse("the candidates do not cost the same")
         for plan in self._plans:
-            needed = account(plan, budget.delta).epsilon
-            if needed > budget.epsilon:
-                raise BudgetExceededError(
-                    f"Expected a search within epsilon={budget.epsilon:g}, got one that needs epsilon={needed:.6g} at "
-                    f"delta={budget.delta:g}. Nothing was released: calibrate the plan, or raise epsilon."
-                )
+            _require_within(plan, budget, "a search")
 
     def charge(self, repetitions: int) -> None:
         """Charge the whole search, and open it for so many repetitions, drawn by the law of the plan.
@@ -183,7 +183,7 @@ class SearchLedger:
             LedgerError: it has been charged.
         """
         if self._left is not None:
-            self._refuse("the search has been charged before")
+            _refuse("the search has been charged before")
         self._left = repetitions
 
     def once(self) -> Ledger:
@@ -193,7 +193,7 @@ class SearchLedger:
             LedgerError: the search has not been charged, or this has been handed out.
         """
         if self._left is None or self._opened:
-            self._refuse("the stages that are made once are open after the charge, and once")
+            _refuse("the stages that are made once are open after the charge, and once")
         self._opened = True
         return Ledger(Plan(self._plans[0].parts[0]), None)
 
@@ -204,9 +204,9 @@ class SearchLedger:
             LedgerError: the search has not been charged, or no repetition is left.
         """
         if not self._left:
-            self._refuse("no repetition is open")
+            _refuse("no repetition is open")
         if self._unjudged is not None:
-            self._refuse("the fit of the last repetition has not been judged")
+            _refuse("the fit of the last repetition has not been judged")
         self._left -= 1
         self._unjudged = candidate if self._judged else None
         fit = self._plans[candidate].parts[1]
@@ -219,7 +219,7 @@ class SearchLedger:
             LedgerError: no fit is to be judged, or it has been.
         """
         if self._unjudged is None:
-            self._refuse("no fit is open to be judged")
+            _refuse("no fit is open to be judged")
         stages, self._unjudged = self._plans[self._unjudged].parts[1], None
         return _once_of(stages[len(stages) - self._judged :])
 
@@ -230,12 +230,9 @@ class SearchLedger:
             LedgerError: a repetition is left, or the stages that are made once have not been opened.
         """
         if self._left != 0 or not self._opened:
-            self._refuse("the search ends before its last repetition, or without its score")
+            _refuse("the search ends before its last repetition, or without its score")
         if self._unjudged is not None:
-            self._refuse("the search ends before its last fit has been judged")
-
-    def _refuse(self, reason: str) -> NoReturn:
-        raise LedgerError(f"Expected charges as planned, but {reason}. This is a bug: please report it.")
+            _refuse("the search ends before its last fit has been judged")
 
 
 def _once_of(stages: Sequence[Stage]) -> Ledger:

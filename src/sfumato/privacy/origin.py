@@ -46,7 +46,7 @@ class Origin:
         )
 
     def contradiction(self, value: np.ndarray, noise_std: float, multiplier: float) -> str | None:
-        """Return what a measurement says that its stage's noise multiplier, or its grid, does not allow; or None."""
+        """Return how a measurement contradicts its stage's noise multiplier, or its grid; or None."""
         if abs(noise_std / self.norm_bound / multiplier - 1) > _SAME:
             return "states other noise than its stage in the certificate has"
         return None if self._on_grid(value) else "has values off the grid of its noise"

@@ -183,6 +183,10 @@ class Stage:
             single = dp_event.GaussianDpEvent(multiplier)
         return single if self.count == 1 else dp_event.SelfComposedDpEvent(single, self.count)
 
+    def nearer(self, distance: float) -> Stage:
+        """Return the stage with its noise in units of a distance between two contributions, not of their norm."""
+        return replace(self, noise_multiplier=self.noise_multiplier / distance, replace_distance=2.0)
+
     @property
     def inclusion(self) -> float | None:
         """Probability with which a unit is in the sample or the subset; None without either."""

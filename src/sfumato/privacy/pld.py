@@ -97,11 +97,11 @@ TAIL = 1e-15
 """Mass beyond the ends of a composition, as in the library."""
 _NO_POWER = 70.0  # e^-70 is nothing, even in extended precision
 STEP_ROUNDING = 2 * float(np.finfo(np.longdouble).eps)
-"""What a sampled step adds to δ for rounding: twice the most that was found, which is at δ near 1."""
+"""The rounding of a sampled step, in δ: twice the most that was found, which is at δ near 1."""
 LARGEST_STEP_ROUNDING = 2 * float(np.finfo(np.float64).eps)
 """The same on a machine without extended precision."""
 COMPOSITION_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""What composing one stage with the others adds to δ for rounding: twice the most that was found, at δ near 1."""
+"""The rounding of composing one stage with the others, in δ: twice the most that was found, at δ near 1."""
 
 
 def gaussian_distribution(
@@ -147,7 +147,7 @@ def _on_grid(
 
 
 def _by_cells(loss: GaussianPrivacyLoss, interval: float, low: float, high: float, tail: float) -> DensePLDPmf:
-    """Return what `_on_grid` returns, by masses between the points of the grid and not by differences of δ.
+    """Return `_on_grid` by masses between the points of the grid and not by differences of δ.
 
     Those lose so many digits that of thousands of steps a finer grid is worse. What both laws have between two points
     stands at the two, so that both keep their mass there: the same pessimistic curve. Beyond the ends δ is `tail`.
@@ -230,9 +230,9 @@ def _without_sampling(q: float, losses: np.ndarray) -> np.ndarray:
     """Return log(1 + (e^ε − 1)/q), in the library's order of operations: of many steps, an ulp each would show."""
     scaled, least = losses + math.log(1 / q), math.log(1 / q - 1)
     with np.errstate(divide="ignore"):
-        found = scaled + np.log1p(-np.exp(np.minimum(least - scaled, 0)))
-    found = np.where(losses == 0, math.log(1 / q + (1 - 1 / q)), found)
-    return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, found)
+        result = scaled + np.log1p(-np.exp(np.minimum(least - scaled, 0)))
+    result = np.where(losses == 0, math.log(1 / q + (1 - 1 / q)), result)
+    return np.where(np.isclose(losses, math.log(1 - q), rtol=1e-9, atol=0), -math.inf, result)
 
 
 def self_composed(step: PrivacyLossDistribution, count: int, tail: float = TAIL) -> PrivacyLossDistribution:

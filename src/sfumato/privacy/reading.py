@@ -73,7 +73,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - what JSON holds
     """Return a value as JSON holds it: a document as a mapping of its entries, in order."""
     if dataclasses.is_dataclass(value):
         entries = [(f, getattr(value, f.name)) for f in dataclasses.fields(value) if _READ in f.metadata]
-        return {f.name: f.metadata[_WRITE](held) for f, held in entries if held != f.default}
+        return {f.name: f.metadata[_WRITE](content) for f, content in entries if content != f.default}
     if isinstance(value, tuple):
         return [plain(part) for part in value]
     if isinstance(value, Enum):
@@ -93,24 +93,24 @@ def reader(form: Form[T]) -> Reader[T]:
 
 
 def _read(kind: type[T], value: object, place: Place) -> T:
-    held = value if isinstance(value, Mapping) else place.refuse("is not a mapping")
-    said = {}
+    entries = value if isinstance(value, Mapping) else place.refuse("is not a mapping")
+    values = {}
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        if _READ in field.metadata and field.name in held:
-            said[field.name] = field.metadata[_READ](held[field.name], place.at(field.name))
+        if _READ in field.metadata and field.name in entries:
+            values[field.name] = field.metadata[_READ](entries[field.name], place.at(field.name))
         elif _READ in field.metadata and field.default is dataclasses.MISSING:
             place.at(field.name).refuse("is missing")
-    return kind(**said)
+    return kind(**values)
 
 
 def _checked(kind: Any, expected: str, fits: Callable[[Any], bool] = lambda _: True) -> Reader[Any]:  # noqa: ANN401
     """Read a value of a type; true and false are no numbers."""
 
-    def found(value: object, place: Place) -> object:
+    def check(value: object, place: Place) -> object:
         typed = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         return value if typed and fits(value) else place.refuse(f"is not {expected}")
 
-    return found
+    return check
 
 
 def number(lowest: float, highest: float, *, inside: bool = False) -> Reader[float]:
@@ -126,7 +126,7 @@ def whole(lowest: int, highest: int = _LARGEST_COUNT) -> Reader[int]:
 
 def one_of(*known: T) -> Reader[T]:
     """Read one of some values of one type; members of an enumeration by their values."""
-    by_value = {found.value if isinstance(found, Enum) else found: found for found in known}
+    by_value = {member.value if isinstance(member, Enum) else member: member for member in known}
     read = _checked(type(next(iter(by_value))), f"one of {', '.join(map(repr, by_value))}", by_value.__contains__)
     return lambda value, place: by_value[read(value, place)]
 
@@ -141,7 +141,7 @@ def many(form: Form[T], most: int = _LARGEST_COUNT) -> Reader[tuple[T, ...]]:
     """Read a list of at most `most` values."""
     inner = reader(form)
     expected = "a list" if most == _LARGEST_COUNT else f"a list of at most {most} values"
-    parts: Reader[list[object]] = _checked(list, expected, lambda held: len(held) <= most)
+    parts: Reader[list[object]] = _checked(list, expected, lambda values: len(values) <= most)
     return lambda value, place: tuple(
         inner(part, place._replace(path=f"{place.path}[{i}]")) for i, part in enumerate(parts(value, place))
     )

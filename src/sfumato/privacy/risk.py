@@ -1,4 +1,4 @@
-"""What the best attacker finds: true positives at a share of false alarms, and his advantage over a coin.
+"""The best attacker: his true positives at a share of false alarms, and his advantage over a coin.
 
 An attacker looks at a release and names those whose data are in it. Of a mechanism with the curve δ(ε), for every
 ε ≥ 0, whoever wrongly names a share α of those outside finds at most
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,9 +68,9 @@ class GaussianTradeOff:
 
     def true_positive_rate(self, fpr: float) -> float:
         """See `TradeOff`."""
-        kept = 1 - self.extra_delta
-        direct = self.extra_delta + special.ndtr(special.ndtri(min(fpr / kept, 1.0)) + self.mu)
-        mirrored = 1 - kept * special.ndtr(special.ndtri(max(kept - fpr, 0.0)) - self.mu)
+        rest = 1 - self.extra_delta
+        direct = self.extra_delta + special.ndtr(special.ndtri(min(fpr / rest, 1.0)) + self.mu)
+        mirrored = 1 - rest * special.ndtr(special.ndtri(max(rest - fpr, 0.0)) - self.mu)
         return float(min(direct, mirrored, 1.0))
 
     @property
@@ -213,12 +213,7 @@ def _search(plan: Plan, relation: Neighbours) -> TradeOff:
     if relation is Neighbours.ADD_REMOVE:
         return _with_extra(_renyi(plan.events()), plan.extra_delta)
     if all(stage.inclusion is None and not stage.extra_delta for stage in plan.stages):
-        return trade_off(
-            Plan(
-                replace(stage, noise_multiplier=stage.noise_multiplier / stage.replace_distance, replace_distance=2.0)
-                for stage in plan.stages
-            )
-        )
+        return trade_off(Plan(stage.nearer(stage.replace_distance) for stage in plan.stages))
     removed = _with_extra(_renyi(plan.events()), plan.extra_delta)
     half = removed.delta
     return BoundTradeOff(lambda epsilon: (1 + math.exp(epsilon / 2)) * half(epsilon / 2), 2 * removed.least)

@@ -1,4 +1,4 @@
-"""What a plan or a certificate says, in words that need no course in privacy: for the command line and the report.
+"""Plans and certificates in words that need no course in privacy: for the command line and the report.
 
 A stranger may have written what is said: text comes out without control characters.
 """
@@ -107,8 +107,8 @@ def risks(description: Statement) -> list[str]:
 
 def attacks(curve: TradeOff, neighbours: Neighbours, of: str = "this release") -> list[str]:
     """Say what the best attacker on `of` finds, in two sentences."""
-    found, advantage = curve.true_positive_rate(FALSE_ALARMS), curve.advantage
-    many, false = _at_most(found), 100 * FALSE_ALARMS
+    rate, advantage = curve.true_positive_rate(FALSE_ALARMS), curve.advantage
+    many, false = _at_most(rate), 100 * FALSE_ALARMS
     if neighbours is Neighbours.REPLACE_ONE:
         whom, others = "100 people whose data are one value and not another", "100 with the other"
     else:
@@ -151,8 +151,8 @@ def cost(description: Statement) -> str:
 
 def replaced(description: Statement) -> str:
     """Say what the same events cost where one unit is replaced by another."""
-    found = description.replace_one
-    return "none is given" if found is None else _point(found.epsilon, found.delta)
+    point = description.replace_one
+    return "none is given" if point is None else _point(point.epsilon, point.delta)
 
 
 def guarantee(description: Statement) -> str:
@@ -171,8 +171,8 @@ def guarantee(description: Statement) -> str:
 def entering(description: Statement) -> str:
     """Say how the public number of rows is known, and how records enter a stage."""
     rows = "" if description.n_public is None else f", {description.n_public}"
-    said = f"Rows: {description.n_public_source}{rows}. Sampling: {whole(description.sampling)}."
-    return f"{said} {weighted(description)}".rstrip()
+    text = f"Rows: {description.n_public_source}{rows}. Sampling: {whole(description.sampling)}."
+    return f"{text} {weighted(description)}".rstrip()
 
 
 def weighted(description: Statement) -> str:
@@ -192,7 +192,7 @@ def recomputed(certificate: Statement, epsilon: float) -> str:
 
 
 class Checked(NamedTuple):
-    """What was checked of a release beside its events.
+    """The checks of a release beside its events.
 
     Attributes:
         loaded: whether it was read from a file.
@@ -208,19 +208,19 @@ class Checked(NamedTuple):
     not_kept: tuple[str, ...]
 
 
-def checked(found: Checked) -> list[str]:
+def checked(checks: Checked) -> list[str]:
     """Say what was checked of a release beside its events, and what was not."""
-    if not found.loaded:
+    if not checks.loaded:
         return ["Not checked: a release in memory. Save it: what is saved names its arrays and its schema."]
-    said = ["Bound: the certificate names these very arrays, and this schema, sampler, measurements and form."]
-    if found.with_stage:
-        said.append(
-            f"Measurements: {found.with_stage} of {found.measurements} have the noise of their stages; values of "
-            f"{found.on_grid} lie on the grid of that noise."
+    lines = ["Bound: the certificate names these very arrays, and this schema, sampler, measurements and form."]
+    if checks.with_stage:
+        lines.append(
+            f"Measurements: {checks.with_stage} of {checks.measurements} have the noise of their stages; values of "
+            f"{checks.on_grid} lie on the grid of that noise."
         )
-    if found.not_kept:
-        said.append(f"Stages whose results are not kept: {', '.join(map(shown, found.not_kept))}.")
-    return said
+    if checks.not_kept:
+        lines.append(f"Stages whose results are not kept: {', '.join(map(shown, checks.not_kept))}.")
+    return lines
 
 
 def signed(fingerprint: str) -> str:
@@ -247,10 +247,10 @@ def stages(description: Statement) -> list[StageWords]:
             event=stage.words,
             brief=stage.brief,
             noise_multiplier=figure(stage.noise_multiplier, 5),
-            share=found.share,
-            epsilon_alone=figure(found.epsilon_alone, 4),
+            share=costs.share,
+            epsilon_alone=figure(costs.epsilon_alone, 4),
         )
-        for stage, found in zip(description.events, description.stages, strict=True)
+        for stage, costs in zip(description.events, description.stages, strict=True)
     ]
 
 
@@ -289,11 +289,11 @@ def verdicts(description: Statement) -> list[str]:
     return [] if description.search is None else list(map(verdict, description.search.verdicts))
 
 
-def verdict(found: Verdict) -> str:
+def verdict(result: Verdict) -> str:
     """Say whether a criterion of acceptance was met."""
-    passed = "passed" if found.passed else "FAILED"
-    about = f"noisy value {figure(found.value)}, standard deviation of the noise {figure(found.noise_std, 2)}"
-    return f"Criterion {sentence(found.criterion)}: {passed} ({about})."
+    passed = "passed" if result.passed else "FAILED"
+    about = f"noisy value {figure(result.value)}, standard deviation of the noise {figure(result.noise_std, 2)}"
+    return f"Criterion {sentence(result.criterion)}: {passed} ({about})."
 
 
 def _point(epsilon: float, delta: float | None) -> str:

@@ -28,11 +28,11 @@ Rows = Mapping[str, Any]
 
 
 class Bounded(Protocol):
-    """What one record may contribute, data units; replace_bound is at most 2·norm_bound."""
+    """Bounds of one record's contribution, data units; replace_bound is at most 2·norm_bound."""
 
     @property
     def name(self) -> str:
-        """What is summed, for messages."""
+        """The sum's name, for messages."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class Statistic(Bounded, Protocol):
 
     @property
     def step(self) -> float | np.ndarray | None:
-        """What 1 is worth, data units: one number, or an array that broadcasts to the sum. Public.
+        """The worth of 1, data units: one number, or an array that broadcasts to the sum. Public.
 
         None if records add floats in data units instead, whose sum is not exact.
         """
@@ -70,7 +70,7 @@ class Statistic(Bounded, Protocol):
 
 
 class Compact(Protocol):
-    """What a statistic's sum is a linear map of, in whole numbers: counts that take less work than the sum itself.
+    """Counts in whole numbers of which a statistic's sum is a linear map, and which take less work than the sum itself.
 
     A statistic that has such counts says so by an attribute `compact`.
     """
@@ -101,7 +101,7 @@ class TallyStatistic(Bounded, Protocol[Value]):
 
 
 class Records(Protocol):
-    """What `reduce` reads: coded records in chunks, with a public bound on the records of one unit.
+    """Coded records in chunks, as `reduce` reads them, with a public bound on the records of one unit.
 
     Records that lie with workers have `summed` as well: see `SummedElsewhere`.
     """
@@ -135,7 +135,7 @@ class SplitRecords(Records, Protocol):
 
     @property
     def schema(self) -> Schema:
-        """What is public of them."""
+        """Their public description."""
         ...
 
     @property
@@ -284,7 +284,7 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
 
 
 def partial_sum(statistic: Statistic, records: Records) -> np.ndarray:
-    """Return what some of the records add up to: of their counts where the statistic has such.
+    """Return the sum over some of the records: of their counts where the statistic has such.
 
     Partial sums of whole numbers add up, modulo 2^64, to that of all records, whatever the parts and their order.
 
@@ -354,9 +354,9 @@ class _Total:
             self._statistic.add(self.value, rows)
             return
         for piece in _pieces(rows, ROWS_AT_ONCE):
-            found = self._statistic.zero()
-            self._statistic.add(found, piece)
-            into, flat = self.value.reshape(-1), found.reshape(-1)
+            partial = self._statistic.zero()
+            self._statistic.add(partial, piece)
+            into, flat = self.value.reshape(-1), partial.reshape(-1)
             for start in range(0, flat.size, ROWS_AT_ONCE):  # a part at a time: the array may be large
                 part = slice(start, start + ROWS_AT_ONCE)
                 into[part] += flat[part].astype(np.int64)

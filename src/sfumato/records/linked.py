@@ -106,11 +106,11 @@ class LinkedData:
             assert unit is not None
             names = list(dict.fromkeys([*read_kinds(self._schema), unit.column]))
 
-            def take(chunk: Chunk, there: bool) -> None:
-                sorting.take(chunk.columns[unit.column], self._rows._code(chunk), there=there)
+            def take(chunk: Chunk, has_rows: bool) -> None:
+                sorting.take(chunk.columns[unit.column], self._rows._code(chunk), has_rows=has_rows)
 
-            for chunk, there in _chunks(self._source.with_dictionaries(), names):
-                attempt(lambda chunk=chunk, there=there: take(chunk, there), message)
+            for chunk, has_rows in _chunks(self._source.with_dictionaries(), names):
+                attempt(lambda chunk=chunk, has_rows=has_rows: take(chunk, has_rows), message)
             self._sequences = attempt(sorting.sequences, message)
         return self._sequences
 
@@ -231,8 +231,8 @@ class Sequences:
 
     def __init__(self, sizes: np.ndarray, codes: Mapping[str, np.ndarray]) -> None:
         self.sizes, self.codes = sizes, codes
-        held = np.maximum(sizes, 1)
-        self.starts = np.cumsum(held) - held
+        lengths = np.maximum(sizes, 1)
+        self.starts = np.cumsum(lengths) - lengths
 
     @classmethod
     def of(cls, units: Units) -> Sequences:
@@ -258,21 +258,21 @@ class _Sorting:
         self._numbers = UnitNumbers((*missing, ""))
         self._units: list[np.ndarray] = []
         self._codes: list[dict[str, np.ndarray]] = []
-        self._held, self._counted = 0, 1 << 20
+        self._n_rows, self._counted = 0, 1 << 20
         self._without: list[np.ndarray] = []
 
-    def take(self, cells: object, rows: Rows, *, there: bool = True) -> None:
-        """Take in the rows of a chunk; those without a unit are left out. Of units without rows, not `there`: one."""
+    def take(self, cells: object, rows: Rows, *, has_rows: bool = True) -> None:
+        """Take in the rows of a chunk, but for those of no unit; not `has_rows`: a row for each unit without any."""
         units = self._numbers.numbers(cells)  # type: ignore[arg-type]
         mine = units != NOBODY
-        if not there:
+        if not has_rows:
             self._without.append(units[mine])
         self._units.append(units[mine])
         self._codes.append({name: np.asarray(codes)[mine] for name, codes in rows.items()})
-        self._held += int(mine.sum())
-        if self._order is not None and self._held > _GROWN * self._counted:
+        self._n_rows += int(mine.sum())
+        if self._order is not None and self._n_rows > _GROWN * self._counted:
             self._sort()
-            self._counted = max(self._counted, self._held)
+            self._counted = max(self._counted, self._n_rows)
 
     def sequences(self) -> Sequences:
         """Return the rows that count."""
@@ -301,7 +301,7 @@ class _Sorting:
         for name in codes:
             codes[name] = codes[name][place]
         self._units, self._codes = [units[counts]], [codes]
-        self._held = int(counts.sum())
+        self._n_rows = int(counts.sum())
 
     def _order_of(self, units: np.ndarray, codes: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the places of all rows in their order, unit after unit, shape (n,)."""

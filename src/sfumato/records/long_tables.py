@@ -117,13 +117,7 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
     _check_long(source.storage, name, id_column)
     storage = {**source.storage, name: plain_list_type(pa.list_(source.storage[name]))}
     return LongSource(
-        label=source.label,
-        container=source.container,
-        storage=storage,
-        dtypes=source.dtypes,
-        keys=source.keys,
-        chunk_rows=source.chunk_rows,
-        missing_as_text=source.missing_as_text,
+        **source.outline(storage=storage),
         rows=source,
         id_column=id_column,
         item_column=name,
@@ -218,16 +212,16 @@ def number_ids(numbers: pa.Array, storage: pa.DataType) -> pa.Array:
         SchemaError: the type holds no numbers.
     """
     values = storage.value_type if isinstance(storage, pa.DictionaryType) else storage
-    made = None
+    ids = None
     try:
         text = pa.types.is_binary(values) or pa.types.is_large_binary(values)
-        made = numbers.cast(pa.string()).cast(values) if text else numbers.cast(values)
-        made = made.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else made
+        ids = numbers.cast(pa.string()).cast(values) if text else numbers.cast(values)
+        ids = ids.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else ids
     except pa.ArrowException:
-        made = None
-    if made is None:
+        ids = None
+    if ids is None:
         raise SchemaError(
             f"Expected an id column of numbers or text wide enough for the samples, got type {storage}. Store it as "
             "text or 64-bit integers."
         )
-    return made
+    return ids

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
-from sfumato.columns.moments import read_microseconds
 from sfumato.columns.number_cells import read_floats
 from sfumato.columns.open import Open
 from sfumato.columns.resolutions import moments_of
 from sfumato.columns.text_forms import is_truth
+from sfumato.columns.wall_clock import read_microseconds
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source
 from sfumato.records.engine import Engine, Rows

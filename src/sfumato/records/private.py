@@ -20,7 +20,7 @@ from sfumato.schema.weighting import weight_kind
 
 
 class CodedRecords(Records, Protocol):
-    """What a recipe reads: records coded into the public domain of a schema."""
+    """Records of a recipe, coded into the public domain of a schema."""
 
     @property
     def schema(self) -> Schema:
@@ -42,7 +42,7 @@ class PrivateData(SourceRecords):
     Args:
         source: where the records lie.
         schema: what is public about them.
-        bought: columns whose kinds were found in these records: nothing of them is refused any more.
+        estimated: columns whose kinds a fit estimated from these records: nothing of them is refused any more.
         engine: sums over the records, on workers; by default they are summed here.
 
     Raises:
@@ -51,11 +51,11 @@ class PrivateData(SourceRecords):
     """
 
     def __init__(
-        self, source: Source, schema: Schema, *, bought: Container[str] = (), engine: Engine | None = None
+        self, source: Source, schema: Schema, *, estimated: Container[str] = (), engine: Engine | None = None
     ) -> None:
         source = as_records(source, schema)
         super().__init__(source, schema, engine)
-        _check_columns(source, schema, bought)
+        _check_columns(source, schema, estimated)
 
     @property
     def schema(self) -> Schema:
@@ -90,7 +90,7 @@ class PrivateData(SourceRecords):
         return plain_records(self._schema, codes)
 
 
-def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> None:
+def _check_columns(source: Source, schema: Schema, estimated: Container[str]) -> None:
     """Refuse a schema that does not describe the source, naming every column that does not fit."""
     hidden = [part for part in (None if schema.linked else schema.unit, schema.weight) if part is not None]
     needed = [*schema.written, *(part.column for part in hidden)]
@@ -112,7 +112,7 @@ def _check_columns(source: Source, schema: Schema, bought: Container[str]) -> No
         )
     if schema.weight is not None:
         weight_kind(schema).check_readable(schema.weight.column, source.storage[schema.weight.column])
-    for name in (name for name in schema.released if name not in bought):
+    for name in (name for name in schema.released if name not in estimated):
         schema.columns[name].check_readable(name, source.storage[name])
 
 

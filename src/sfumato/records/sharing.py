@@ -28,7 +28,7 @@ class Sharing:
     full: int
 
     def weights(self, steps: np.ndarray) -> np.ndarray:
-        """Return what each step of units with so many steps counts, in 2^-10, int64: at most K·2^10 together."""
+        """Return the weight of each step of units with so many steps, in 2^-10, int64: at most K·2^10 together."""
         return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))
 
     def clipped(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray, most: float) -> np.ndarray:
@@ -64,7 +64,7 @@ def flattened(rows: Rows) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray
 
 
 def weighted_steps(shared: np.ndarray, flat: Rows, column: str) -> np.ndarray:
-    """Return what steps count times their unit's weight ÷ the bound, in 2^-16, int64, shape (n,).
+    """Return the weights of steps times their unit's weight ÷ the bound, in 2^-16, int64, shape (n,).
 
     v = ⌊(s·ω + 2^13)/2^14⌋ of s in 2^-10 and ω ≤ 2^20 in 2^-20, so v ≤ 2^6·s: no more than without weights.
     """

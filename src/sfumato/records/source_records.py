@@ -1,4 +1,4 @@
-"""What all records of a source have in common: units that own several, and parts that workers sum."""
+"""The base of all records of a source: units that own several, and parts that workers sum."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ class SourceRecords:
         """
         unit, keeper = self._schema.unit, self._keeper()
 
-        def kept(chunk: Chunk) -> Rows:
+        def counted(chunk: Chunk) -> Rows:
             rows = self._code(chunk)
-            return rows if keeper is None or unit is None else keeper.kept(chunk.columns[unit.column], rows)
+            return rows if keeper is None or unit is None else keeper.rows_of(chunk.columns[unit.column], rows)
 
         for chunk in source.chunks(self.read_columns):
-            yield attempt(lambda chunk=chunk: kept(chunk), message)
+            yield attempt(lambda chunk=chunk: counted(chunk), message)
 
     def _keeper(self) -> Keeper | None:
-        """Return what chooses the rows of units in one pass; which rows these are is found out in the first."""
+        """Return the chooser of units' rows for one pass; which rows these are is found out in the first."""
         schema = self._schema
         if schema.unit is None:
             return None

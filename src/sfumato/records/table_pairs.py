@@ -177,7 +177,7 @@ class TablePair(Source):
         return guarded(self._joined(columns), message)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        return (chunk for chunk, there in self._joined(columns) if there)
+        return (chunk for chunk, has_rows in self._joined(columns) if has_rows)
 
     def _of_units(self, name: str) -> bool:
         return name in self.units.storage and (name == self.key or name in self.kinds or name not in self.rows.storage)
@@ -189,36 +189,36 @@ class TablePair(Source):
         has_rows = np.zeros(len(places), dtype=bool)
         for chunk in self.rows.chunks([self.rows_key, *others]):
             place = places.known(chunk.columns[self.rows_key])
-            kept = np.flatnonzero(place != NOBODY)
-            if not kept.size:
+            rows = np.flatnonzero(place != NOBODY)
+            if not rows.size:
                 continue
-            has_rows[place[kept]] = True
-            found = table.take(pa.array(place[kept]))
-            cells = {name: found.column(name) for name in mine}
-            cells |= {name: _taken(chunk.columns[name], kept) for name in others}
-            yield Chunk(columns={name: cells[name] for name in columns}, n_rows=int(kept.size)), True
+            has_rows[place[rows]] = True
+            units = table.take(pa.array(place[rows]))
+            cells = {name: units.column(name) for name in mine}
+            cells |= {name: _taken(chunk.columns[name], rows) for name in others}
+            yield Chunk(columns={name: cells[name] for name in columns}, n_rows=int(rows.size)), True
         without = np.flatnonzero(~has_rows)
         for start in range(0, without.size, self.chunk_rows):
             some = without[start : start + self.chunk_rows]
-            found = table.take(pa.array(some))
-            cells = {name: found.column(name) for name in mine}
+            units = table.take(pa.array(some))
+            cells = {name: units.column(name) for name in mine}
             cells |= {name: pa.chunked_array([pa.nulls(some.size, self.storage[name])]) for name in others}
             yield Chunk(columns={name: cells[name] for name in columns}, n_rows=int(some.size)), False
 
     def _one_each(self, places: UnitNumbers, names: list[str]) -> pa.Table:
         """Return one row of each unit, in the order of the places that their keys are given."""
-        parts, found = [], []
+        parts, numbers = [], []
         wanted = list(dict.fromkeys([self.key, *self.kinds, *names]))
         for chunk in self.units.chunks(wanted):
             place = places.numbers(chunk.columns[self.key])
-            kept = np.flatnonzero(place != NOBODY)
-            parts.append({name: _roomy(_taken(chunk.columns[name], kept)) for name in wanted})
-            found.append(place[kept])
+            rows = np.flatnonzero(place != NOBODY)
+            parts.append({name: _roomy(_taken(chunk.columns[name], rows)) for name in wanted})
+            numbers.append(place[rows])
         if not parts:
             return pa.table({name: pa.array([], self.units.storage[name]) for name in wanted})
         # a column at a time, so that no more than one is there twice
         table = pa.table({name: self._whole(name, [part.pop(name) for part in parts]) for name in wanted})
-        owners = np.concatenate(found)
+        owners = np.concatenate(numbers)
         return table.take(pa.array(self._chosen(table, owners, places))).select(wanted)
 
     def _whole(self, name: str, parts: Sequence[pa.ChunkedArray]) -> pa.Array:

@@ -74,9 +74,9 @@ class UnitRows:
     def count(self, cells: Column) -> None:
         """Take in the units of a chunk: the first pass."""
         units = self._units(cells)
-        found = np.bincount(units[units != NOBODY], minlength=len(self._names))
-        found[: self._counts.size] += self._counts
-        self._counts = found
+        counts = np.bincount(units[units != NOBODY], minlength=len(self._names))
+        counts[: self._counts.size] += self._counts
+        self._counts = counts
 
     @property
     def all_fit(self) -> bool:
@@ -99,7 +99,7 @@ class UnitRows:
         self._quota = first.groupby(same, sort=False).size().rename("kept").reset_index()
 
     def keeper(self) -> Keeper:
-        """Return what chooses the rows of one pass."""
+        """Return the chooser of rows for one pass."""
         return Keeper(self, self._quota)
 
     def _units(self, cells: Column) -> np.ndarray:
@@ -123,7 +123,7 @@ class Keeper:
         self._quota = quota
         self._used = np.zeros(0 if quota is None else len(quota), dtype=np.int64)
 
-    def kept(self, cells: Column, rows: Rows) -> Rows:
+    def rows_of(self, cells: Column, rows: Rows) -> Rows:
         """Return the records of a chunk that count."""
         keep = self.keep(cells, rows)
         return {name: column[keep] for name, column in rows.items()}
@@ -131,30 +131,30 @@ class Keeper:
     def keep(self, cells: Column, rows: Rows) -> np.ndarray:
         """Return which records to keep, shape (n,)."""
         units = self._units._units(cells)
-        kept = units != NOBODY
+        mask = units != NOBODY
         if self._quota is None:
-            return kept
+            return mask
         places, crowded = self._units._crowded_rows(units, rows)
         same = ["unit", "content"]
         quota = self._quota.assign(place=np.arange(len(self._quota)))
-        found = crowded.merge(quota, on=same, how="left")  # in the order of the rows
-        place = found["place"].fillna(-1).to_numpy().astype(np.int64)
+        matches = crowded.merge(quota, on=same, how="left")  # in the order of the rows
+        place = matches["place"].fillna(-1).to_numpy().astype(np.int64)
         copy = crowded.groupby(same, sort=False).cumcount().to_numpy()
-        left = np.where(place >= 0, found["kept"].fillna(0).to_numpy() - self._used[place], 0) if place.size else copy
+        left = np.where(place >= 0, matches["kept"].fillna(0).to_numpy() - self._used[place], 0) if place.size else copy
         chosen = copy < left
         self._used += np.bincount(place[chosen], minlength=self._used.size)
-        kept[places] = chosen
-        return kept
+        mask[places] = chosen
+        return mask
 
 
 def content_hashes(rows: Rows, n: int) -> np.ndarray:
     """Return a hash of each record's codes, uint64, shape (n,): equal for equal records."""
-    found = np.zeros(n, dtype=np.uint64)
+    hashes = np.zeros(n, dtype=np.uint64)
     for name in sorted(rows):
-        found = mixed(found, np.full(n, text_hash(name), dtype=np.uint64))
+        hashes = mixed(hashes, np.full(n, text_hash(name), dtype=np.uint64))
         for part in _words(rows[name]):
-            found = mixed(found, part)
-    return found
+            hashes = mixed(hashes, part)
+    return hashes
 
 
 def mixed(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ReleaseError
-from sfumato.io.arrays import KEYS
 from sfumato.io.arrow import read_type, write_type
 from sfumato.io.baskets import SET_KEYS
+from sfumato.io.image_arrays import KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large

@@ -24,7 +24,7 @@ from sfumato.inference.questions import Questions
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
-from sfumato.privacy.cards import spending, standing
+from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import ColumnFigure, Ends, column_figures
 from sfumato.report.estimates import Ends as MeasuredEnds

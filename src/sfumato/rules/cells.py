@@ -58,28 +58,28 @@ def taken(table: Mapping[str, Column], rows: np.ndarray) -> Table:
 
 def put(table: Table, rows: np.ndarray, name: str, column: Column) -> None:
     """Write a column of some rows into a table, in place."""
-    held = table[name]
-    if isinstance(held, Values):
+    target = table[name]
+    if isinstance(target, Values):
         assert isinstance(column, Values)
-        held.values[rows], held.absent[rows] = column.values, column.absent
+        target.values[rows], target.absent[rows] = column.values, column.absent
     else:
         assert isinstance(column, np.ndarray)
-        held[rows] = column
+        target[rows] = column
 
 
 def joined(tables: list[Table]) -> Table:
     """Return the rows of several tables, one after the other."""
-    first, found = tables[0], {}
+    first, columns = tables[0], {}
     for name, column in first.items():
         parts = [table[name] for table in tables]
         if isinstance(column, Values):
             numbers = [part for part in parts if isinstance(part, Values)]
-            found[name] = Values(
+            columns[name] = Values(
                 *(np.concatenate(p) for p in zip(*((n.values, n.absent) for n in numbers), strict=True))
             )
         else:
-            found[name] = np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
-    return found
+            columns[name] = np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
+    return columns
 
 
 def resolution_of(kind: NumericKind) -> Resolution | None:
@@ -89,8 +89,8 @@ def resolution_of(kind: NumericKind) -> Resolution | None:
 
 def coarsest(kinds: Iterable[NumericKind]) -> Resolution | None:
     """Return the longest step of some columns of dates; None of numbers."""
-    found: list[Resolution] = [kind.resolution for kind in kinds if isinstance(kind, DateTime)]
-    return max(found, key=MICROSECONDS.__getitem__, default=None)
+    resolutions: list[Resolution] = [kind.resolution for kind in kinds if isinstance(kind, DateTime)]
+    return max(resolutions, key=MICROSECONDS.__getitem__, default=None)
 
 
 def in_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | None) -> np.ndarray:
@@ -101,7 +101,7 @@ def in_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | Non
 
 
 def from_steps(kind: NumericKind, values: np.ndarray, resolution: Resolution | None) -> np.ndarray:
-    """Return what `in_steps` gave; dates in their own steps, the first that begins within a longer one."""
+    """Invert `in_steps`; dates in their own steps, the first that begins within a longer one."""
     if not isinstance(kind, DateTime) or resolution in (None, kind.resolution):
         return values
     moments = moments_of(values, resolution)

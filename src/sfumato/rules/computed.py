@@ -87,29 +87,29 @@ class Computed(Follows):
             numbers.append(np.where(column.absent, self.neutral[self.operation], values))
         if any((values > _LARGEST).any() or (values < -_LARGEST).any() for values in numbers):
             numbers = [values.astype(np.float64) for values in numbers]  # of real rows: integers would wrap around
-        found = numbers[0]
+        result = numbers[0]
         with np.errstate(all="ignore"):  # infinity stays what it is, and is no sum of anything
             for values in numbers[1:]:
                 if self.operation == "product":
-                    found = found.astype(np.float64) * values
+                    result = result.astype(np.float64) * values
                 else:
-                    found = found + values if self.operation == "sum" else found - values
-        return found, gone
+                    result = result + values if self.operation == "sum" else result - values
+        return result, gone
 
     def value(self, table: Table) -> Values:
         """Return the result, within its bounds."""
-        found, gone = self.exact(table)
+        result, gone = self.exact(table)
         kind = self._kind(self.column)
-        return Values(fitted(kind, found), gone & kind.nullable)
+        return Values(fitted(kind, result), gone & kind.nullable)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows have a result that is not that of their parts."""
         column = table[self.column]
         assert isinstance(column, Values)
-        found, gone = self.exact(table)
+        expected, gone = self.exact(table)
         with np.errstate(all="ignore"):
-            apart = np.abs(column.values - found.astype(np.float64))
-            allowed = np.maximum(self.within, self.share * np.abs(found)) if self.share else self.within
+            apart = np.abs(column.values - expected.astype(np.float64))
+            allowed = np.maximum(self.within, self.share * np.abs(expected)) if self.share else self.within
         return ~((apart <= allowed) & np.isfinite(apart)) & ~column.absent & ~gone
 
     def project(self, table: Table, frozen: Frozen) -> None:

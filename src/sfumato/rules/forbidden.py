@@ -20,9 +20,9 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import SchemaError
 from sfumato.rules.cells import Kinds, resolution_of
 from sfumato.rules.ordered import Order
-from sfumato.rules.plan import RulePlan
 from sfumato.rules.rule import Implication, Never, NullIf, Rule
-from sfumato.rules.terms import Term
+from sfumato.rules.rule_plan import RulePlan
+from sfumato.rules.terms import Term, missing_term
 
 _MOST_VALUES = 2_000  # that are tried
 
@@ -91,7 +91,7 @@ class _Values:
 
 
 class _Row:
-    """What is known of a row's columns."""
+    """A row as far as its columns are known."""
 
     def __init__(self, kinds: Kinds, names: tuple[str, ...]) -> None:
         self.kinds = kinds
@@ -160,11 +160,7 @@ class _Row:
                 self.forbid(term)
 
     def _null(self, rule: NullIf) -> None:
-        kind = self.kinds[rule.column]
-        levels = None
-        if not isinstance(kind, NumericKind):
-            levels = np.arange(kind.n_levels) == kind.n_levels - 1
-        missing = Term(rule.column, kind, levels, (), missing=True)
+        missing = missing_term(rule.column, self.kinds[rule.column])
         if all(map(self.holds, rule.conditions)):
             self.let(missing)
         elif any(map(self.fails, rule.conditions)):
@@ -241,7 +237,7 @@ def _needed(kinds: Kinds, rules: tuple[Rule, ...], names: tuple[str, ...], term:
 
 def _conditions(rules: tuple[Rule, ...]) -> Iterator[tuple[Term, str]]:
     """Yield each label and each span of a condition, as a set of its own, and in words."""
-    seen: set[tuple[str, object]] = set()
+    known: set[tuple[str, object]] = set()
     for rule in rules:
         for term in rule.conditions if isinstance(rule, Implication | NullIf) else ():
             some: list[tuple[object, Term, str]] = []
@@ -254,8 +250,8 @@ def _conditions(rules: tuple[Rule, ...]) -> Iterator[tuple[Term, str]]:
                     one = replace(term, levels=np.arange(term.levels.size) == k)
                     some.append((k, one, _label(term, k)))
             for key, one, text in some:
-                if (term.column, key) not in seen:
-                    seen.add((term.column, key))
+                if (term.column, key) not in known:
+                    known.add((term.column, key))
                     yield one, text
 
 

@@ -41,44 +41,34 @@ class Order(Rule):
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows go down somewhere."""
-        found, highest, seen = self._start(table)
+        mask, highest, known = self._start(table)
         for name in self.names:
             column = _numbers(table, name)
             values = in_steps(self._kind(name), column.values, self.step)
-            found |= seen & ~column.absent & (values < highest)
-            highest = np.where(column.absent, highest, np.where(seen, np.maximum(highest, values), values))
-            seen |= ~column.absent
-        return found
+            mask |= known & ~column.absent & (values < highest)
+            highest = np.where(column.absent, highest, np.where(known, np.maximum(highest, values), values))
+            known |= ~column.absent
+        return mask
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Raise what is below the one before it; lower what is above one that is given."""
-        self._raise(table, frozen)
+        self._move(table, frozen, up=True)
         if any(name in frozen for name in self.names):
-            self._lower(table, frozen)
+            self._move(table, frozen, up=False)
 
-    def _raise(self, table: Table, frozen: Frozen) -> None:
-        _, highest, seen = self._start(table)
-        for name in self.names:
+    def _move(self, table: Table, frozen: Frozen, *, up: bool) -> None:
+        """Raise values to the highest before them, or lower them to the lowest behind them."""
+        beyond, outer = (np.less, np.maximum) if up else (np.greater, np.minimum)
+        _, limit, known = self._start(table)
+        for name in self.names if up else reversed(self.names):
             kind, column = self._kind(name), _numbers(table, name)
             values = in_steps(kind, column.values, self.step)
-            low = seen & ~column.absent & (values < highest)
-            if name not in frozen and low.any():
-                column.values[low] = _at_least(kind, highest[low], self.step)
+            wrong = known & ~column.absent & beyond(values, limit)
+            if name not in frozen and wrong.any():
+                column.values[wrong] = _nearest(kind, limit[wrong], self.step, up=up)
                 values = in_steps(kind, column.values, self.step)
-            highest = np.where(column.absent, highest, np.where(seen, np.maximum(highest, values), values))
-            seen |= ~column.absent
-
-    def _lower(self, table: Table, frozen: Frozen) -> None:
-        _, lowest, seen = self._start(table)
-        for name in reversed(self.names):
-            kind, column = self._kind(name), _numbers(table, name)
-            values = in_steps(kind, column.values, self.step)
-            high = seen & ~column.absent & (values > lowest)
-            if name not in frozen and high.any():
-                column.values[high] = _at_most(kind, lowest[high], self.step)
-                values = in_steps(kind, column.values, self.step)
-            lowest = np.where(column.absent, lowest, np.where(seen, np.minimum(lowest, values), values))
-            seen |= ~column.absent
+            limit = np.where(column.absent, limit, np.where(known, outer(limit, values), values))
+            known |= ~column.absent
 
     def _start(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first = _numbers(table, self.names[0])
@@ -98,30 +88,16 @@ def _numbers(table: Table, name: str) -> Values:
     return column
 
 
-def _at_least(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
-    """Return the smallest values of a column that are not below others, where its bounds allow."""
+def _nearest(kind: NumericKind, values: np.ndarray, step: Resolution | None, *, up: bool) -> np.ndarray:
+    """Return the smallest values of a column not below others, or the largest not above, where its bounds allow."""
     own = from_steps(kind, values, step)
-    found = fitted(kind, own)
-    below = found < own
+    nearest = fitted(kind, own)
+    wrong = nearest < own if up else nearest > own
     resolution = getattr(kind, "resolution", None)
-    if below.any() and isinstance(resolution, float):
-        found[below] = fitted(kind, found[below] + resolution)
-    elif below.any() and found.dtype.kind == "i":
-        found[below] = fitted(kind, found[below] + 1)
-    return found
-
-
-def _at_most(kind: NumericKind, values: np.ndarray, step: Resolution | None) -> np.ndarray:
-    """Return the largest values of a column that are not above others, where its bounds allow."""
-    own = from_steps(kind, values, step)
-    found = fitted(kind, own)
-    above = found > own
-    resolution = getattr(kind, "resolution", None)
-    if above.any() and isinstance(resolution, float):
-        found[above] = fitted(kind, found[above] - resolution)
-    elif above.any() and found.dtype.kind == "i":
-        found[above] = fitted(kind, found[above] - 1)
-    return found
+    width = resolution if isinstance(resolution, float) else 1 if nearest.dtype.kind == "i" else 0
+    if wrong.any() and width:
+        nearest[wrong] = fitted(kind, nearest[wrong] + (width if up else -width))
+    return nearest
 
 
 @final
@@ -155,12 +131,12 @@ class Bound(Rule):
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows are outside."""
         column = _numbers(table, self.column)
-        found = np.zeros(len(column), dtype=bool)
+        mask = np.zeros(len(column), dtype=bool)
         if self.lower is not None:
-            found |= column.values < self.lower
+            mask |= column.values < self.lower
         if self.upper is not None:
-            found |= column.values > self.upper
-        return found & ~column.absent
+            mask |= column.values > self.upper
+        return mask & ~column.absent
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Clamp."""

@@ -20,17 +20,17 @@ _BINS = 24
 
 def share_codes(before: Table, after: Table, names: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return per column the codes of its cells before and after: levels, or bins of numbers with one for missing."""
-    found = []
+    codes = []
     for name in names:
         old, new = before[name], after[name]
         if isinstance(old, Values):
             known = old.values[~old.absent]
             edges = np.unique(np.quantile(known, np.linspace(0, 1, _BINS + 1)[1:-1])) if known.size else np.zeros(0)
-            found.append((_binned(old, edges), _binned(new, edges)))
+            codes.append((_binned(old, edges), _binned(new, edges)))
         else:
             assert isinstance(new, np.ndarray)
-            found.append((old, new))
-    return found
+            codes.append((old, new))
+    return codes
 
 
 def _binned(column: Column, edges: np.ndarray) -> np.ndarray:

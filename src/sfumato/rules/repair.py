@@ -16,8 +16,8 @@ import numpy as np
 
 from sfumato.columns.bounded import Values
 from sfumato.rules.cells import Column, Table, put, size, taken
-from sfumato.rules.plan import RulePlan
 from sfumato.rules.rule import Frozen, Implication, NullIf, Rule
+from sfumato.rules.rule_plan import RulePlan
 from sfumato.rules.terms import all_hold
 
 _CANDIDATES = 8  # rows of which the most alike is taken
@@ -111,12 +111,12 @@ class _Part:
         return self._copy(donors, table, rows, list(self.columns), ours, theirs, rng)
 
     def _key(self, table: Table, fixed: list[str]) -> list[np.ndarray]:
-        """Return what has to be the same where conditions are kept: labels, and which conditions hold."""
+        """Return the columns that are the same where conditions are kept: labels, and which conditions hold."""
         names = {name for rule in self.rules for name in rule.anchors}
         labels = [name for name in table if name in names and isinstance(table[name], np.ndarray)]
-        found = _only({name: table[name] for name in dict.fromkeys([*fixed, *labels])}, size(table))
+        columns = _only({name: table[name] for name in dict.fromkeys([*fixed, *labels])}, size(table))
         conditions = [rule.conditions for rule in self.rules if isinstance(rule, Implication | NullIf)]
-        return [*found, *(all_hold(terms, table).astype(np.int64) for terms in conditions)]
+        return [*columns, *(all_hold(terms, table).astype(np.int64) for terms in conditions)]
 
     def _follow(self, table: Table, rows: np.ndarray) -> None:
         """Compute what follows from others anew, in some rows."""
@@ -140,8 +140,8 @@ class _Part:
         mine, keys = _keys(ours, theirs, rows.size, size(donors))
         by_key = np.argsort(keys, kind="stable")
         first, last = (np.searchsorted(keys[by_key], mine, side) for side in ("left", "right"))
-        found = last > first
-        some, first, last = rows[found], first[found], last[found]
+        has_donor = last > first
+        some, first, last = rows[has_donor], first[has_donor], last[has_donor]
         if some.size:
             at = first[:, None] + (rng.random((some.size, _CANDIDATES)) * (last - first)[:, None]).astype(np.int64)
             at = by_key[np.minimum(at, last[:, None] - 1)]
@@ -151,7 +151,7 @@ class _Part:
             chosen = at[np.arange(some.size), alike.argmax(axis=1)]
             for name in columns:
                 put(table, some, name, donors[name][chosen])
-        return rows[~found]
+        return rows[~has_donor]
 
 
 def _only(table: Table, n: int) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""What all rules answer, and those that forbid: implications, forbidden combinations, cells that have to be missing."""
+"""Rules, and those that forbid: implications, forbidden combinations, cells that have to be missing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import final
 import numpy as np
 
 from sfumato.rules.cells import Column, Kinds, Table, absent, put
-from sfumato.rules.terms import Term, all_hold
+from sfumato.rules.terms import Term, all_hold, missing_term
 
 Frozen = Collection[str]
 """Columns whose cells may not be changed: they are given."""
 
 
 class Rule(ABC):
-    """What every row keeps.
+    """A rule that every row keeps.
 
     Attributes:
         place: which rule it is, for messages.
@@ -38,7 +38,7 @@ class Rule(ABC):
         """Change rows that break it, in place, where one change is the obvious one; it may leave some."""
 
     def implied(self, given: Mapping[str, Column]) -> dict[str, Column]:
-        """Return what follows for other columns from values of some, shape (1,) each."""
+        """Return the values of other columns that follow from values of some, shape (1,) each."""
         del given
         return {}
 
@@ -54,15 +54,28 @@ class Rule(ABC):
 
 
 def _points(terms: tuple[Term, ...]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    points: dict[str, list[float]] = {}
     for term in terms:
-        found.setdefault(term.column, []).extend(term.points)
-    return found
+        points.setdefault(term.column, []).extend(term.points)
+    return points
+
+
+class _Conditional(Rule):
+    """A rule of rows that meet conditions."""
+
+    __slots__ = ()
+
+    conditions: tuple[Term, ...]
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The conditions."""
+        return tuple(term.column for term in self.conditions)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Implication(Rule):
+class Implication(_Conditional):
     """Where all conditions hold, all conclusions do; and only there, if that is said.
 
     Attributes:
@@ -82,11 +95,6 @@ class Implication(Rule):
         return tuple(term.column for term in (*self.conditions, *self.conclusions))
 
     @property
-    def anchors(self) -> tuple[str, ...]:
-        """The conditions."""
-        return tuple(term.column for term in self.conditions)
-
-    @property
     def points(self) -> dict[str, list[float]]:
         """The ends of spans."""
         return _points((*self.conditions, *self.conclusions))
@@ -94,10 +102,10 @@ class Implication(Rule):
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows break it."""
         condition = all_hold(self.conditions, table)
-        found = condition & ~all_hold(self.conclusions, table)
+        mask = condition & ~all_hold(self.conclusions, table)
         if self.only_if:
-            found |= ~condition & np.logical_or.reduce([term.holds(table) for term in self.conclusions])
-        return found
+            mask |= ~condition & np.logical_or.reduce([term.holds(table) for term in self.conclusions])
+        return mask
 
     def project(self, table: Table, frozen: Frozen) -> None:
         """Set conclusions; where one is given and the others follow, conditions."""
@@ -116,8 +124,8 @@ class Implication(Rule):
         known = [term for term in self.conditions if term.column in given]
         if len(known) == len(self.conditions) and all(term.within(given[term.column])[0] for term in known):
             return _only(self.conclusions)
-        held = [t for t in self.conclusions if t.column in given and t.within(given[t.column])[0]]
-        if self.only_if and held:
+        certain = [t for t in self.conclusions if t.column in given and t.within(given[t.column])[0]]
+        if self.only_if and certain:
             return _only(self.conditions)
         return {}
 
@@ -162,7 +170,7 @@ class Never(Rule):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class NullIf(Rule):
+class NullIf(_Conditional):
     """A column is missing where all conditions hold, and nowhere else.
 
     Attributes:
@@ -180,11 +188,6 @@ class NullIf(Rule):
     def columns(self) -> tuple[str, ...]:
         """The column, and those of the conditions."""
         return (self.column, *(term.column for term in self.conditions))
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """The conditions."""
-        return tuple(term.column for term in self.conditions)
 
     @property
     def points(self) -> dict[str, list[float]]:
@@ -214,12 +217,6 @@ class NullIf(Rule):
 
 def missing(kinds: Kinds, name: str, n: int) -> Column:
     """Return n missing cells of a nullable column."""
-    kind = kinds[name]
-    only = Term(name, kind, None, (), missing=True)
-    if not kind.is_numeric:
-        levels = np.zeros(kind.n_levels, dtype=bool)
-        levels[-1] = True
-        only = Term(name, kind, levels, (), missing=True)
-    value = only.only()
+    value = missing_term(name, kinds[name]).only()
     assert value is not None
     return value[np.zeros(n, dtype=np.int64)]

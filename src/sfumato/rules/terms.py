@@ -1,4 +1,4 @@
-"""What one cell has to be, as rules name it: a label, a number, a span of them or of dates, one of a list, missing."""
+"""Sets of values of a cell, as rules name them: a label, a number, a span of these or of dates, a list, missing."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Term:
     def within(self, column: Column) -> np.ndarray:
         """Return which cells are of the set, shape (n,)."""
         if isinstance(column, Values):
-            found = np.zeros(len(column), dtype=bool)
+            mask = np.zeros(len(column), dtype=bool)
             for low, high in self.spans:
-                found |= (column.values >= low) & (column.values <= high)
-            return np.where(column.absent, self.missing, found)
+                mask |= (column.values >= low) & (column.values <= high)
+            return np.where(column.absent, self.missing, mask)
         assert self.levels is not None
         return self.levels[column]
 
@@ -75,6 +75,12 @@ class Term:
     def points(self) -> list[float]:
         """The ends of the spans, of numbers and dates."""
         return [point for span in self.spans for point in span]
+
+
+def missing_term(name: str, kind: TabularKind) -> Term:
+    """Return the set of a column's missing cell alone."""
+    levels = None if kind.is_numeric else np.arange(kind.n_levels) == kind.n_levels - 1
+    return Term(name, kind, levels, (), missing=True)
 
 
 def all_hold(terms: tuple[Term, ...], table: Table) -> np.ndarray:
@@ -154,13 +160,13 @@ def levels_of(name: str, kind: LevelKind, values: Sequence[Any], place: str) -> 
     if faults:
         for value in values:
             _read(name, kind, value, place)  # says which one is wrong
-    found = kind.find(pa.array(texts, pa.string()), ()).astype(np.int64)
-    for i in np.flatnonzero(found < 0).tolist():
+    levels = kind.find(pa.array(texts, pa.string()), ()).astype(np.int64)
+    for i in np.flatnonzero(levels < 0).tolist():
         if texts[i] is not None:
             _read(name, kind, values[i], place)
     if None in texts:
-        found[[text is None for text in texts]] = int(_read(name, kind, None, place)[0])
-    return found
+        levels[[text is None for text in texts]] = int(_read(name, kind, None, place)[0])
+    return levels
 
 
 def value_of(name: str, kind: NumericKind, value: Any, place: str) -> Any:  # noqa: ANN401
@@ -183,13 +189,13 @@ def span_of(name: str, kind: NumericKind, value: Any, place: str) -> tuple[Any, 
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return what stands before and after the middle of a span, if text is one: `-5` is a number, up to 5 is `..5`."""
+    """Return the ends of a span as text, if a text is one: `-5` is a number, up to 5 is `..5`."""
     text = text.strip()
     if len(text) > _LONGEST_SPAN or _ONE.fullmatch(text):
         return None
-    found = _SPAN.fullmatch(text)
-    if found is not None:
-        return found[1] or "", found[2] or ""
+    match = _SPAN.fullmatch(text)
+    if match is not None:
+        return match[1] or "", match[2] or ""
     low, dots, high = text.partition("..")
     return (low.strip(), high.strip()) if dots else None
 

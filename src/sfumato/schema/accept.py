@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "auroc": ("target", "positive"),
     "rules_broken": (),
 }
-"""What can be asked for, and what may be said beside."""
+"""Kinds of criteria, and the keys that each may have beside."""
 
 AT_MOST, AT_LEAST = "<=", ">="
 _MOST_CRITERIA = 20
@@ -69,13 +69,13 @@ class Criterion:
         fewest = 2 if self.kind == "pair_error" else 1
         if self.columns and len(self.columns) < fewest:
             raise SchemaError(f"Expected columns of {self.kind} to name {fewest} columns at least, got fewer.")
-        said = {"columns": self.columns, "target": self.target, "positive": self.positive}
-        for key, value in said.items():
+        parts = {"columns": self.columns, "target": self.target, "positive": self.positive}
+        for key, value in parts.items():
             if value and key not in KINDS[self.kind]:
                 raise SchemaError(f"Expected no {key} beside {self.kind}, got some. Leave it out.")
         for key in ("target", "positive"):
-            if said[key] is not None and not isinstance(said[key], str):
-                raise SchemaError(f"Expected {key} of {self.kind} to be text, got {shown(said[key])}.")
+            if parts[key] is not None and not isinstance(parts[key], str):
+                raise SchemaError(f"Expected {key} of {self.kind} to be text, got {shown(parts[key])}.")
         if self.kind == "auroc" and self.target is None:
             raise SchemaError("Expected target beside auroc, got none. Name the column to predict.")
 
@@ -98,11 +98,8 @@ class Criterion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the criterion as a schema file holds it."""
-        document: dict[str, Any] = {self.kind: self.threshold}
-        if self.columns:
-            document["columns"] = list(self.columns)
-        rest = {"target": self.target, "positive": self.positive}
-        return {**document, **{key: value for key, value in rest.items() if value is not None}}
+        rest = {"columns": list(self.columns) or None, "target": self.target, "positive": self.positive}
+        return {self.kind: self.threshold, **{key: value for key, value in rest.items() if value is not None}}
 
 
 def read_criteria(entries: object) -> tuple[Criterion, ...]:
@@ -112,10 +109,10 @@ def read_criteria(entries: object) -> tuple[Criterion, ...]:
         SchemaError: names every fault.
     """
     faults: list[str] = []
-    found = criteria_of(entries, faults)
+    criteria = criteria_of(entries, faults)
     if faults:
         raise SchemaError(" ".join(faults))
-    return found
+    return criteria
 
 
 def criteria_of(entries: object, faults: list[str]) -> tuple[Criterion, ...]:
@@ -126,13 +123,13 @@ def criteria_of(entries: object, faults: list[str]) -> tuple[Criterion, ...]:
     if len(entries) > _MOST_CRITERIA:
         faults.append(f"Expected at most {_MOST_CRITERIA} criteria in accept, got more.")
         return ()
-    found = []
+    criteria = []
     for number, entry in enumerate(entries, 1):
         try:
-            found.append(entry if isinstance(entry, Criterion) else _criterion(entry))
+            criteria.append(entry if isinstance(entry, Criterion) else _criterion(entry))
         except SchemaError as error:
             faults.append(f"Criterion {number} of accept: {error}")
-    return tuple(found)
+    return tuple(criteria)
 
 
 def _criterion(entry: object) -> Criterion:

@@ -1,4 +1,4 @@
-"""A schema as a card: what is taken as public of each column, what a fit buys, and the file to edit."""
+"""A schema as a card: what is taken as public of each column, what a fit estimates, and the file to edit."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from sfumato.cards.text import shown
 from sfumato.columns.open import Open
 from sfumato.rules import rule_text
 from sfumato.schema.schema_facts import SchemaFacts
-from sfumato.schema.sources import read_off, told
+from sfumato.schema.sources import read_off, source_lines
 
 _MOST_COLUMNS = 200
 _MOST_LABELS = 6
 _LONGEST_FILE = 100_000
 _EXAMPLE = '{"age": {"kind": "integer", "lower": 0, "upper": 120}}'
-_BOUGHT = "bounds or labels are bought by the fit"
-_UNKNOWN = "kind, bounds or labels are bought by the fit"
+_ESTIMATED = "bounds or labels are estimated by the fit"
+_UNKNOWN = "kind, bounds or labels are estimated by the fit"
 
 
 def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> str:
     """Return the card of a schema, whose file has these entries of columns and this text."""
     names = list(schema.columns)
-    rows = [(shown(name), *_told(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
+    rows = [(shown(name), *_column_facts(schema, name, entries[name])) for name in names[:_MOST_COLUMNS]]
     more = len(names) - len(rows)
-    bought = len(schema.open)
+    opened = len(schema.open)
     return card(
         f"Schema: {len(names)} columns, {len(schema.released)} released",
         *_warnings(schema),
         facts(_of_table(schema)),
         table(["column", "kind", "taken as public"], rows),
         *([paragraph(f"And {more} more columns.")] if more > 0 else []),
-        *([] if bought == 0 else [paragraph(f"A fit buys what is open of {bought} columns with part of the budget.")]),
+        *([] if opened == 0 else [paragraph(f"Of {opened} columns a fit estimates the rest with part of the budget.")]),
         *_rules(schema),
         *_file(text),
         paragraph(
@@ -45,8 +45,8 @@ def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> s
 
 def _warnings(schema: SchemaFacts) -> list[Html]:
     if schema.draft or read_off(schema):
-        said = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
-        return [banner(said, alarm=True)]
+        text = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
+        return [banner(text, alarm=True)]
     return []
 
 
@@ -55,35 +55,35 @@ def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
     what = "Units" if schema.linked else "Rows"
     unit = schema.unit
     protected = "each row" if unit is None else f"each {shown(unit.column)}, at most {unit.max_rows} rows of it"
-    found = [
-        (what, "not declared: a fit buys a noisy number, or takes n_public" if n is None else f"{n:,}, public"),
+    rows = [
+        (what, "not declared: a fit estimates it with noise, or takes n_public" if n is None else f"{n:,}, public"),
         ("Protected", protected),
     ]
-    said = told(schema)
-    return [*found, ("Sources", "; ".join(map(shown, said)))] if said else found
+    origins = source_lines(schema)
+    return [*rows, ("Sources", "; ".join(map(shown, origins)))] if origins else rows
 
 
-def _told(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+def _column_facts(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     kind = schema.columns[name]
     if isinstance(kind, Open):
-        return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _BOUGHT)
-    said = "" if name in schema.released else "not released. "
-    return kind.name, said + "; ".join(_facts(entry))
+        return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _ESTIMATED)
+    prefix = "" if name in schema.released else "not released. "
+    return kind.name, prefix + "; ".join(_facts(entry))
 
 
 def _facts(entry: Mapping[str, Any]) -> list[str]:
-    """Return what an entry of a schema file says, in short."""
+    """Return the facts of an entry of a schema file, in short."""
     rest = {key: value for key, value in entry.items() if key not in ("kind", "source", "discover")}
-    found = []
+    texts = []
     if "lower" in rest and "upper" in rest:
-        found.append(f"{shown(rest.pop('lower'))} to {shown(rest.pop('upper'))}")
+        texts.append(f"{shown(rest.pop('lower'))} to {shown(rest.pop('upper'))}")
     if isinstance(labels := rest.get("categories"), Sequence) and not isinstance(labels, str):
         del rest["categories"]
         more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
-        found.append(", ".join(shown(label, 30) for label in labels[:_MOST_LABELS]) + more)
+        texts.append(", ".join(shown(label, 30) for label in labels[:_MOST_LABELS]) + more)
     for key, value in rest.items():
-        found.append(key if value is True else f"{key}: {shown(value)}")
-    return found
+        texts.append(key if value is True else f"{key}: {shown(value)}")
+    return texts
 
 
 def _rules(schema: SchemaFacts) -> list[Html]:

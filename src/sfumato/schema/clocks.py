@@ -79,7 +79,7 @@ def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
     """
     if schema.unit is not None and schema.unit.linked:
         return {}
-    found: dict[str, Clock] = {}
+    clocks: dict[str, Clock] = {}
     for name, kind in schema.of_kind(DateTime).items():
         column = f"{name}: time of day"
         free = plan is None or (name not in plan.follows and plan.free.get(name, kind) == kind)
@@ -88,8 +88,8 @@ def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
         clock = Clock(name, kind, column)
         first, last = kind.bounds
         if last - first >= _FEWEST_DAYS * clock.per_day:
-            found[name] = clock
-    return found
+            clocks[name] = clock
+    return clocks
 
 
 def with_clocks(codes: dict[str, np.ndarray], clocks: Mapping[str, Clock]) -> dict[str, np.ndarray]:

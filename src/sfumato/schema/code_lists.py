@@ -134,14 +134,14 @@ class _Table:
     def labels(self, name: str) -> tuple[str, ...]:
         """Return the cells of a column as different labels."""
         cells = self.filled(name)
-        seen: set[str] = set()
+        known: set[str] = set()
         for line, label in cells:
-            if label in seen:
+            if label in known:
                 raise SchemaError(
                     f"Expected each label of {shown(name)} in {self.file} once, got one again in line {line}. "
                     "Remove the line."
                 )
-            seen.add(label)
+            known.add(label)
         return tuple(label for _, label in cells)
 
     def filled(self, name: str) -> list[tuple[int, str]]:
@@ -179,12 +179,12 @@ def with_map(rule: object, base: Path | None) -> object:
         )
     table = _Table.read(base / rule["map"], rule["map"])
     keys, labels = (table.filled(str(rule.get(key))) for key in ("from", "derived"))
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for (line, key), (_, label) in zip(keys, labels, strict=True):
-        if key in found:
+        if key in mapping:
             raise SchemaError(f"Expected each value once in {rule['map']}, got one again in line {line}. Remove it.")
-        found[key] = label
-    return {**rule, "map": found}
+        mapping[key] = label
+    return {**rule, "map": mapping}
 
 
 def _refers(value: object) -> bool:

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from sfumato.errors import OutputError, SchemaError
-from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.errors import SchemaError
+from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import RepeatedKeyError, TooLargeError, check_values, no_constant, unique_pairs
 from sfumato.schema.yaml_events import RefusedYamlError, check_events
 
@@ -115,13 +115,7 @@ def write_text(path: str | Path, text: str, *, overwrite: bool = False, secret: 
     """
     path = Path(path)
     with atomic_path(path, overwrite=overwrite, secret=secret) as partial:
-        failure = reason_of(lambda: _write(partial, text))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+        write_or_refuse(path, lambda: partial.write_text(text, encoding="utf-8"))
 
 
 class _PlainLoader(_Loader):
@@ -130,13 +124,13 @@ class _PlainLoader(_Loader):
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[tuple[str, str]] = set()
+        keys: set[tuple[str, str]] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
-            if (key.tag, key.value) in seen:
+            if (key.tag, key.value) in keys:
                 raise yaml.constructor.ConstructorError(None, None, _REPEATED, key.start_mark)
-            seen.add((key.tag, key.value))
+            keys.add((key.tag, key.value))
         return super().construct_mapping(node, deep=deep)
 
 

@@ -41,18 +41,18 @@ def read_kind(name: str, entry: object, faults: list[str], sources: dict[str, An
     known = dataclasses.fields(kind)
     entry = pop_source(entry, sources, name, [fact.name for fact in known])
     package = () if label in KINDS else ("package",)
-    found = unknown_keys(entry, ("kind", *package, *(fact.name for fact in known)), f"kind {label}")
-    found += [
+    problems = unknown_keys(entry, ("kind", *package, *(fact.name for fact in known)), f"kind {label}")
+    problems += [
         f"Expected {fact.name} for kind {label}, got none. Add it."
         for fact in known
         if fact.default is dataclasses.MISSING and fact.name not in entry
     ]
-    if not found:
+    if not problems:
         try:
             return kind(**{key: value for key, value in entry.items() if key not in ("kind", *package)})
         except SchemaError as error:
-            found = [str(error)]
-    faults += [f"Column {name!r}: {fault}" for fault in found]
+            problems = [str(error)]
+    faults += [f"Column {name!r}: {fault}" for fault in problems]
     return None
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a schema, told all at once."""
+"""Faults of a schema, told all at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_LINKED = 1_000
 
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
-    """Return what is wrong with names and kinds."""
+    """Return the faults of names and kinds."""
     if not isinstance(columns, Mapping):
         return [f"Expected columns to map names to kinds, got {shown(columns)}."]
     faults: list[str] = []
@@ -37,7 +37,7 @@ def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
 
 
 def table_faults(schema: SchemaFacts) -> list[str]:
-    """Return what is wrong with the table as a whole."""
+    """Return the faults of the table as a whole."""
     faults = rows_faults(schema.rows)
     if not isinstance(schema.columns, Mapping):
         return faults
@@ -64,7 +64,7 @@ def table_faults(schema: SchemaFacts) -> list[str]:
 
 
 def _long_faults(schema: SchemaFacts) -> list[str]:
-    """Return what is wrong with sets that lie in a table of one row per item."""
+    """Return the faults of sets that lie in a table of one row per item."""
     faults = []
     for name, kind in schema.of_kind(ItemSet).items():
         if kind.id is None:
@@ -85,7 +85,7 @@ def _long_faults(schema: SchemaFacts) -> list[str]:
 
 
 def rows_faults(rows: object) -> list[str]:
-    """Return what is wrong with the public number of rows."""
+    """Return the faults of the public number of rows."""
     try:
         if rows is not None:
             count(rows, "rows")
@@ -95,7 +95,7 @@ def rows_faults(rows: object) -> list[str]:
 
 
 def draft_faults(draft: object) -> list[str]:
-    """Return what is wrong with `draft`."""
+    """Return the faults of `draft`."""
     if draft is True or draft is False:
         return []
     return [f"Expected draft to be true or false, got {shown(draft)}. Take it out where the facts are public."]
@@ -136,7 +136,7 @@ def refuse(faults: list[str]) -> None:
 
 
 def criteria_faults(criteria: Iterable[Criterion], schema: SchemaFacts) -> list[str]:
-    """Return what criteria ask for that a schema, sound by itself, does not have."""
+    """Return the faults of criteria that ask for more than a schema, sound by itself, has."""
     criteria, faults = tuple(criteria), []
     if not all(isinstance(criterion, Criterion) for criterion in criteria):
         return ["Expected accept to hold criteria, got something else. `read_criteria` makes them of plain values."]
@@ -169,7 +169,7 @@ def _target_faults(criterion: Criterion, schema: SchemaFacts, what: str) -> list
 
 
 def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
-    """Return what is wrong with the weight of a schema."""
+    """Return the faults of a schema's weight."""
     name = weight.column
     if name not in schema.columns:
         return [f"Expected the weight's column among the columns, got {name!r}. Add it."]
@@ -194,7 +194,7 @@ def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
 
 
 def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
-    """Return what is wrong with linked rows."""
+    """Return the faults of linked rows."""
     faults = []
     known = ", ".join(map(repr, schema.released))
     weight = None if schema.weight is None else schema.weight.column

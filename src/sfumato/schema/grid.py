@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.columns.kinds import NumericKind, TabularKind
-from sfumato.columns.steps import Steps
+from sfumato.columns.number_steps import Steps
 from sfumato.errors import ConfigError, ReleaseError, require_integer
 from sfumato.maths.arrays import malformed
 from sfumato.schema.schema import Schema
@@ -53,7 +53,7 @@ def _narrow_share(zero: float, most: int) -> float:
 def _narrowed(edges: np.ndarray, steps: Steps, zero: float, most: int) -> np.ndarray:
     """Return at most so many edges more on either side of a place, at distances that shrink by a constant factor."""
     place = int(steps.at(np.array(zero)))
-    found = [edges]
+    parts = [edges]
     for side in (-1, 1):
         distances = (edges - place) * side
         if not (distances > 0).any():
@@ -61,8 +61,8 @@ def _narrowed(edges: np.ndarray, steps: Steps, zero: float, most: int) -> np.nda
         shrunk = _SHRINKING ** np.arange(1, 1 + int(np.log(1 / _LEAST) / np.log(_SHRINKING)))
         inner = distances[distances > 0].min() / shrunk[:most]
         inner = np.unique(np.rint(inner[inner >= 1]).astype(np.int64))
-        found.append(place + side * inner)
-    return np.unique(np.clip(np.concatenate(found), 0, steps.last + 1))
+        parts.append(place + side * inner)
+    return np.unique(np.clip(np.concatenate(parts), 0, steps.last + 1))
 
 
 def _place_of_zero(kind: NumericKind) -> float | None:

@@ -18,6 +18,7 @@ from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
 from sfumato.schema.clocks import Clock
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.weight import Weight
 
 
@@ -94,27 +95,14 @@ class LinkedTables:
 
 
 @lru_cache(maxsize=16)
-def _cached(key: _Key) -> LinkedTables:
-    return LinkedTables.of(key.schema, key.weight)
-
-
-class _Key:
-    """A schema, to be found again by what decides its tables."""
-
-    def __init__(self, schema: Schema, weight: str) -> None:
-        self.schema, self.weight = schema, weight
-        self._said = (schema.unit, tuple(schema.columns.items()), schema.missing, weight)
-
-    def __hash__(self) -> int:
-        return hash(self._said)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._said == other._said
+def _cached(schema: Keyed[Schema], weight: str) -> LinkedTables:
+    return LinkedTables.of(schema.value, weight)
 
 
 def linked_tables(schema: Schema, weight: Weight | None = None) -> LinkedTables:
     """Return the two tables of a plain schema of linked rows; `weight` is the declared schema's."""
-    return _cached(_Key(schema, "" if weight is None else weight.column))
+    key = schema.unit, tuple(schema.columns.items()), schema.missing
+    return _cached(Keyed(schema, key), "" if weight is None else weight.column)
 
 
 class PartSchema(Schema):

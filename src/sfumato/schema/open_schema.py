@@ -1,4 +1,4 @@
-"""Schemas with columns of which only the name, or the name and the kind, is public: the rest is bought with budget.
+"""Schemas with columns of which only the name, or the name and the kind, is public: a fit estimates the rest.
 
     columns:
       age: {kind: integer, discover: true}
@@ -42,7 +42,7 @@ class OpenSchema:
 
         Args:
             nominal: all other columns, and the order of all; rows, unit and missing tokens.
-            open: the open columns with their kinds; `unknown` is bought too.
+            open: the open columns with their kinds; of `unknown` that is estimated too.
         """
         columns = {**nominal.columns, **{name: Open(kind=kind) for name, kind in (open or {}).items()}}
         sources = {name: source for name, source in nominal.sources.items() if name not in (open or {})}
@@ -59,7 +59,7 @@ class OpenSchema:
         target: str | None = None,
         names_are_public: bool = False,
     ) -> Schema:
-        """Return what a table's column names and the caller say, and nothing that its records say: the rest is bought.
+        """Return the schema of a table's column names and the caller's facts, by no record: a fit estimates the rest.
 
         Args:
             data: the table, as for `fit`. Its column names are taken as public. Its storage types are not, for one cell
@@ -82,15 +82,15 @@ class OpenSchema:
             {'age': 'unknown', 'town': 'categorical'}
         """
         require_flag(names_are_public=names_are_public)
-        said = _said(columns)
+        facts = _facts_of(columns)
         if target is not None:
             require_instance(str, "the name of a column", target=target)
-            said.setdefault(target, "categorical")
+            facts.setdefault(target, "categorical")
         source = open_source(data)
         if not names_are_public:
             require_names(source)
-        entries = {name: _entry(name, said.get(name), storage) for name, storage in source.storage.items()}
-        for name in said:
+        entries = {name: _entry(name, facts.get(name), storage) for name, storage in source.storage.items()}
+        for name in facts:
             if name not in entries:
                 raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.")
         document: dict[str, Any] = {"columns": entries}
@@ -120,8 +120,8 @@ class OpenSchema:
         return cls.from_dict(read_document(path), base=Path(path).parent)
 
 
-def _said(columns: object) -> dict[str, Any]:
-    """Return what a caller says of columns, by name.
+def _facts_of(columns: object) -> dict[str, Any]:
+    """Return a caller's facts of columns, by name.
 
     Raises:
         ConfigError: it is no mapping from names.
@@ -140,7 +140,7 @@ def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 
     """Return the entry of a column in a schema document; of one of which nothing is said, by its type family.
 
     Raises:
-        SchemaError: no such kind can be bought, or it holds images.
+        SchemaError: no such kind can be estimated, or it holds images.
     """
     if entry is None and isinstance(storage, pa.FixedShapeTensorType):
         raise SchemaError(

@@ -84,7 +84,7 @@ class Reader:
         return entry
 
     def to_dict(self) -> dict[str, str]:
-        """Return what is said, as plain values."""
+        """Return the facts that are stated, as plain values."""
         rest = {"delimiter": self.delimiter, "encoding": self.encoding}
         return {**self.written.to_dict(), **{key: value for key, value in rest.items() if value is not None}}
 
@@ -108,11 +108,11 @@ def read_reader(document: Mapping[str, Any], faults: list[str]) -> tuple[Reader,
         faults.append("Expected missing in reader or beside it, got both. Leave one out.")
     elif "missing" in entry:
         document = {**document, "missing": entry["missing"]}
-    found: list[str] = []
-    written = Written.of({key: entry[key] for key in _WRITTEN_KEYS if key in entry}, found)
-    delimiter = delimiter_of(entry.get("delimiter"), found)
-    encoding = encoding_of(entry.get("encoding"), found)
-    faults += [f"Reader: {fault}" for fault in found]
+    problems: list[str] = []
+    written = Written.of({key: entry[key] for key in _WRITTEN_KEYS if key in entry}, problems)
+    delimiter = delimiter_of(entry.get("delimiter"), problems)
+    encoding = encoding_of(entry.get("encoding"), problems)
+    faults += [f"Reader: {fault}" for fault in problems]
     read = Reader(written=written or Written(), delimiter=delimiter, encoding=encoding)
     return read, document
 

@@ -1,4 +1,4 @@
-"""What a schema document may say in short, written out: names of lists, files of codes, ranges of columns.
+"""Short forms of a schema document, written out: names of lists, files of codes, ranges of columns.
 
 Writing out looks at the document and at the files that it names: at no source and at no record.
 """
@@ -79,11 +79,11 @@ def _size(entry: object) -> int:
 
 def _names(key: object) -> Iterator[object]:
     """Yield the columns that a key names: itself, or those of a range such as `drug_1..drug_23`."""
-    found = _RANGE.fullmatch(key) if isinstance(key, str) else None
-    if found is None or found[1] != found[3]:
+    match = _RANGE.fullmatch(key) if isinstance(key, str) else None
+    if match is None or match[1] != match[3]:
         yield key
         return
-    stem, first, last = found[1], found[2], found[4]
+    stem, first, last = match[1], match[2], match[4]
     start, end, width = int(first), int(last), len(first) if first.startswith("0") else 1
     if not start < end or (f"{start:0{width}d}", f"{end:0{width}d}") != (first, last):
         raise SchemaError(

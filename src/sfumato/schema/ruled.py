@@ -17,10 +17,10 @@ from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError, SchemaWarning
 from sfumato.rules import RulePlan, read_rules, rule_text
-from sfumato.rules.examples import require_rows
+from sfumato.rules.example_rows import require_rows
 from sfumato.rules.forbidden import require_conditions
-from sfumato.rules.reading import MOST_RULES, numeric_columns
-from sfumato.schema.schema_facts import AnySchema, SchemaFacts
+from sfumato.rules.rule_entries import MOST_RULES, numeric_columns
+from sfumato.schema.schema_facts import AnySchema, Keyed, SchemaFacts
 from sfumato.schema.set_columns import itemised
 
 _DEEPEST = 8
@@ -64,13 +64,13 @@ def _plain(value: Any, depth: int, left: Iterator[int]) -> Any:  # noqa: ANN401
 
 
 def _plain_mapping(value: Mapping[Any, Any], depth: int, left: Iterator[int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key, part in value.items():
         text = "missing" if key is None else _text(key)
-        if text in found:  # such as `1` and "1", which JSON could not tell apart
+        if text in content:  # such as `1` and "1", which JSON could not tell apart
             raise SchemaError(f"Expected rules that name each key once, got {shown(text)} twice.")
-        found[text] = _plain(part, depth + 1, left)
-    return found
+        content[text] = _plain(part, depth + 1, left)
+    return content
 
 
 def _text(key: object) -> str:
@@ -94,7 +94,7 @@ def rule_plan(schema: SchemaFacts) -> RulePlan | None:
     kinds = {name: kind for name, kind in itemised(schema).items() if isinstance(kind, TabularKind | Open)}
     plain = tuple((name, kind) for name, kind in kinds.items() if not isinstance(kind, Open))
     items = frozenset(kinds) - frozenset(schema.columns)
-    return _planned(_Frozen(schema.rules), plain, items, tuple(_waiting(schema).items()))
+    return _planned(Keyed(schema.rules, repr(schema.rules)), plain, items, tuple(_waiting(schema).items()))
 
 
 def _waiting(schema: SchemaFacts) -> dict[str, TabularKind]:
@@ -118,10 +118,10 @@ def closed(schema: AnySchema, columns: Mapping[str, ColumnKind]) -> AnySchema:
         if not late or released.issuperset(numeric_columns(rule))
     )
     try:
-        found = dataclasses.replace(schema, columns=columns, rules=rules)
+        complete = dataclasses.replace(schema, columns=columns, rules=rules)
     except SchemaError:
         rules = tuple(rule for rule, late in zip(schema.rules, waits, strict=True) if not late)
-        found = dataclasses.replace(schema, columns=columns, rules=rules)
+        complete = dataclasses.replace(schema, columns=columns, rules=rules)
     left = [rule_text(rule) for rule in schema.rules if rule not in rules]
     if left:
         warnings.warn(
@@ -130,25 +130,12 @@ def closed(schema: AnySchema, columns: Mapping[str, ColumnKind]) -> AnySchema:
             SchemaWarning,
             3,
         )
-    return found
-
-
-class _Frozen:
-    """Plain values, to be found again by what they say."""
-
-    def __init__(self, value: Any) -> None:  # noqa: ANN401
-        self.value, self._said = value, repr(value)
-
-    def __hash__(self) -> int:
-        return hash(self._said)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Frozen) and self._said == other._said
+    return complete
 
 
 @lru_cache(maxsize=64)
 def _planned(
-    rules: _Frozen,
+    rules: Keyed[tuple[Any, ...]],
     kinds: tuple[tuple[str, TabularKind], ...],
     items: frozenset[str],
     waiting: tuple[tuple[str, TabularKind], ...],

@@ -26,8 +26,8 @@ from sfumato.columns.open import Open
 from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.rules import RulePlan
-from sfumato.rules.reading import numeric_columns
-from sfumato.schema.accept import Criterion, criteria_of
+from sfumato.rules.rule_entries import numeric_columns
+from sfumato.schema.accept import criteria_of
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
@@ -48,10 +48,10 @@ from sfumato.schema.references import with_references
 from sfumato.schema.ruled import plain_rules, rule_plan
 from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.set_columns import SetColumn, set_columns
-from sfumato.schema.sources import FactSource, frozen, sources_faults, thawed
+from sfumato.schema.sources import frozen, sources_faults, thawed
 from sfumato.schema.tables import read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
-from sfumato.schema.weight import Weight, weight_of
+from sfumato.schema.weight import weight_of
 
 _KEYS = ("draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "columns", "rules", "accept")
 
@@ -109,9 +109,9 @@ class Schema(SchemaFacts):
             require_free(self, plan)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = (self.draft, thawed(self.sources), dict(self.table_source), self.reader, self.rules, self.accept)
-        rest = (*rest, self.weight)
-        return _rebuilt, (dict(self.columns), self.rows, self.unit, self.missing, *rest)
+        facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        plain = {"columns": dict(self.columns), "sources": thawed(self.sources)}
+        return _rebuilt, ({**facts, **plain, "table_source": dict(self.table_source)},)
 
     @property
     def rule_plan(self) -> RulePlan | None:
@@ -130,9 +130,9 @@ class Schema(SchemaFacts):
 
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""
-        found = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
-        rules = tuple(rule for rule in self.rules if not found.keys() & set(numeric_columns(rule)))
-        return dataclasses.replace(self, columns={**self.columns, **found}, rules=rules)
+        kinds = {name: kind.narrowest for name, kind in self.of_kind(Open).items()}
+        rules = tuple(rule for rule in self.rules if not kinds.keys() & set(numeric_columns(rule)))
+        return dataclasses.replace(self, columns={**self.columns, **kinds}, rules=rules)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:
@@ -232,7 +232,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
             columns[name] = kind
     unit = _unit(document, faults)
     if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
-        columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is bought
+        columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is estimated
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
     rest |= {"rules": document.get("rules", ())}
@@ -262,7 +262,7 @@ def require_closed(schema: Schema) -> None:
     if schema.open:
         raise SchemaError(
             f"Expected a schema that declares every column, got `discover` for {shown(next(iter(schema.open)))}. Fits "
-            "buy what is left open; here it has to be declared."
+            "estimate what is left open; here it has to be declared."
         )
 
 
@@ -311,19 +311,5 @@ def read_schema(schema: SchemaLike) -> Schema:
     return Schema.load(Path(schema))
 
 
-def _rebuilt(
-    columns: dict[str, ColumnKind],
-    rows: int | None,
-    unit: Unit | None,
-    missing: tuple[str, ...],
-    draft: bool = False,
-    sources: Mapping[str, FactSource] = MappingProxyType({}),
-    table_source: Mapping[str, str] = MappingProxyType({}),
-    reader: Reader | None = None,
-    rules: tuple[Mapping[str, Any], ...] = (),
-    accept: tuple[Criterion, ...] = (),
-    weight: Weight | None = None,
-) -> Schema:
-    rest = {"draft": draft, "sources": sources, "table_source": table_source, "reader": reader or Reader()}
-    rest |= {"rules": rules, "accept": accept, "weight": weight}
-    return Schema(columns=columns, rows=rows, unit=unit, missing=missing, **rest)  # type: ignore[arg-type]
+def _rebuilt(facts: dict[str, Any]) -> Schema:
+    return Schema(**facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kinds import ColumnKind, Image, ItemSet
@@ -20,6 +20,7 @@ from sfumato.schema.weight import Weight
 FactSource: TypeAlias = str | Mapping[str, str]
 """A word for all facts of a column, or one per fact."""
 K = TypeVar("K", bound=ColumnKind)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class SchemaFacts:
 
     @property
     def open(self) -> dict[str, OpenKind]:
-        """The released columns whose facts a fit buys, and what is declared of their kinds."""
+        """The released columns whose facts a fit estimates, and what is declared of their kinds."""
         return {name: kind.kind for name, kind in self.of_kind(Open).items()}
 
     @property
@@ -123,3 +124,16 @@ class SchemaFacts:
 
 
 AnySchema = TypeVar("AnySchema", bound=SchemaFacts)
+
+
+class Keyed(Generic[T]):
+    """A value to be found again, in a cache, by a key."""
+
+    def __init__(self, value: T, key: object) -> None:
+        self.value, self._key = value, key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keyed) and self._key == other._key

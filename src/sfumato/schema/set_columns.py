@@ -43,27 +43,27 @@ class SetColumn:
     kind: ItemSet
     items: tuple[str, ...]
 
-    def held(self, sets: CodedSets) -> dict[str, np.ndarray]:
+    def truth_values(self, sets: CodedSets) -> dict[str, np.ndarray]:
         """Return which sets hold each item, as codes of truth values, shape (n,) each; a set's own alone."""
         table = np.zeros((len(self.items), len(sets)), dtype=np.int32)
         table[sets.codes, sets.owners] = IN
         return dict(zip(self.items, table, strict=True))
 
     def sets(
-        self, codes: Mapping[str, np.ndarray], rng: np.random.Generator, kept: frozenset[int] = frozenset()
+        self, codes: Mapping[str, np.ndarray], rng: np.random.Generator, fixed: frozenset[int] = frozenset()
     ) -> CodedSets:
         """Return the sets of modelled rows; of a set longer than `max_length` a random part.
 
         Args:
             codes: of truth values by column, shape (n,) each.
             rng: public randomness; untouched where no set is too long.
-            kept: codes of items that stay in the sets that have them, at most `max_length`.
+            fixed: codes of items that stay in the sets that have them, at most `max_length`.
         """
         table = np.stack([codes[name] == IN for name in self.items], axis=1)
         long = np.flatnonzero(table.sum(axis=1) > self.kind.max_length)
         if long.size:
             order = rng.random((long.size, len(self.items)))
-            order[:, sorted(kept)] += 1.0
+            order[:, sorted(fixed)] += 1.0
             order[~table[long]] = -1.0
             first = np.argsort(-order, axis=1)[:, : self.kind.max_length]
             table[long] = OUT
@@ -96,33 +96,31 @@ class SetColumn:
         Raises:
             ConfigError: a value is none that they can have, an item is given twice, or more than a set can hold.
         """
-        found = self._given(given.pop(self.name)) if self.name in given else {}
+        truths = self._given(given.pop(self.name)) if self.name in given else {}
         for code, name in enumerate(self.items):
             if name in given:
-                if code in found:
+                if code in truths:
                     raise ConfigError(f"Expected each item of {self.name!r} to be given once, got {name!r} twice.")
-                found[code] = int(Boolean().given(name, given.pop(name), pa.bool_()).code)
-        if sum(found.values()) > self.kind.max_length:
+                truths[code] = int(Boolean().given(name, given.pop(name), pa.bool_()).code)
+        if sum(truths.values()) > self.kind.max_length:
             raise ConfigError(
                 f"Expected at most {self.kind.max_length} items of {self.name!r} to be given as true, its max_length, "
-                f"got {sum(found.values())}."
+                f"got {sum(truths.values())}."
             )
-        return found
+        return truths
 
     def _given(self, value: object) -> dict[int, int]:
-        if not isinstance(value, Mapping) or not all(isinstance(said, bool | np.bool_) for said in value.values()):
+        if not isinstance(value, Mapping) or not all(isinstance(truth, bool | np.bool_) for truth in value.values()):
+            example = "0" if self.kind.labels is None else self.kind.labels[0]
             raise ConfigError(
                 f"Expected items of {self.name!r} to be given with true or false each, such as "
-                f"{{{self.name!r}: {{{self._example()!r}: True}}}}, got another value. Items that are not named are "
+                f"{{{self.name!r}: {{{example!r}: True}}}}, got another value. Items that are not named are "
                 "drawn."
             )
-        found = {self.code_of(item): IN if said else OUT for item, said in value.items()}
-        if len(found) < len(value):
+        truths = {self.code_of(item): IN if truth else OUT for item, truth in value.items()}
+        if len(truths) < len(value):
             raise ConfigError(f"Expected each item of {self.name!r} to be given once, got one twice.")
-        return found
-
-    def _example(self) -> str:
-        return "0" if self.kind.labels is None else self.kind.labels[0]
+        return truths
 
 
 def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:
@@ -146,14 +144,14 @@ def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:
             f"{', '.join(map(repr, sets))}. List fewer items, with `other` for the rest, or release the sets alone, "
             "by latent-classes or dpgm, and declare the other columns as identifier."
         )
-    found = {name: SetColumn(name, kind, _names(name, kind)) for name, kind in sets.items()}
-    seen = set(schema.columns)
-    items = [item for column in found.values() for item in column.items]
-    if twice := next((item for item in items if item in seen or seen.add(item)), None):
+    columns = {name: SetColumn(name, kind, _names(name, kind)) for name, kind in sets.items()}
+    names = set(schema.columns)
+    items = [item for column in columns.values() for item in column.items]
+    if twice := next((item for item in items if item in names or names.add(item)), None):
         raise SchemaError(
             f"Expected the items of sets to have names of their own as columns, got {twice!r} twice. Rename the column."
         )
-    return found
+    return columns
 
 
 def _names(name: str, kind: ItemSet) -> tuple[str, ...]:
@@ -173,7 +171,7 @@ def itemised(schema: SchemaFacts) -> dict[str, ColumnKind]:
 
 def with_items(columns: Mapping[str, ColumnKind], sets: Mapping[str, SetColumn]) -> dict[str, ColumnKind]:
     """Return columns with those of truth values in the place of sets."""
-    found: dict[str, ColumnKind] = {}
+    kinds: dict[str, ColumnKind] = {}
     for name, kind in columns.items():
-        found |= dict.fromkeys(sets[name].items, Boolean()) if name in sets else {name: kind}
-    return found
+        kinds |= dict.fromkeys(sets[name].items, Boolean()) if name in sets else {name: kind}
+    return kinds

@@ -67,7 +67,7 @@ SHAPES: Mapping[str, Shape] = {
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What cannot be done with a shape.
+    """A limit of a shape.
 
     Attributes:
         shape: one of `SHAPES`.

@@ -22,7 +22,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.schema_facts import AnySchema, FactSource, SchemaFacts
 
 SOURCES = ("law", "codebook", "standard", "discovered", "data")
-"""Where a fact may come from; `discovered` was bought with budget, `data` was read off the records."""
+"""Where a fact may come from; `discovered` was estimated with budget, `data` was read off the records."""
 
 TABLE_FACTS = ("rows", "unit", "weight")
 
@@ -33,7 +33,7 @@ _ESTIMATED = "estimated by the fit"
 
 
 def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
-    """Return what is wrong with the source of some facts."""
+    """Return the faults of the source of some facts."""
     known, facts = ", ".join(SOURCES), tuple(facts)
     if isinstance(source, str):
         return [] if source in SOURCES else [f"Expected source of {what} to be one of {known}, got {shown(source)}."]
@@ -50,7 +50,7 @@ def source_faults(source: object, facts: Iterable[str], what: str) -> list[str]:
 
 
 def sources_faults(schema: SchemaFacts) -> list[str]:
-    """Return what is wrong with the sources of a schema whose columns are sound."""
+    """Return the faults of the sources of a schema whose columns are sound."""
     if not isinstance(schema.sources, Mapping) or not isinstance(schema.table_source, Mapping):
         return ["Expected sources to map columns, and table_source to map rows and unit and weight, to their origin."]
     declared = [fact for fact in TABLE_FACTS if getattr(schema, fact) is not None]
@@ -84,10 +84,10 @@ def pop_source(
     return {key: value for key, value in entry.items() if key != "source"}
 
 
-def bought(schema: AnySchema, names: Iterable[str]) -> AnySchema:
-    """Return a schema of which the facts of some columns were bought by the fit."""
-    found = dict.fromkeys(names, DISCOVERED)
-    return dataclasses.replace(schema, sources={**schema.sources, **found}) if found else schema
+def with_discovered(schema: AnySchema, names: Iterable[str]) -> AnySchema:
+    """Return a schema of which the fit estimated the facts of some columns."""
+    words = dict.fromkeys(names, DISCOVERED)
+    return dataclasses.replace(schema, sources={**schema.sources, **words}) if words else schema
 
 
 def without_rows(schema: AnySchema) -> AnySchema:
@@ -110,7 +110,7 @@ def read_off(schema: SchemaFacts) -> tuple[str, ...]:
     return ("every fact that the draft declares",) if schema.draft else tuple(grouped(schema).get(DATA, ()))
 
 
-def told(schema: SchemaFacts) -> tuple[str, ...]:
+def source_lines(schema: SchemaFacts) -> tuple[str, ...]:
     """Say where the facts come from, a line per source; nothing where no source is stated and nothing is drafted."""
     if not (schema.sources or schema.table_source or schema.draft):
         return ()
@@ -127,28 +127,28 @@ def grouped(schema: SchemaFacts) -> dict[str, list[str]]:
 
     The column of weights is not released, but its bound decides what is.
     """
-    found: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
+    groups: dict[str, list[str]] = {word: [] for word in (*SOURCES, "")}
     weighted = () if schema.weight is None else (schema.weight.column,)
     hidden = [name for name in weighted if _stated(schema.columns[name])]
     for name in (*schema.released, *hidden):
         kind = schema.columns[name]
         source = schema.sources.get(name, DISCOVERED if isinstance(kind, Open) else "")
-        _group(found, repr(name), source, _stated(kind))
+        _group(groups, repr(name), source, _stated(kind))
     for fact, words in (("rows", "the number of rows"), ("unit", "the unit"), ("weight", "the weight")):
         if getattr(schema, fact) is not None:
-            found[schema.table_source.get(fact, "")].append(words)
-    return {source: facts for source, facts in found.items() if facts}
+            groups[schema.table_source.get(fact, "")].append(words)
+    return {source: facts for source, facts in groups.items() if facts}
 
 
-def _group(found: dict[str, list[str]], name: str, source: FactSource, stated: tuple[str, ...]) -> None:
+def _group(groups: dict[str, list[str]], name: str, source: FactSource, stated: tuple[str, ...]) -> None:
     if isinstance(source, str):
-        found[source].append(name)
+        groups[source].append(name)
         return
     parts: dict[str, list[str]] = {}
     for fact in dict.fromkeys([*stated, *source]):
         parts.setdefault(source.get(fact, ""), []).append(fact)
     for word, facts in parts.items():
-        found[word].append(f"{name} ({', '.join(facts)})")
+        groups[word].append(f"{name} ({', '.join(facts)})")
 
 
 def _facts(kind: ColumnKind) -> tuple[str, ...]:

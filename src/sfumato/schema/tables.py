@@ -27,31 +27,27 @@ def read_tables(entry: object, faults: list[str]) -> Unit | None:
         return None
     parents = [name for name, table in entry.items() if "of" not in table]
     children = [name for name in entry if name not in parents]
-    found = len(faults)
+    before = len(faults)
     faults += _shape_faults(entry, parents, children)
-    if len(faults) > found:
+    if len(faults) > before:
         return None
     return _unit(parents[0], children[0], entry, faults)
 
 
 def unit_entry(unit: Unit) -> dict[str, Any]:
-    """Return what a schema document says of a unit, under `unit` or `tables`."""
+    """Return the entry of a unit in a schema document, under `unit` or `tables`."""
     if unit.tables is None:
         return {"unit": unit.to_dict()}
-    units: dict[str, Any] = {"key": unit.column}
-    if unit.units is not None:
-        units["rows"] = unit.units
-    rows: dict[str, Any] = {"of": unit.tables.units}
-    if unit.tables.key is not None:
-        rows["key"] = unit.tables.key
-    rows["max_rows"] = unit.max_rows
-    if unit.order is not None:
-        rows["order"] = unit.order
-    return {"tables": {unit.tables.units: {**units, "columns": list(unit.constant)}, unit.tables.rows: rows}}
+    tables = unit.tables
+    entries = {
+        tables.units: {"key": unit.column, "rows": unit.units, "columns": list(unit.constant)},
+        tables.rows: {"of": tables.units, "key": tables.key, "max_rows": unit.max_rows, "order": unit.order},
+    }
+    return {"tables": {t: {k: v for k, v in entry.items() if v is not None} for t, entry in entries.items()}}
 
 
 def _shape_faults(entry: Mapping[Any, Any], parents: list[Any], children: list[Any]) -> list[str]:
-    """Return what is wrong with how many tables there are, and what they are of."""
+    """Return the faults of the number of tables, and of their `of`."""
     deep = [name for name in children if entry[name]["of"] in children]
     if deep:
         return [f"Expected tables of two levels, got {shown(deep[0])} of a table that is itself of another. Join them."]

@@ -102,14 +102,9 @@ class Unit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the unit as plain values; what has its default is left out. Of two tables: `unit_entry`."""
-        document: dict[str, Any] = {"column": self.column, "max_rows": self.max_rows}
-        if self.order is not None:
-            document["order"] = self.order
-        if self.constant:
-            document["constant"] = list(self.constant)
-        if self.units is not None:
-            document["units"] = self.units
-        return document
+        rest = {"order": self.order, "constant": list(self.constant) or None, "units": self.units}
+        document = {"column": self.column, "max_rows": self.max_rows, **rest}
+        return {key: value for key, value in document.items() if value is not None}
 
 
 _NEEDED, _KNOWN = {"column", "max_rows"}, {"column", "max_rows", "order", "constant", "units"}

@@ -48,8 +48,8 @@ class Weight:
 
     def to_entry(self) -> str | dict[str, Any]:
         """Return the weight as plain values: the column alone where nothing else is said."""
-        said = {name: getattr(self, name) for name in ("upper", "total") if getattr(self, name) is not None}
-        return {"column": self.column, **said} if said else self.column
+        rest = {name: getattr(self, name) for name in ("upper", "total") if getattr(self, name) is not None}
+        return {"column": self.column, **rest} if rest else self.column
 
 
 def _positive(value: object, name: str) -> float:
@@ -68,15 +68,15 @@ def weight_of(entry: object, faults: list[str]) -> Weight | None:
     """Return the weight that an entry says: a column, or a mapping; or note what is wrong with it."""
     if entry is None or isinstance(entry, Weight):
         return entry
-    said: Any = {"column": entry} if isinstance(entry, str) else entry
-    if not isinstance(said, Mapping) or "column" not in said or set(said) - {"column", "upper", "total"}:
+    content: Any = {"column": entry} if isinstance(entry, str) else entry
+    if not isinstance(content, Mapping) or "column" not in content or set(content) - {"column", "upper", "total"}:
         faults.append(
             "Expected weight to name a column, or to hold column, upper and perhaps total, such as {column: w, "
             "upper: 20}."
         )
         return None
     try:
-        return Weight(**said)
+        return Weight(**content)
     except SchemaError as error:
         faults.append(str(error))
     return None

@@ -1,4 +1,4 @@
-"""What the weights of a schema come to: their bound, their cells, what a certificate says of them."""
+"""The weights of a schema: their bound, their cells, and their entry in a certificate."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unweighted(schema: _Facts) -> _Facts:
 
 
 def weighting_of(schema: SchemaFacts) -> Weighting | None:
-    """Return what a certificate says of the weights; None without."""
+    """Return the weights' entry in a certificate; None without."""
     if schema.weight is None:
         return None
     total = schema.weight.total

@@ -55,7 +55,7 @@ class _Size:
         self._named: dict[str, int] = {}
 
     def after(self, event: yaml.Event) -> str:
-        """Return what is wrong after one more event, nothing if all is well."""
+        """Return the fault after one more event, empty if all is well."""
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, before = self._open.pop()
             self._name(anchor, self._total - before)

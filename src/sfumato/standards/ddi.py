@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 from sfumato.errors import SchemaError
 from sfumato.schema.schema import Schema
 from sfumato.standards.variable_lists import CODEBOOK
-from sfumato.standards.variables import Found, Table, number_of, schema_of
+from sfumato.standards.variables import Table, Variable, number_of, schema_of
 from sfumato.standards.xml_documents import read_xml
 
 _DATES = {"date", "dateTime", "time"}
@@ -42,7 +42,7 @@ def from_ddi(path: str | Path, *, table: str | None = None) -> Schema:
     return schema_of(Table(columns, CODEBOOK, missing=tokens), path)
 
 
-def _variable(variable: Element, tokens: list[str], path: object) -> Found:
+def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
     name = variable.get("name", "")
     if not name:
         raise SchemaError(f"Expected every variable of {path} to have a name, got one without.")
@@ -56,25 +56,25 @@ def _variable(variable: Element, tokens: list[str], path: object) -> Found:
     tokens += [token for token in missing if token]
     bounds = variable.find("valrng/range")
     lower, upper = (None, None) if bounds is None else (bounds.get("min"), bounds.get("max"))
-    said = variable.find("varFormat")
-    form = _form(said, lower, upper)
+    form_element = variable.find("varFormat")
+    form = _form(form_element, lower, upper)
     continuous = variable.get("intrvl") == "contin" and lower is not None and upper is not None
-    return Found(name, form, lower, upper, [] if continuous else labels, nullable=True)
+    return Variable(name, form, lower, upper, [] if continuous else labels, nullable=True)
 
 
 def _beyond(variable: Element) -> list[str]:
-    found = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
-    return [value.strip() for value in found]
+    values = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
+    return [value.strip() for value in values]
 
 
-def _form(said: Element | None, lower: str | None, upper: str | None) -> str:
-    category = "" if said is None else said.get("category", "")
+def _form(form_element: Element | None, lower: str | None, upper: str | None) -> str:
+    category = "" if form_element is None else form_element.get("category", "")
     if category in _DATES:
         return "datetime"
-    if said is not None and said.get("type") == "character":
+    if form_element is not None and form_element.get("type") == "character":
         return "text"
     if lower is None or upper is None:
-        return "text" if said is None else "number"
+        return "text" if form_element is None else "number"
     return "integer" if all(_is_whole(number_of(bound)) for bound in (lower, upper)) else "number"
 
 

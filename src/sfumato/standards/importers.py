@@ -7,7 +7,6 @@ never released, and a warning names it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,10 +22,11 @@ from sfumato.columns.kinds import (
     Integer,
 )
 from sfumato.columns.text_forms import MISSING_TOKENS
-from sfumato.errors import SchemaError, SchemaWarning
+from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_document
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
+from sfumato.standards.variables import NOT_RELEASED, warn_unfixed
 
 _MOST_CODES = 10**6
 
@@ -70,23 +70,18 @@ def from_smartnoise_yaml(path: str | Path, *, table: str | None = None) -> Schem
         SchemaError: the file cannot be read, is no such metadata, or does not say which table.
     """
     entries = _smartnoise_table(read_document(path), str(path), table)
-    columns: dict[str, ColumnKind] = {}
-    unknown: list[str] = []
+    kinds: dict[str, ColumnKind | None] = {}
     unit = None
     for name, entry in entries.items():
         if not isinstance(entry, Mapping):
             continue  # an option of the table
         if entry.get("private_id") is True:
-            columns[str(name)] = Identifier()
+            kinds[str(name)] = Identifier()
             if entries.get("row_privacy") is not True:
                 unit = Unit(column=str(name), max_rows=entries.get("max_ids", 1))
             continue
-        kind = _named(str(name), _smartnoise_kind, entry)
-        columns[str(name)] = kind or Identifier()
-        if kind is None:
-            unknown.append(str(name))
-    _warn_unknown(unknown)
-    return Schema(columns=columns, rows=entries.get("rows"), unit=unit)
+        kinds[str(name)] = _named(str(name), _smartnoise_kind, entry)
+    return Schema(columns=_columns(kinds), rows=entries.get("rows"), unit=unit)
 
 
 def from_nist_dictionary(path: str | Path) -> Schema:
@@ -103,19 +98,14 @@ def from_nist_dictionary(path: str | Path) -> Schema:
     entries = document.get("schema", document) if isinstance(document, Mapping) else None
     if not isinstance(entries, Mapping) or not all(isinstance(e, Mapping) for e in entries.values()):
         raise SchemaError(f"Expected {path} to map column names to their descriptions, got {_form(document)}.")
-    columns: dict[str, ColumnKind] = {}
+    kinds: dict[str, ColumnKind | None] = {}
     tokens: dict[str, None] = dict.fromkeys(MISSING_TOKENS)
-    unknown: list[str] = []
     for name, entry in entries.items():
         facts = entry if "dtype" in entry else _named(str(name), _nist_dictionary_facts, entry)
         if "null_value" in facts:
             tokens[str(facts["null_value"])] = None
-        kind = _named(str(name), _nist_kind, facts)
-        columns[str(name)] = kind or Identifier()
-        if kind is None:
-            unknown.append(str(name))
-    _warn_unknown(unknown)
-    return Schema(columns=columns, missing=tuple(tokens))
+        kinds[str(name)] = _named(str(name), _nist_kind, facts)
+    return Schema(columns=_columns(kinds), missing=tuple(tokens))
 
 
 def _smartnoise_table(document: Any, path: str, table: str | None) -> Mapping[Any, Any]:  # noqa: ANN401
@@ -196,14 +186,10 @@ def _named(name: str, read: Callable[[Mapping[str, Any]], T], entry: Mapping[str
     raise SchemaError(f"Column {name!r}: {fault}")
 
 
-def _warn_unknown(names: list[str]) -> None:
-    if names:
-        warnings.warn(
-            f"The file does not fix the domain of {', '.join(map(repr, names))}: declared as "
-            "identifier, not released. Give bounds or categories to release them.",
-            SchemaWarning,
-            stacklevel=3,
-        )
+def _columns(kinds: Mapping[str, ColumnKind | None]) -> dict[str, ColumnKind]:
+    """Return the columns, those of no kind as identifiers; a warning names these."""
+    warn_unfixed([name for name, kind in kinds.items() if kind is None], NOT_RELEASED)
+    return {name: kind or Identifier() for name, kind in kinds.items()}
 
 
 def _form(document: object) -> str:

@@ -1,7 +1,7 @@
 """Schemas from standards that others read: Frictionless Table Schema, CSVW, SDV metadata, OMOP CDM field tables.
 
-A kind that a file states without bounds or categories becomes `discover: true`: a fit buys them, or the holder declares
-them. Free text becomes an identifier, which is never released. DDI codebooks are read in `ddi.py`.
+A kind that a file states without bounds or categories becomes `discover: true`: a fit estimates them, or the holder
+declares them. Free text becomes an identifier, which is never released. DDI codebooks are read in `ddi.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_document, read_text
 from sfumato.schema.schema import Schema
-from sfumato.standards.variables import Found, Table, schema_of
+from sfumato.standards.variables import Table, Variable, schema_of
 
 CODEBOOK, STANDARD = "codebook", "standard"
 _FORMS = {
@@ -63,7 +63,7 @@ def from_frictionless(path: str | Path, *, table: str | None = None) -> Schema:
     return schema_of(Table(columns, CODEBOOK, missing=[str(token) for token in missing]), path)
 
 
-def _frictionless(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Found:
+def _frictionless(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Variable:
     name = _name(entry.get("name"), path)
     facts = entry.get("constraints", {})
     facts = facts if isinstance(facts, Mapping) else {}
@@ -72,7 +72,7 @@ def _frictionless(entry: Mapping[str, Any], keys: Sequence[object], path: object
     categories = [item.get("value") if isinstance(item, Mapping) else item for item in listed]
     form = _FORMS.get(str(entry.get("type", "string")), "text")
     format_ = str(entry.get("format", "default"))
-    return Found(
+    return Variable(
         name,
         "identifier" if [name] == list(keys) else form,
         facts.get("minimum"),
@@ -116,7 +116,7 @@ def from_csvw(path: str | Path, *, table: str | None = None) -> Schema:
     return schema_of(Table(columns, CODEBOOK, missing=tokens), path)
 
 
-def _csvw(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Found:
+def _csvw(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Variable:
     titles = entry.get("titles", entry.get("title"))
     if isinstance(titles, Mapping):
         titles = next(iter(titles.values()), None)
@@ -128,14 +128,14 @@ def _csvw(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Fou
     form = _FORMS.get(str(facts.get("base", "string")).lower(), "text")
     step = 1 if form == "integer" else 0
     lower, upper = (
-        next((facts[key] for key in found if key in facts), None)
-        for found in (("minimum", "minInclusive"), ("maximum", "maxInclusive"))
+        next((facts[key] for key in names if key in facts), None)
+        for names in (("minimum", "minInclusive"), ("maximum", "maxInclusive"))
     )
     if step and lower is None and isinstance(facts.get("minExclusive"), int):
         lower = facts["minExclusive"] + step
     if step and upper is None and isinstance(facts.get("maxExclusive"), int):
         upper = facts["maxExclusive"] - step
-    return Found(
+    return Variable(
         name,
         "identifier" if list(keys) in ([entry.get("name")], [name]) else form,
         lower,
@@ -170,15 +170,15 @@ def from_sdv(path: str | Path, *, table: str | None = None) -> Schema:
     return schema_of(Table(columns, CODEBOOK), path)
 
 
-def _sdv(name: str, entry: Mapping[str, Any], keys: Sequence[object]) -> Found:
-    said = str(entry.get("sdtype", entry.get("type")))
-    form = _SDV_FORMS.get(said, "text")
+def _sdv(name: str, entry: Mapping[str, Any], keys: Sequence[object]) -> Variable:
+    sdtype = str(entry.get("sdtype", entry.get("type")))
+    form = _SDV_FORMS.get(sdtype, "text")
     whole = ("Int", "UInt", "integer")
-    if said == "numerical" and str(entry.get("computer_representation", entry.get("subtype", ""))).startswith(whole):
+    if sdtype == "numerical" and str(entry.get("computer_representation", entry.get("subtype", ""))).startswith(whole):
         form = "integer"
     private = entry.get("pii") is True or name in keys or [name] in keys
     format_ = entry.get("datetime_format", entry.get("format")) if form == "datetime" else None
-    return Found(name, "identifier" if private else form, date_format=format_ if isinstance(format_, str) else None)
+    return Variable(name, "identifier" if private else form, date_format=format_ if isinstance(format_, str) else None)
 
 
 def from_omop(path: str | Path, *, table: str | None = None) -> Schema:
@@ -222,7 +222,7 @@ def _csv_rows(path: str | Path) -> list[Mapping[str, str]]:
     return rows
 
 
-def _omop(row: Mapping[str, str], path: object) -> Found:
+def _omop(row: Mapping[str, str], path: object) -> Variable:
     name, type_ = _name(row["cdmFieldName"].strip().lower(), path), row["cdmDatatype"].strip().lower()
     nullable = row["isRequired"].strip().lower() != "yes"
     is_key = row["isPrimaryKey"].strip().lower() == "yes"
@@ -237,7 +237,7 @@ def _omop(row: Mapping[str, str], path: object) -> Found:
         form = "number"
     elif type_ in ("date", "datetime", "datetime2", "timestamp"):
         form = "datetime"
-    return Found(name, form, nullable=nullable)
+    return Variable(name, form, nullable=nullable)
 
 
 def _mapping(document: object, path: object) -> Mapping[str, Any]:
@@ -253,8 +253,8 @@ def _mappings(entries: object, path: object) -> list[Mapping[str, Any]]:
 
 
 def _list(document: Mapping[str, Any], key: str) -> list[Any]:
-    found = document.get(key, [])
-    return found if isinstance(found, list) else []
+    entries = document.get(key, [])
+    return entries if isinstance(entries, list) else []
 
 
 def _name(name: object, path: object) -> str:

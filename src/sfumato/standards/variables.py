@@ -1,4 +1,4 @@
-"""What a description of another tool says of a column, and the kind that follows from it.
+"""Columns as documents of other tools describe them, and the kinds that follow.
 
 A kind without bounds or categories is left open (`discover: true`); free text becomes an identifier, not released.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -26,9 +26,13 @@ _OPEN: dict[str, OpenKind] = {
 }
 
 
+NOT_RELEASED = "declared as identifier, not released. Give bounds or categories to release them."
+_LEFT_OPEN = "left open with `discover: true`, for a fit to estimate. Declare bounds or categories to save budget."
+
+
 @dataclass(slots=True)
-class Found:
-    """What a file says of a column.
+class Variable:
+    """A column as a file describes it.
 
     Attributes:
         name: of the column.
@@ -52,14 +56,12 @@ class Found:
 
 @dataclass(slots=True)
 class Table:
-    """What a file says of a table; `source` is where its facts come from, a word of the schema's `source`."""
+    """A table as a file describes it; `source` is where its facts come from, a word of the schema's `source`."""
 
-    columns: list[Found]
+    columns: list[Variable]
     source: str
     missing: Iterable[str] = ()
     unit: str | None = None
-    rows: int | None = None
-    unknown: list[str] = field(default_factory=list)
 
 
 def schema_of(table: Table, path: object) -> Schema:
@@ -73,69 +75,68 @@ def schema_of(table: Table, path: object) -> Schema:
     columns: dict[str, ColumnKind] = {}
     sources: dict[str, str] = {}
     left_open: list[str] = []
-    for found in table.columns:
-        if found.name in columns:
-            raise SchemaError(f"Column {found.name!r}: expected each column once in {path}, got it twice.")
-        kind = _kind(found, path)
-        columns[found.name] = kind or Identifier()
+    unknown: list[str] = []
+    for variable in table.columns:
+        if variable.name in columns:
+            raise SchemaError(f"Column {variable.name!r}: expected each column once in {path}, got it twice.")
+        kind = _kind(variable, path)
+        columns[variable.name] = kind or Identifier()
         if kind is None:
-            table.unknown.append(found.name)
+            unknown.append(variable.name)
         elif isinstance(kind, Open):
-            left_open.append(found.name)
+            left_open.append(variable.name)
         elif not isinstance(kind, Identifier):
-            sources[found.name] = table.source
-    _tell(
-        left_open, "left open with `discover: true`, for a fit to buy. Declare their bounds or categories to save that."
-    )
-    _tell(table.unknown, "declared as identifier, not released. Give bounds or categories to release them.")
+            sources[variable.name] = table.source
+    warn_unfixed(left_open, _LEFT_OPEN)
+    warn_unfixed(unknown, NOT_RELEASED)
     unit = None if table.unit is None else Unit(column=table.unit, max_rows=1)
-    of_table = {} if table.rows is None else {"rows": table.source}
     missing = tuple(dict.fromkeys([*MISSING_TOKENS, *table.missing]))
-    return Schema(columns=columns, rows=table.rows, unit=unit, missing=missing, sources=sources, table_source=of_table)
+    return Schema(columns=columns, unit=unit, missing=missing, sources=sources)
 
 
-def _tell(names: Sequence[str], then: str) -> None:
+def warn_unfixed(names: Sequence[str], then: str) -> None:
+    """Warn of columns whose domain a file does not fix; `then` says what they became."""
     if names:
         text = f"The file does not fix the domain of {', '.join(map(repr, names))}: {then}"
         warnings.warn(text, SchemaWarning, stacklevel=4)
 
 
-def _kind(found: Found, path: object) -> ColumnKind | None:
+def _kind(variable: Variable, path: object) -> ColumnKind | None:
     fault = ""
     try:
-        return _unchecked(found)
+        return _unchecked(variable)
     except SchemaError as error:
         fault = str(error)
     except (TypeError, ValueError, InvalidOperation):
         fault = "Expected plain facts, got others."
-    raise SchemaError(f"Column {found.name!r}: {fault} Correct {path}.")
+    raise SchemaError(f"Column {variable.name!r}: {fault} Correct {path}.")
 
 
-def _unchecked(found: Found) -> ColumnKind | None:
-    if found.form == "identifier":
+def _unchecked(variable: Variable) -> ColumnKind | None:
+    if variable.form == "identifier":
         return Identifier()
-    if found.form == "boolean":
-        return Boolean(nullable=found.nullable)
-    if found.categories:
-        return Categorical(categories=tuple(map(_label, found.categories)), nullable=found.nullable)
-    if found.lower is None or found.upper is None:
-        return _open(found)
-    if found.form == "datetime":
-        first, last = str(found.lower), str(found.upper)
-        return DateTime(lower=first, upper=last, format=found.date_format, nullable=found.nullable)
-    if found.form not in ("integer", "number"):
+    if variable.form == "boolean":
+        return Boolean(nullable=variable.nullable)
+    if variable.categories:
+        return Categorical(categories=tuple(map(_label, variable.categories)), nullable=variable.nullable)
+    if variable.lower is None or variable.upper is None:
+        return _open(variable)
+    if variable.form == "datetime":
+        first, last = str(variable.lower), str(variable.upper)
+        return DateTime(lower=first, upper=last, format=variable.date_format, nullable=variable.nullable)
+    if variable.form not in ("integer", "number"):
         return None
-    lower, upper = number_of(found.lower), number_of(found.upper)
-    if found.form == "integer" and lower == int(lower) and upper == int(upper):
-        return Integer(lower=int(lower), upper=int(upper), nullable=found.nullable)
-    return Continuous(lower=float(lower), upper=float(upper), nullable=found.nullable)
+    lower, upper = number_of(variable.lower), number_of(variable.upper)
+    if variable.form == "integer" and lower == int(lower) and upper == int(upper):
+        return Integer(lower=int(lower), upper=int(upper), nullable=variable.nullable)
+    return Continuous(lower=float(lower), upper=float(upper), nullable=variable.nullable)
 
 
-def _open(found: Found) -> Open | None:
-    kind = _OPEN.get(found.form)
+def _open(variable: Variable) -> Open | None:
+    kind = _OPEN.get(variable.form)
     if kind is None:
         return None
-    return Open(kind=kind, format=found.date_format) if kind == "datetime" else Open(kind=kind)
+    return Open(kind=kind, format=variable.date_format) if kind == "datetime" else Open(kind=kind)
 
 
 def number_of(value: object) -> Decimal:
@@ -144,15 +145,15 @@ def number_of(value: object) -> Decimal:
     Raises:
         SchemaError: it is none, or not finite.
     """
-    found = None
+    number = None
     if not isinstance(value, bool):
         try:
-            found = Decimal(str(value).strip())
+            number = Decimal(str(value).strip())
         except InvalidOperation:
-            found = None
-    if found is None or not found.is_finite() or abs(found) > 10**300:
+            number = None
+    if number is None or not number.is_finite() or abs(number) > 10**300:
         raise SchemaError("Expected bounds that are finite numbers, got something else.")
-    return found
+    return number
 
 
 def _label(value: object) -> Any:  # noqa: ANN401 - what a category may be is the kind's to say

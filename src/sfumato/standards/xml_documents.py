@@ -36,7 +36,7 @@ def read_xml(path: str | Path) -> Element:
 
 
 class _RefusedError(Exception):
-    """What a description of a table has no use for."""
+    """A document has something that no description of a table needs."""
 
 
 def _parsed(text: str) -> Element:

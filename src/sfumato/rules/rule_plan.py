@@ -1,4 +1,4 @@
-"""What rules leave free, which is all that is measured and modelled, and how rows are made of it.
+"""The columns that rules leave free, which is all that is measured and modelled, and how rows are made of them.
 
     a sum, product, difference, derived label      left out: it follows from the others
     the later of two columns in order              its distance from the earlier one, at least 0
@@ -44,7 +44,7 @@ class RulePlan:
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """What rows keep, one after the other."""
+        """All rules, one after the other."""
         return tuple(itertools.chain.from_iterable(self.entries))
 
     def __post_init__(self) -> None:
@@ -53,27 +53,27 @@ class RulePlan:
     @cached_property
     def follows(self) -> dict[str, Follows]:
         """Per column that follows from others, the rule that says how: the first."""
-        found: dict[str, Follows] = {}
+        by_column: dict[str, Follows] = {}
         for rule in self.rules:
             if isinstance(rule, Follows):
-                if rule.column in found:
+                if rule.column in by_column:
                     raise SchemaError(
-                        f"Expected one rule that says what {rule.column!r} is, got {found[rule.column].place} and "
+                        f"Expected one rule that says what {rule.column!r} is, got {by_column[rule.column].place} and "
                         f"{rule.place}. Take one out."
                     )
-                found[rule.column] = rule
-        return found
+                by_column[rule.column] = rule
+        return by_column
 
     @cached_property
     def order(self) -> list[str]:
         """The columns that follow from others, each after what it follows from and what says when it is missing."""
         sources = {name: {s for s in rule.sources if s in self.follows} for name, rule in self.follows.items()}
-        told = {
+        nulls = {
             name: {c for rule in self.nulls.get(name, ()) for c in rule.columns if c in sources} for name in sources
         }
         with contextlib.suppress(CycleError):  # what follows from a column may say when this is missing: mended later
             return list(
-                TopologicalSorter({name: (sources[name] | told[name]) - {name} for name in sources}).static_order()
+                TopologicalSorter({name: (sources[name] | nulls[name]) - {name} for name in sources}).static_order()
             )
         try:
             return list(TopologicalSorter(sources).static_order())
@@ -84,7 +84,7 @@ class RulePlan:
     @cached_property
     def gaps(self) -> dict[str, str]:
         """Per column that is modelled by its distance from an earlier one, that column; each after its own."""
-        found: dict[str, str] = {}
+        gaps: dict[str, str] = {}
         roots: dict[str, str] = {}
         for rule in self.rules:
             for earlier, later in zip(rule.names, rule.names[1:], strict=False) if isinstance(rule, Order) else ():
@@ -96,11 +96,11 @@ class RulePlan:
                         f"Expected {rule.place} to order columns whose bounds allow it, got {earlier!r} and {later!r}: "
                         f"all values of {later!r} are below all of {earlier!r}."
                     )
-                if later in found or later in self.follows or earlier in self.follows:
+                if later in gaps or later in self.follows or earlier in self.follows:
                     continue
                 if _root(roots, earlier) != later:
-                    found[later] = roots[later] = earlier
-        return _parents_first(found)
+                    gaps[later] = roots[later] = earlier
+        return _parents_first(gaps)
 
     def _numeric(self, name: str) -> NumericKind:
         kind = self.kinds[name]
@@ -144,11 +144,11 @@ class RulePlan:
 
     def to_free(self, rows: Mapping[str, Any]) -> dict[str, Any]:
         """Return coded records as codes of the free columns: a map of each record by itself."""
-        found = {name: codes for name, codes in rows.items() if name not in self.follows}
+        free = {name: codes for name, codes in rows.items() if name not in self.follows}
         for later, earlier in self.gaps.items():
             table = {name: from_codes(self.kinds[name], rows[name]) for name in (later, earlier)}
-            found[later] = self.gap_codes(later, table)
-        return found
+            free[later] = self.gap_codes(later, table)
+        return free
 
     def gap_codes(self, later: str, table: Mapping[str, Column]) -> np.ndarray:
         """Return the codes of a distance."""
@@ -206,11 +206,11 @@ class RulePlan:
     @cached_property
     def nulls(self) -> dict[str, list[NullIf]]:
         """Per column, the rules that say when it is missing."""
-        found: dict[str, list[NullIf]] = {}
+        by_column: dict[str, list[NullIf]] = {}
         for rule in self.rules:
             if isinstance(rule, NullIf):
-                found.setdefault(rule.column, []).append(rule)
-        return found
+                by_column.setdefault(rule.column, []).append(rule)
+        return by_column
 
     @cached_property
     def components(self) -> list[tuple[tuple[Rule, ...], tuple[str, ...]]]:

@@ -13,16 +13,16 @@ from sfumato.privacy.certificate_form import Statement
 def standing(certificate: Statement) -> Html:
     """Return in a frame what is guaranteed: ε and δ, or that nothing is."""
     if certificate.guaranteed:
-        said = words.guarantee(certificate)
+        sentence = words.guarantee(certificate)
         note = f" Some {words.NOT_COVERED}." if certificate.read_off else ""
-        return banner(said + note, alarm=bool(certificate.read_off))
+        return banner(sentence + note, alarm=bool(certificate.read_off))
     return banner(f"NOT PRIVATE. {words.meaning(certificate)[0]}", alarm=True)
 
 
 def certificate_card(certificate: Statement) -> str:
     """Return the card of a certificate."""
     meaning = words.meaning(certificate) if certificate.guaranteed else []
-    told = [
+    rows = [
         ("Who is protected", words.who(certificate)),
         ("Neighbours", words.relation(certificate)),
         ("Method", words.shown(certificate.method)),
@@ -34,7 +34,7 @@ def certificate_card(certificate: Statement) -> str:
         standing(certificate),
         *map(paragraph, meaning[:2]),
         *map(paragraph, words.risks(certificate)),
-        facts(told),
+        facts(rows),
         paragraph(words.entering(certificate)),
         paragraph(words.origins(certificate)),
         *map(paragraph, words.verdicts(certificate)),
@@ -66,7 +66,7 @@ def description_card(description: Statement) -> str:
 
 
 def spending(description: Statement) -> list[Html]:
-    """Return what was or would be spent on what: a bar of parts, and the table of stages."""
+    """Return the spending by stage: a bar of parts, and a table."""
     stages = words.stages(description)
     if not stages:
         return []

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.kind import TabularKind
 from sfumato.errors import SchemaError
 from sfumato.maths.streams import public_stream
 from sfumato.rules.cells import Column, Kinds, Table, joined, put, size, taken, to_codes
-from sfumato.rules.plan import RulePlan
 from sfumato.rules.repair import Keeper
 from sfumato.rules.rule import Rule
+from sfumato.rules.rule_plan import RulePlan
 
 _ROWS, _ROUNDS, _ENOUGH = 2048, 24, 256
 _MOST_TRIED = 24  # rules of which a part that contradicts itself is looked for
@@ -34,9 +33,9 @@ def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTH
     keeper, rng = Keeper(plan, frozen=tuple(given)), public_stream(component)
     points: dict[str, list[float]] = {}
     for rule in rules:
-        for name, found in rule.points.items():
-            points.setdefault(name, []).extend(found)
-    kept: list[Table] = []
+        for name, numbers in rule.points.items():
+            points.setdefault(name, []).extend(numbers)
+    tables: list[Table] = []
     for _ in range(_ROUNDS):
         table = _random_rows(plan, points, rng)
         for name, value in given.items():
@@ -44,10 +43,10 @@ def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTH
         plan.follow(table, tuple(given))
         keeper.project(table)
         good = np.flatnonzero(~keeper.broken(table, rules))
-        kept.append(taken({name: table[name] for name in columns}, good))
-        if sum(size(part) for part in kept) >= _ENOUGH:
+        tables.append(taken({name: table[name] for name in columns}, good))
+        if sum(size(part) for part in tables) >= _ENOUGH:
             break
-    return joined(kept)
+    return joined(tables)
 
 
 def require_rows(plan: RulePlan) -> None:
@@ -78,12 +77,8 @@ def _random_rows(plan: RulePlan, points: Mapping[str, list[float]], rng: np.rand
         if isinstance(kind, NumericKind):
             codes[name] = _random_numbers(kind, [] if name in plan.gaps else points.get(name, []), rng)
         else:
-            codes[name] = rng.integers(0, _levels(kind), _ROWS)
+            codes[name] = rng.integers(0, kind.n_levels, _ROWS)
     return plan.assembled(codes)
-
-
-def _levels(kind: TabularKind) -> int:
-    return kind.n_levels
 
 
 def _random_numbers(kind: NumericKind, points: list[float], rng: np.random.Generator) -> np.ndarray:

@@ -45,18 +45,18 @@ def read_rules(entries: object, kinds: Kinds, waiting: Kinds = MappingProxyType(
         raise SchemaError(f"Expected rules to be a list, got {shown(entries)}.")
     if len(entries) > MOST_RULES:
         raise SchemaError(f"Expected at most {MOST_RULES} rules, got {len(entries)}.")
-    found: list[tuple[Rule, ...]] = []
+    per_entry: list[tuple[Rule, ...]] = []
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):
         try:
             waits = any(name in waiting for name in numeric_columns(entry))
             rules = _read(entry, {**kinds, **waiting} if waits else kinds, number)
-            found.append(() if waits else tuple(rules))
+            per_entry.append(() if waits else tuple(rules))
         except SchemaError as error:
             faults.append(str(error))
     if faults:
         raise SchemaError("\n".join(faults[:20]))
-    return tuple(found)
+    return tuple(per_entry)
 
 
 def rule_text(entry: object) -> str:
@@ -70,11 +70,11 @@ def numeric_columns(entry: object) -> tuple[str, ...]:
         return ()
     if isinstance(names := entry.get("order"), list | tuple):
         return tuple(map(str, names))
-    said = next((entry[form] for form in _ARITHMETIC if form in entry), None)
-    if not isinstance(said, Mapping):
+    formula = next((entry[form] for form in _ARITHMETIC if form in entry), None)
+    if not isinstance(formula, Mapping):
         return ()
-    parts = [part for of in said.values() if isinstance(of, list | tuple) for part in of]
-    return tuple(map(str, (*said, *parts)))
+    parts = [part for of in formula.values() if isinstance(of, list | tuple) for part in of]
+    return tuple(map(str, (*formula, *parts)))
 
 
 def place_of(entry: object, number: int) -> str:
@@ -120,10 +120,10 @@ def _order(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
 
 
 def _ordered(names: tuple[str, ...], kinds: Kinds, place: str) -> Order:
-    found = [numeric_kind(name, kinds, place) for name in names]
-    if len({kind.name == "datetime" for kind in found}) > 1:
+    columns = [numeric_kind(name, kinds, place) for name in names]
+    if len({kind.name == "datetime" for kind in columns}) > 1:
         raise SchemaError(f"Expected {place} to compare dates with dates and numbers with numbers, got both.")
-    _require_room(place, found)
+    _require_room(place, columns)
     return Order(place, names, kinds)
 
 
@@ -136,10 +136,12 @@ def _require_room(place: str, kinds: Sequence[NumericKind]) -> None:
 
 def _computed(operation: Operation) -> Callable[[Mapping[str, Any], Kinds, str], list[Rule]]:
     def reader(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
-        said = entry[operation]
-        if not isinstance(said, Mapping) or len(said) != 1:
-            raise SchemaError(f"Expected {place} to be such as {{{operation}: {{total: [a, b]}}}}, got {shown(said)}.")
-        ((column, parts),) = said.items()
+        formula = entry[operation]
+        if not isinstance(formula, Mapping) or len(formula) != 1:
+            raise SchemaError(
+                f"Expected {place} to be such as {{{operation}: {{total: [a, b]}}}}, got {shown(formula)}."
+            )
+        ((column, parts),) = formula.items()
         if not isinstance(parts, list | tuple) or len(parts) < 2 or column in parts:
             raise SchemaError(f"Expected {place} to list at least two other columns for {shown(column)}.")
         if len(set(map(str, parts))) < len(parts):
@@ -174,10 +176,10 @@ def _within(entry: Mapping[str, Any], place: str, usual: float) -> tuple[float, 
 
 
 def _range(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
-    said, found = entry["range"], []
-    if not isinstance(said, Mapping) or not said:
-        raise SchemaError(f"Expected {place} to be such as {{range: {{days: [0, stay]}}}}, got {shown(said)}.")
-    for column, ends in said.items():
+    ranges, rules = entry["range"], []
+    if not isinstance(ranges, Mapping) or not ranges:
+        raise SchemaError(f"Expected {place} to be such as {{range: {{days: [0, stay]}}}}, got {shown(ranges)}.")
+    for column, ends in ranges.items():
         kind = numeric_kind(column, kinds, place)
         if not isinstance(ends, list | tuple) or len(ends) != 2 or tuple(ends) == (None, None):
             raise SchemaError(f"Expected {place} to have two ends for {shown(column)}, got {shown(ends)}.")
@@ -189,28 +191,28 @@ def _range(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
         if low is not None and high is not None and low > high:
             raise SchemaError(f"Expected {place} to have ends that go up for {shown(column)}, got {shown(ends)}.")
         if low is not None or high is not None:
-            found.append(Bound(place, column, kinds, low, high))
+            rules.append(Bound(place, column, kinds, low, high))
         first, last = names
         chain = [*([first] if first else []), column, *([last] if last else [])]
         if len(chain) > 1:
-            found.append(_ordered(tuple(chain), kinds, place))
-    return found
+            rules.append(_ordered(tuple(chain), kinds, place))
+    return rules
 
 
 def _null_if(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
-    said, found = entry["null_if"], []
-    if not isinstance(said, Mapping) or not said:
+    cases, rules = entry["null_if"], []
+    if not isinstance(cases, Mapping) or not cases:
         raise SchemaError(
-            f"Expected {place} to be such as {{null_if: {{pregnant: {{sex: male}}}}}}, got {shown(said)}."
+            f"Expected {place} to be such as {{null_if: {{pregnant: {{sex: male}}}}}}, got {shown(cases)}."
         )
-    for column, conditions in said.items():
+    for column, conditions in cases.items():
         if not kind_of(column, kinds, place).nullable:
             raise SchemaError(f"Expected {place} to name a nullable column, got {shown(column)}. Write nullable: true.")
         terms = read_terms(conditions, kinds, place)
         if any(term.column == column for term in terms):
             raise SchemaError(f"Expected {place} to have conditions on other columns than {shown(column)}.")
-        found.append(NullIf(place, column, terms, kinds))
-    return found
+        rules.append(NullIf(place, column, terms, kinds))
+    return rules
 
 
 def _derived(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
@@ -229,36 +231,38 @@ def _derived(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
     rest = label.get("other", gone)
     if of.nullable and gone is None:
         raise SchemaError(f"Expected {place} to say what a missing {shown(source)} becomes: `missing: LABEL`.")
-    said = {key: level for key, level in label.items() if key not in others}
+    by_value = {key: level for key, level in label.items() if key not in others}
     by_level, starts, by_span = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
     if isinstance(of, LevelKind):
-        by_level = _by_level(said, str(source), of, rest, gone, place)
+        by_level = _by_level(by_value, str(source), of, rest, gone, place)
     else:
-        starts, by_span = _by_span(said, str(source), kinds, rest, place)
+        starts, by_span = _by_span(by_value, str(source), kinds, rest, place)
     return [Derived(place, str(column), str(source), kinds, by_level, starts, by_span, 0 if gone is None else gone)]
 
 
 def _by_level(
-    said: Mapping[Any, int], source: str, of: LevelKind, rest: int | None, gone: int | None, place: str
+    by_value: Mapping[Any, int], source: str, of: LevelKind, rest: int | None, gone: int | None, place: str
 ) -> np.ndarray:
-    found = np.full(of.n_levels, -1 if rest is None else rest, dtype=np.int64)
+    levels = np.full(of.n_levels, -1 if rest is None else rest, dtype=np.int64)
     if of.nullable:
-        found[-1] = -1 if gone is None else gone
-    found[levels_of(source, of, list(said), place)] = list(said.values())
-    if (found < 0).any():
-        label = of.labels[int(np.flatnonzero(found < 0)[0])]
+        levels[-1] = -1 if gone is None else gone
+    levels[levels_of(source, of, list(by_value), place)] = list(by_value.values())
+    if (levels < 0).any():
+        label = of.labels[int(np.flatnonzero(levels < 0)[0])]
         raise SchemaError(f"Expected {place} to map every label of {shown(source)}, got none for {shown(label)}.")
-    return found
+    return levels
 
 
 def _by_span(
-    said: Mapping[Any, int], source: str, kinds: Kinds, rest: int | None, place: str
+    by_value: Mapping[Any, int], source: str, kinds: Kinds, rest: int | None, place: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return where spans start, and the level of each; what lies between two spans is of the first, if not whole."""
     kind = numeric_kind(source, kinds, place)
-    if len(said) > _MOST_SPANS:
-        raise SchemaError(f"Expected {place} to have at most {_MOST_SPANS} spans of {shown(source)}, got {len(said)}.")
-    spans = sorted((*span_of(source, kind, value, place), level) for value, level in said.items())
+    if len(by_value) > _MOST_SPANS:
+        raise SchemaError(
+            f"Expected {place} to have at most {_MOST_SPANS} spans of {shown(source)}, got {len(by_value)}."
+        )
+    spans = sorted((*span_of(source, kind, value, place), level) for value, level in by_value.items())
     lower, upper = kind.bounds
     whole = isinstance(lower, int)
     starts: list[float] = []

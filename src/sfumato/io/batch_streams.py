@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class MadeSource(Source):
-    """What a function gives: called once when the source is opened, and once per pass.
+class FunctionSource(Source):
+    """Batches of a function, which is called once when the source is opened, and once per pass.
 
     Batches may have types of their own, which follow from their cells: each is read as it comes. Of batches without a
     schema beside them, no type is known before.
@@ -91,11 +91,11 @@ def open_stream(
         reader = attempt(lambda: pa.RecordBatchReader.from_stream(data), what)
         return spooled(reader, reader.schema, label, chunk_rows=chunk_rows)
     if callable(data) and not isinstance(data, type | os.PathLike):
-        return _open_made(cast("Callable[[], Batches]", data), chunk_rows)
+        return _open_function(cast("Callable[[], Batches]", data), chunk_rows)
     return None
 
 
-def _open_made(make: Callable[[], Batches], chunk_rows: int) -> MadeSource:
+def _open_function(make: Callable[[], Batches], chunk_rows: int) -> FunctionSource:
     label = "the function's batches"
     batches = attempt(make, f"Cannot call the function for {label}: it failed. It takes no argument.")
     schema: Any = getattr(batches, "schema", None)
@@ -113,7 +113,7 @@ def _open_made(make: Callable[[], Batches], chunk_rows: int) -> MadeSource:
     check_names(schema.names, label)
     first_types = dict(zip(schema.names, schema.types, strict=True))
     unknown = {name for name in inferred if _may_be_another(first_types[name])} if first is not None else set()
-    return MadeSource(
+    return FunctionSource(
         label=label,
         container="pyarrow",
         storage={**first_types, **dict.fromkeys(unknown, pa.null())},

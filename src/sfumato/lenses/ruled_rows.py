@@ -17,10 +17,10 @@ from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Sampler, UnitSampler
 from sfumato.lenses.unit_rules import RuledUnits
 from sfumato.rules.cells import Column, Table, joined, put, size, taken, to_codes
-from sfumato.rules.examples import examples
-from sfumato.rules.plan import RulePlan
+from sfumato.rules.example_rows import examples
 from sfumato.rules.raking import chosen, raked, share_codes
 from sfumato.rules.repair import Keeper
+from sfumato.rules.rule_plan import RulePlan
 
 _CANDIDATES = 16  # rows of which the nearest to a given value of what is not modelled is taken
 _FEW_BROKEN = 0.002  # share of rows that may be mended without a look at shares
@@ -73,9 +73,9 @@ class RuledSampler:
     def __init__(self, plan: RulePlan, inner: Sampler, given: Mapping[str, Column] | None = None) -> None:
         self._plan, self._inner, self._given = plan, inner, dict(given or {})
         free = [name for name in self._given if name in plan.gaps or name in plan.follows]
-        self._asked = [name for name in free if not plan.is_fixed(name, self._given)]
+        self._targets = [name for name in free if not plan.is_fixed(name, self._given)]
         self._examples: dict[int, Table] = {}
-        self.width = inner.width * (_CANDIDATES if self._asked else 1) + 2 * len(plan.kinds)
+        self.width = inner.width * (_CANDIDATES if self._targets else 1) + 2 * len(plan.kinds)
         self.class_column = inner.class_column
 
     @property
@@ -106,10 +106,10 @@ class RuledSampler:
             ConfigError: no row like some of them was found.
         """
         keeper = Keeper(self._plan, tuple(self._given), None if classes is None else self.class_column)
-        table = self._drawn(n, rng, classes)
-        if self._asked or keeper.broken(table, self._plan.rules).sum() <= _FEW_BROKEN * n:
+        table = self._draw(n, rng, classes)
+        if self._targets or keeper.broken(table, self._plan.rules).sum() <= _FEW_BROKEN * n:
             return self._mended(table, keeper, rng, classes)
-        more = [self._drawn(n, rng, classes) for _ in range(_TIMES - 1)]
+        more = [self._draw(n, rng, classes) for _ in range(_TIMES - 1)]
         table = joined([table, *more])
         of = None if classes is None else np.tile(classes, _TIMES)
         names = list(self._plan.free)[:_MOST_RAKED]
@@ -134,7 +134,7 @@ class RuledSampler:
             wanted = keeper.broken(table, rules)
             for _ in range(_MORE):
                 of = None if classes is None else rng.choice(classes[wanted], max(_FEWEST, int(wanted.sum())))
-                more = self._drawn(max(_FEWEST, int(wanted.sum())), rng, of)
+                more = self._draw(max(_FEWEST, int(wanted.sum())), rng, of)
                 keeper.project(more)
                 yield taken({name: more[name] for name in columns}, np.flatnonzero(~keeper.broken(more, rules)))
             yield self._example(component, classes)
@@ -158,15 +158,15 @@ class RuledSampler:
             if code is not None:
                 codes[name] = code
         inner = self._inner.given(codes) if codes else self._inner
-        found = RuledSampler(plan, inner, known)
+        sampler = RuledSampler(plan, inner, known)
         for number, (rules, columns) in enumerate(plan.components):
-            if any(name in known for name in columns) and not size(found._example(number, None)):
+            if any(name in known for name in columns) and not size(sampler._example(number, None)):
                 places = ", ".join(dict.fromkeys(rule.place for rule in rules))
                 raise ConfigError(
                     f"Expected given values that keep the rules, found no row with them that keeps {places}."
                     f"{_hint(plan, known)}"
                 )
-        return found
+        return sampler
 
     @property
     def possible(self) -> np.ndarray:
@@ -181,9 +181,9 @@ class RuledSampler:
         number = next((i for i, (_, columns) in enumerate(self._plan.components) if name in columns), None)
         if number is None:
             return possible
-        seen = self._example(number, None)[name]
-        assert isinstance(seen, np.ndarray)
-        of_class = np.isin(np.arange(possible.size), seen)
+        labels = self._example(number, None)[name]
+        assert isinstance(labels, np.ndarray)
+        of_class = np.isin(np.arange(possible.size), labels)
         for k in np.flatnonzero(possible & ~of_class):
             of_class[k] = size(examples(self._plan, number, {**self._given, name: np.array([k])})) > 0
         return possible & of_class
@@ -200,14 +200,14 @@ class RuledSampler:
         ]
         return joined(parts)
 
-    def _drawn(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> Table:
+    def _draw(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> Table:
         """Return rows of the model with what is given; of several each, the nearest to values that it cannot fix."""
-        times = _CANDIDATES if self._asked else 1
+        times = _CANDIDATES if self._targets else 1
         of = None if classes is None else np.repeat(classes, times)
         table = self._plan.assembled(self._inner.rows(n * times, rng, of))
         if times > 1:
             away = np.zeros(n * times)
-            for name in self._asked:
+            for name in self._targets:
                 away += _distance(self._plan.kinds[name], table[name], self._given[name])
             nearest = np.arange(n) * times + away.reshape(n, times).argmin(axis=1)
             table = taken(table, nearest)
@@ -218,7 +218,7 @@ class RuledSampler:
 
 
 def _hint(plan: RulePlan, known: Mapping[str, Column]) -> str:
-    """Return what to give in place of columns that follow from others: rows of them are searched for, and may exist."""
+    """Return advice on columns that follow from others, to give these: rows of them are searched for, and may exist."""
     names = [name for name in known if name in plan.follows and not plan.is_fixed(name, known)]
     return "".join(
         f" {name!r} follows from others, and the search may miss rows of it: give "

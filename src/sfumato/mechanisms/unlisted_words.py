@@ -84,7 +84,7 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         exact: the tally, opaque.
         stage: name of the stage to charge; it has an `extra_delta`.
         ledger: charged before the noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
 
     Raises:
         ConfigError: there are columns with words, and the stage has no additive part of δ. Nothing was charged.
@@ -107,6 +107,6 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         )
     for name, counts in tally.words.items():
         values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)
-        kept = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
-        shown[name] = dict(sorted(kept))  # in an order that is not that of the records
+        large = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
+        shown[name] = dict(sorted(large))  # in an order that is not that of the records
     return NoisyTally(listed, shown, threshold)

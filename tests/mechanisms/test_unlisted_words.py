@@ -12,7 +12,7 @@ from sfumato.errors import ConfigError, LedgerError
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import grid_step
-from sfumato.mechanisms.words import noisy_words, threshold_of
+from sfumato.mechanisms.unlisted_words import noisy_words, threshold_of
 from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate

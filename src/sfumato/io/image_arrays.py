@@ -16,7 +16,7 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.sets import is_set_storage
 from sfumato.errors import DataError
-from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source
+from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source, read_npy_header
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.stored import most_bytes, open_member
 
@@ -72,14 +72,7 @@ def open_npz(path: Path, *, chunk_rows: int) -> Source:
         return csr_source(headers, path.name, chunk_rows=chunk_rows, path=path)
     keys = _find_keys(headers, path.name)
     storage = _image_storage({name: headers[key] for name, key in keys.items()}, path.name)
-    return NpzSource(
-        label=path.name,
-        container="npz",
-        storage=storage,
-        keys=keys,
-        chunk_rows=chunk_rows,
-        path=path,
-    )
+    return NpzSource(label=path.name, container="npz", storage=storage, keys=keys, chunk_rows=chunk_rows, path=path)
 
 
 def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> Source:
@@ -139,7 +132,7 @@ def array_of(column: Column | pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What the first bytes of a stored array say."""
+    """The header of a stored array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -153,7 +146,7 @@ def _read_headers(path: Path) -> dict[str, _Header]:
 
 
 def _header_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Header:
-    """Return what a stored array says of itself, if its bytes can be as many."""
+    """Return the header of a stored array, if its bytes can be as many as it says."""
     with open_member(archive, member) as stream:
         header = _read_header(stream)
     size = math.prod(header.shape) * header.dtype.itemsize
@@ -167,19 +160,14 @@ def _rows_at_once(header: _Header) -> int:
 
 
 def _read_header(stream: IO[bytes]) -> _Header:
-    version = np.lib.format.read_magic(cast("Any", stream))
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }[version]
-    shape, fortran_order, dtype = read(stream)
+    shape, fortran_order, dtype = read_npy_header(stream)
     return _Header(shape, dtype, fortran_order)
 
 
-def _find_keys(found: Mapping[str, object], label: str) -> dict[str, str]:
+def _find_keys(arrays: Mapping[str, object], label: str) -> dict[str, str]:
     for keys in KEYS:
-        if keys["x"] in found:
-            return {name: key for name, key in keys.items() if key in found}
+        if keys["x"] in arrays:
+            return {name: key for name, key in keys.items() if key in arrays}
     rule = f"Expected {label} to have images under the key 'x' or 'x_train', got neither"
     way = "Save them with `numpy.savez_compressed(path, x=images, y=labels)`; sets of items as indptr, indices, n_items"
     way += "; columns as a table"
