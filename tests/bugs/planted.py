@@ -122,9 +122,9 @@ BUGS = [
     ),
     PlantedBug(
         "softmax: a few rows are raked to shares, which undoes their dependence",
-        "models/tables/softmax_draws.py",
-        "_FEWEST_RAKED = 64",
-        "_FEWEST_RAKED = 1",
+        "maths/constants.py",
+        "fewest_raked: int = 64",
+        "fewest_raked: int = 1",
         "tests/models/tables/test_softmax_chain.py -k few_rows",
     ),
     PlantedBug(

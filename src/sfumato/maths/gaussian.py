@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg, special
 
+from sfumato.maths.constants import VECTORS
+
 _SQRT_2PI = np.sqrt(2 * np.pi)
 
 
@@ -44,7 +46,7 @@ def normal_scores(probabilities: np.ndarray) -> np.ndarray:
         probabilities: shape (c,), ≥ 0, with a positive sum (they are normalised).
 
     Returns:
-        Scores, shape (c,), increasing, cut at ±6; a cell without mass gets the quantile at its place.
+        Scores, shape (c,), increasing, within ± `VECTORS.most_score`; a cell without mass has its place's quantile.
     """
     edges = np.concatenate([[0.0], np.cumsum(probabilities)])
     edges /= edges[-1]
@@ -54,7 +56,7 @@ def normal_scores(probabilities: np.ndarray) -> np.ndarray:
     scores = special.ndtri((edges[:-1] + edges[1:]) / 2)
     heavy = mass > 1e-9  # below it the difference of densities is rounding error
     scores[heavy] = -np.diff(density)[heavy] / mass[heavy]
-    return np.clip(scores, -6.0, 6.0)
+    return np.clip(scores, -VECTORS.most_score, VECTORS.most_score)
 
 
 def svec(matrices: np.ndarray) -> np.ndarray:

@@ -12,27 +12,15 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize
 
+from sfumato.maths.constants import CHAIN, PAIRS
 from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
-from sfumato.methods.tables.cross_moments import LEAST_VARIANCE, CrossMoments
+from sfumato.methods.tables.cross_moments import CrossMoments
 from sfumato.methods.tables.features import N_KINDS, SCORE, Features, hermite_coefficients
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
 from sfumato.models.tables.softmax_draws import probabilities
-
-_RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
-_CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
-_LINKED = 0.02  # squared moment between two features that makes one matter where the other does
-_MOST_RELATED, _MOST_TOGETHER = 300, 100  # features that a column is predicted by; where all columns share what is seen
-_MOST_TILT = 10.0  # of a column's shares by its score
-_FEWEST_ROWS = 20  # of a class, simulated
-_CLASS_ROWS = 200
-_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000  # rows
-_SIMULATED_CELLS, _FEWEST_SIMULATED = 600_000, 8_000  # of more columns, fewer rows
-_TOLERANCE, _TOLERANCE_WITHOUT_NOISE = 1e-5, 1e-6  # nats
-_SLACK = 0.5
-_LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +45,14 @@ class Effort:
     @classmethod
     def noisy(cls, *, columns: int = 1, rows: int | None = None, low_rank: bool = False) -> Effort:
         """The effort that noisy moments of so many columns are worth."""
-        simulated = min(_SIMULATED, max(_FEWEST_SIMULATED, _SIMULATED_CELLS // columns))
-        return cls(_SLACK, _TOLERANCE, rows or simulated, low_rank)
+        simulated = min(CHAIN.simulated, max(CHAIN.fewest_simulated, CHAIN.simulated_cells // columns))
+        return cls(CHAIN.slack, CHAIN.tolerance, rows or simulated, low_rank)
 
     @classmethod
     def exact(cls, n: float, *, rows: int | None = None) -> Effort:
         """The effort that moments of n rows without noise are worth."""
-        least = _LEAST_VARIANCE / n
-        return cls(_SLACK, _TOLERANCE_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
+        least = CHAIN.least_variance / n
+        return cls(CHAIN.slack, CHAIN.tolerance_without_noise, rows or CHAIN.simulated_without_noise, False, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +128,7 @@ def fit_table_chain(
     else:
         tables = class_tables(_class_evidence(columns, moments), class_counts)
     d = int(ends[-1])
-    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, _CLASS_ROWS * k)))
+    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, CHAIN.class_rows * k)))
     features = np.zeros((classes.size, d), dtype=np.float32)
     apart = len(moments.by_class) > 0
     weights = np.zeros((k if apart else 1, d, d))
@@ -149,7 +137,7 @@ def fit_table_chain(
     known = np.zeros(d, dtype=bool)
     for j in order:
         column, block = columns[j], blocks[j]
-        kept = _kept(known, block, moments, _MOST_TOGETHER if effort.low_rank else _MOST_RELATED)
+        kept = _kept(known, block, moments, CHAIN.most_together if effort.low_rank else CHAIN.most_related)
         tilts, found = _fit_column(
             column, tables[j], block, kept, moments, SimulatedRows(features, classes), effort, apart
         )
@@ -194,13 +182,13 @@ def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
     def error(t: float) -> float:
         return float(law(t) @ values) - mean
 
-    if error(-_MOST_TILT) >= 0 or error(_MOST_TILT) <= 0:
-        return shares.sum() * law(_MOST_TILT if mean > 0 else -_MOST_TILT)
-    return shares.sum() * law(float(optimize.brentq(error, -_MOST_TILT, _MOST_TILT)))  # type: ignore[arg-type]
+    if error(-CHAIN.most_tilt) >= 0 or error(CHAIN.most_tilt) <= 0:
+        return shares.sum() * law(CHAIN.most_tilt if mean > 0 else -CHAIN.most_tilt)
+    return shares.sum() * law(float(optimize.brentq(error, -CHAIN.most_tilt, CHAIN.most_tilt)))  # type: ignore[arg-type]
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
-    return np.maximum(np.rint(counts), _FEWEST_ROWS).astype(np.int64)
+    return np.maximum(np.rint(counts), CHAIN.fewest_rows).astype(np.int64)
 
 
 def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> list[ClassEvidence]:
@@ -252,13 +240,13 @@ def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.
 def _kept(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> np.ndarray:
     """Return the earlier features that may say something of a column, or of those that do."""
     means, variances = moments.means[block], moments.variances[block]
-    related = known & (means**2 > _RELATED * np.maximum(variances, 1e-9)).any(axis=0)
+    related = known & (means**2 > CHAIN.related * np.maximum(variances, 1e-9)).any(axis=0)
     if len(moments.by_class):
         squares = (moments.by_class[:, block] - means) ** 2
-        heard = squares > _CLASS_RELATED * np.maximum(moments.class_variances[:, block], 1e-9)
+        heard = squares > CHAIN.class_related * np.maximum(moments.class_variances[:, block], 1e-9)
         related |= known & heard.any(axis=(0, 1))
     measured = np.isfinite(variances).all(axis=0)
-    linked = known & measured & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
+    linked = known & measured & ((moments.means[related] ** 2) > CHAIN.linked).any(axis=0)
     kept = np.flatnonzero(related | linked)
     if kept.size > most:
         strength = (means[:, kept] ** 2).max(axis=0)
@@ -325,10 +313,10 @@ def _fit_classes(
         deviations[here], spreads[here] = shrunk((observed - predicted)[here], variances[here], ids[here])
     shares = np.bincount(rows.classes, minlength=k) / rows.classes.size
     deviations -= np.einsum("k,kij->ij", shares, deviations)
-    spreads = np.maximum(spreads, LEAST_VARIANCE * variances)
+    spreads = np.maximum(spreads, PAIRS.least_variance * variances)
     found, new = np.tile(weights, (k, 1, 1)), tilts.copy()
     for c in range(k):
-        if not (deviations[c] ** 2 > _RELATED * np.maximum(variances[c], 1e-9)).any():
+        if not (deviations[c] ** 2 > CHAIN.related * np.maximum(variances[c], 1e-9)).any():
             continue
         members = rows.classes == c
         own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.maths.constants import PAIRS
 from sfumato.maths.gaussian import shrinkage_weight
 
-_MOST_KEPT = 0.995
-_STANDS_OUT = 2.0  # noise deviations of ρ
-_RAKING_ROUNDS, _LEAST_MASS = 30, 1e-12
+_LEAST_MASS = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,9 @@ class Copy:
         if precision <= 0:
             return 0.0
         rho = float((weights * released).sum()) / precision
-        if rho <= 0 or rho**2 * precision <= _STANDS_OUT**2:
+        if rho <= 0 or rho**2 * precision <= PAIRS.copied**2:
             return 0.0
-        return min(rho, _MOST_KEPT) * shrinkage_weight(rho**2, 1 / precision)
+        return min(rho, PAIRS.most_copied) * shrinkage_weight(rho**2, 1 / precision)
 
 
 def lawful_moments(
@@ -70,7 +69,7 @@ def lawful_moments(
     """
     first, second = (np.maximum(s, 0.0) / np.maximum(s, 0.0).sum() for s in shares)
     joint = np.maximum(np.outer(first, second) * (1 + values[0] @ moments @ values[1].T), 0.0)
-    for _ in range(_RAKING_ROUNDS):
+    for _ in range(PAIRS.copy_rounds):
         joint *= (first / np.maximum(joint.sum(axis=1), _LEAST_MASS))[:, None]
         joint *= second / np.maximum(joint.sum(axis=0), _LEAST_MASS)
     return values[0].T @ joint @ values[1]

@@ -16,21 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.maths.constants import PAIRS, VECTORS
 from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
 from sfumato.maths.shrinkage import shrunk
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
 from sfumato.methods.tables.copies import Copy, lawful_moments
-from sfumato.methods.tables.features import HERMITE_TERMS, N_KINDS, SCORE, Features
+from sfumato.methods.tables.features import N_KINDS, SCORE, Features
 from sfumato.methods.tables.strong_pairs import Number, feasible_moments
-
-LEAST_VARIANCE = 0.05
-"""Noise that is left of an entry, at least, as a share of its noise."""
-_MOST_CORRELATION = 0.995
-_STRONG = 0.4  # correlation from which a pair's moments are made those of a law
-_MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
-_LEAST_KEPT = 0.5
-_NOTHING_KNOWN = 1e6  # variance of a mean that was not measured; features have variance 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +161,8 @@ def cross_moments(
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
     if low_rank and len(by_class):
         by_class = _low_rank_classes(by_class - means, class_variances * scale**2, scale, across) + means
-        class_variances = class_variances * LEAST_VARIANCE
-    left = np.maximum(spreads, LEAST_VARIANCE * variances)
+        class_variances = class_variances * PAIRS.least_variance
+    left = np.maximum(spreads, PAIRS.least_variance * variances)
     return CrossMoments(
         offsets,
         released,
@@ -201,7 +194,7 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
     means, spreads = _shrunk_pairs(released, variances, prior, measured, entries)
     if noisy:
         _set_strong_pairs(means, spreads, released, variances, entries)
-    left = np.where(measured, np.maximum(spreads, LEAST_VARIANCE * variances), np.inf)
+    left = np.where(measured, np.maximum(spreads, PAIRS.least_variance * variances), np.inf)
     none = np.zeros((0, d, d))
     classes = np.zeros((n_classes if n_classes > 1 else 0, d))
     return CrossMoments(
@@ -211,7 +204,7 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
         means,
         left,
         classes,
-        classes + _NOTHING_KNOWN,
+        classes + PAIRS.unmeasured,
         none,
         none,
         entries.groups,
@@ -227,15 +220,15 @@ def _set_strong_pairs(
     ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
     groups = entries.groups
     strengths = np.abs(np.triu(means[np.ix_([p for _, p in scores], [p for _, p in scores])], 1))
-    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_MOST_STRONG]
+    strongest = np.argsort(-strengths, axis=None, kind="stable")[: PAIRS.most_strong]
     for a, b in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
-        if strengths[a, b] >= _STRONG:
+        if strengths[a, b] >= PAIRS.strong:
             (i, place), (j, other) = scores[a], scores[b]
             rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
             first = Number(entries.shares[i], entries.values[i], int(place - ends[i]))
             second = Number(entries.shares[j], entries.values[j], int(other - ends[j]))
             blocks = np.unique(groups[rows, columns], return_inverse=True)[1].reshape(means[rows, columns].shape)
-            correlation = float(np.clip(means[place, other], -_MOST_CORRELATION, _MOST_CORRELATION))
+            correlation = float(np.clip(means[place, other], -PAIRS.most_correlation, PAIRS.most_correlation))
             found = feasible_moments(
                 first, second, released[rows, columns], variances[rows, columns], blocks, correlation
             )
@@ -330,7 +323,7 @@ def _kept(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np
     together = float((own * precision).sum() / precision.sum())
     seen = sizes > 0
     shrink = shrinkage_weight(float(((own - together) ** 2)[seen].sum()), float(noise[seen].sum()))
-    kept = np.clip(together + shrink * (own - together), _LEAST_KEPT, 1.0)
+    kept = np.clip(together + shrink * (own - together), PAIRS.least_clipped, 1.0)
     roots = np.sqrt(kept)[entries.owner]
     return np.outer(roots, roots)
 
@@ -349,7 +342,7 @@ def _pooled(noisy: Noisy, weights: np.ndarray) -> tuple[np.ndarray, float]:
 def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarray) -> np.ndarray:
     """Return the prior with what a Gaussian copula of these correlations says of two numbers' other moments."""
     made = prior.copy()
-    powers = np.arange(1, HERMITE_TERMS + 1)
+    powers, most = np.arange(1, VECTORS.hermite_terms + 1), PAIRS.most_correlation
     scores = list(entries.scores.items())
     ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
     for a, (i, place) in enumerate(scores):
@@ -360,7 +353,7 @@ def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarra
             if first is None or second is None:
                 continue
             largest = first[place - ends[i], 0] * second[other - ends[j], 0]
-            rho = float(np.clip(correlations[place, other] / largest, -_MOST_CORRELATION, _MOST_CORRELATION))
+            rho = float(np.clip(correlations[place, other] / largest, -most, most))
             block = (first * rho**powers) @ second.T
             # a correlation that noise has taken beyond 1 is brought back; others are what they were released as
             block[place - ends[i], other - ends[j]] = rho * largest

@@ -15,18 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from sfumato.maths.constants import VECTORS
 from sfumato.maths.gaussian import normal_scores
 
 SCORE, SHAPE, MARK, LABEL = range(4)
 """Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""
 
 N_KINDS = 4
-HERMITE_TERMS = 40
-ORDER_WEIGHTS = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
-_HEAVY = 0.1  # a number of so much mass has an indicator
-_MOST_HEAVY = 2
-_LEAST_MASS = 1e-7
-_LEAST_WEIGHT = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]
     values, kept = _orthonormal(indicators, shares)
-    weights = weight * np.maximum(masses * (1 - masses), _LEAST_WEIGHT)[kept]
+    weights = weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[kept]
     return Features(values, weights, np.full(kept.size, LABEL))
 
 
@@ -76,12 +71,12 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
     columns, weights, kinds = [], [], []
     if missing:
         columns.append(np.append(np.zeros(present.size), 1.0))
-        weights.append(max(shares[-1] * (1 - shares[-1]), _LEAST_WEIGHT))
+        weights.append(max(shares[-1] * (1 - shares[-1]), VECTORS.least_weight))
         kinds.append(MARK)
     powers = [scores, *(special.eval_legendre(order, ranks) for order in range(2, orders + 1))]
-    parts = np.array(ORDER_WEIGHTS[:orders]) if orders > 1 else np.ones(1)
-    heavy = np.argsort(-present, kind="stable")[:_MOST_HEAVY]
-    heavy = [run for run in heavy if present[run] > _HEAVY] if orders > 2 and present.size > orders else []
+    parts = np.array(VECTORS.order_weights[:orders]) if orders > 1 else np.ones(1)
+    heavy = np.argsort(-present, kind="stable")[: VECTORS.most_heavy]
+    heavy = [run for run in heavy if present[run] > VECTORS.heavy] if orders > 2 and present.size > orders else []
     for order, (power, part) in enumerate(zip(powers, parts, strict=True)):
         columns.append(np.append(power, 0.0) if missing else power)
         weights.append(part)
@@ -89,7 +84,7 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
         if order == 0:
             for run in heavy:
                 columns.append(np.eye(shares.size)[run])
-                weights.append(max(0.5 * shares[run] * (1 - shares[run]), _LEAST_WEIGHT))
+                weights.append(max(VECTORS.heavy_weight * shares[run] * (1 - shares[run]), VECTORS.least_weight))
                 kinds.append(MARK)
     values, kept = _orthonormal(np.array(columns).T, shares)
     return Features(values, weight * np.array(weights)[kept], np.array(kinds)[kept])
@@ -97,7 +92,7 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns made orthonormal under the shares, one after the other, and which of them were new."""
-    mass = np.maximum(shares, _LEAST_MASS)
+    mass = np.maximum(shares, VECTORS.least_mass)
     mass = mass / mass.sum()
     root = np.sqrt(mass)
     basis = [root]
@@ -109,7 +104,7 @@ def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, n
             for other in basis:
                 vector = vector - (vector @ other) * other
         norm = np.linalg.norm(vector)
-        if norm > 1e-4 * max(size, 1e-12) and norm > 1e-9:
+        if norm > VECTORS.new * max(size, 1e-12) and norm > 1e-9:
             basis.append(vector / norm)
             kept.append(place)
     values = np.array(basis[1:]).reshape(-1, mass.size).T / root[:, None]
@@ -128,15 +123,15 @@ def hermite_coefficients(shares: np.ndarray, values: np.ndarray, missing: bool) 
 
     Reference: Mehler 1866. heₜ are the orthonormal Hermite polynomials.
     """
-    present = np.maximum(shares[:-1] if missing else shares, _LEAST_MASS)
+    present = np.maximum(shares[:-1] if missing else shares, VECTORS.least_mass)
     edges = special.ndtri(np.concatenate([[0.0], np.cumsum(present) / present.sum()])[1:-1])
-    edges = np.clip(edges, -8.0, 8.0)
+    edges = np.clip(edges, -VECTORS.most_edge, VECTORS.most_edge)
     density = np.exp(-(edges**2) / 2) / np.sqrt(2 * np.pi)
     polynomials = [np.ones_like(edges), edges]
-    for t in range(1, HERMITE_TERMS):
+    for t in range(1, VECTORS.hermite_terms):
         polynomials.append((edges * polynomials[t] - np.sqrt(t) * polynomials[t - 1]) / np.sqrt(t + 1))
     # the integral of heₜ·density from an edge is heₜ₋₁·density ÷ √t there
-    ends = np.array([polynomials[t - 1] * density / np.sqrt(t) for t in range(1, HERMITE_TERMS + 1)])
-    zeros = np.zeros((HERMITE_TERMS, 1))
+    ends = np.array([polynomials[t - 1] * density / np.sqrt(t) for t in range(1, VECTORS.hermite_terms + 1)])
+    zeros = np.zeros((VECTORS.hermite_terms, 1))
     inside = np.diff(np.concatenate([zeros, -ends, zeros], axis=1), axis=1)
     return values[: present.size].T @ inside.T * present.sum() / shares.sum()

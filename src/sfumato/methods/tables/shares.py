@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.maths.constants import SIZES
 from sfumato.maths.gaussian import shrinkage_weight
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
@@ -18,8 +19,6 @@ from sfumato.methods.tables.features import Features, level_features, number_fea
 from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.tails import Axis, NoisyCounts
 from sfumato.schema.grid import ColumnGrid
-
-_SPREAD = 0.006  # mass times squared span of a run, as a share of the column's variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ def _runs(shares: np.ndarray, middles: np.ndarray, most: int) -> np.ndarray:
     for cell, share in enumerate(shares / total):
         joined = mass + share
         span = middles[cell] - middles[first]
-        full = joined > 1 / most or joined * span**2 > _SPREAD * variance
+        full = joined > 1 / most or joined * span**2 > SIZES.run_spread * variance
         if full and cell > first:
             run, mass, first = run + 1, 0.0, cell
             joined = share

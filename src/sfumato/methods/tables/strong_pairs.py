@@ -11,13 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.maths.constants import PAIRS
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_draws import probabilities
-
-_ROWS = 1024
-_SLACK = 1.0  # noise deviations of each block that are left to the copula
-_TOLERANCE = 1e-6  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +45,11 @@ def feasible_moments(
         groups: block of each, whole numbers from 0.
         correlation: of the scores.
     """
+    n_rows = PAIRS.pair_rows
     ends = np.cumsum(second.shares / second.shares.sum())
-    runs = np.minimum(np.searchsorted(ends, (np.arange(_ROWS) + 0.5) / _ROWS), ends.size - 1)
+    runs = np.minimum(np.searchsorted(ends, (np.arange(n_rows) + 0.5) / n_rows), ends.size - 1)
     features = second.values[runs].astype(np.float32)
-    classes = np.zeros(_ROWS, dtype=np.int64)
+    classes = np.zeros(n_rows, dtype=np.int64)
     own = first.values[:, first.score]
     explained = correlation**2
     base = np.zeros((first.values.shape[1], features.shape[1]))
@@ -63,11 +61,11 @@ def feasible_moments(
         Moments(released, variances, groups),
         first.values,
         table,
-        slack=_SLACK,
-        tolerance=_TOLERANCE,
+        slack=PAIRS.pair_slack,
+        tolerance=PAIRS.pair_tolerance,
         score=None,
         base=base,
         tilts=tilts,
     )
     chances = probabilities(features @ (base + fit.weights).T.astype(np.float32), first.values, fit.tilts, classes)
-    return (chances.astype(np.float64) @ first.values).T @ features / _ROWS
+    return (chances.astype(np.float64) @ first.values).T @ features / n_rows

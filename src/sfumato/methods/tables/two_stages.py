@@ -12,7 +12,8 @@ from sfumato.errors import require_integer, require_open_unit
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.methods.tables.recipe import LEVEL_GROUPS, Names, one_way_error, run_table, table_stages
+from sfumato.maths.constants import SIZES
+from sfumato.methods.tables.recipe import Names, one_way_error, run_table, table_stages
 from sfumato.methods.tables.second_stage import SecondStage
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.grid import table_kinds
@@ -29,7 +30,7 @@ class TwoStageTables(Synthesizer):
     """
 
     marginal_share: float = 0.4
-    level_groups: int = LEVEL_GROUPS
+    level_groups: int = SIZES.level_groups
     calibration_rows: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
