@@ -15,8 +15,11 @@ import numpy as np
 
 from sfumato.inference.noisy_counts import CountTable, combined
 from sfumato.measurements.cells import Cells
+from sfumato.measurements.measurement import Measurement
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.chain import ColumnShares
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
+from sfumato.methods.tables.second_stage import FirstRelease
 
 
 def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tuple[int, int], CountTable]:
@@ -30,6 +33,18 @@ def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tupl
                 table = CountTable(table.axes[::-1], table.value.T, table.variance)
             pairs[i, j] = table
     return pairs
+
+
+def counted_moments(first: FirstRelease, noisy: Noisy) -> CrossMoments:
+    """The moments of features that follow from noisy tables of two columns; of other pairs nothing was measured.
+
+    Args:
+        first: the first release, whose columns they are.
+        noisy: measured by a `QueryCounts` of tables of two columns.
+    """
+    tables = CountTable.all_of(Measurement("", noisy.value, noisy.noise_std, query=noisy.query))
+    pairs = pair_tables([column.name for column in first.layout.features], tables)
+    return pair_moments(first.columns, pairs, float(first.class_counts.sum()), first.class_counts.size)
 
 
 def pair_moments(

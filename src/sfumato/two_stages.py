@@ -1,6 +1,8 @@
-"""A method for plain tables with a second stage of your own: what is left to write is the stage.
+"""A method for plain tables with a second stage of your own: what is left to write is the stage. See docs/plugins.md.
 
 The first release, settings, the chain of columns and its sampler are those of the default method.
+
+>>> from sfumato.two_stages import FirstRelease, SecondRelease, SecondStage, TwoStageTables, counted_moments
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
+from sfumato.methods.tables.pair_moments import counted_moments
 from sfumato.methods.tables.recipe import Names, one_way_error, run_table, table_stages
-from sfumato.methods.tables.second_stage import SecondStage
+from sfumato.methods.tables.second_stage import FirstRelease, SecondRelease, SecondStage
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.grid import table_kinds
+
+__all__ = ["FirstRelease", "SecondRelease", "SecondStage", "TwoStageTables", "counted_moments"]
 
 
 @dataclass(frozen=True, kw_only=True)
