@@ -42,7 +42,7 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
     ("softmax_objective", "_JITTERS"): ROUNDING,
     ("softmax_objective", "_LEAST_CURVATURE"): ROUNDING,
     ("softmax_fit", "_SMALL"): ROUNDING,
-    ("copies", "_LEAST_MASS"): ROUNDING,
+    ("pair_laws", "_LEAST_MASS"): ROUNDING,
     ("features", "SCORE"): CODES,
     ("features", "SHAPE"): CODES,
     ("features", "MARK"): CODES,

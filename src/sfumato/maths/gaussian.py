@@ -118,5 +118,5 @@ def shrink_spectrum(matrix: np.ndarray, edge: float) -> np.ndarray:
         displacement a = θ + (edge/2)²/θ and angle cos² = 1 − (edge/2)²/θ².
     """
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
-    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
-    return (vectors * kept) @ vectors.T
+    shrunken = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    return (vectors * shrunken) @ vectors.T

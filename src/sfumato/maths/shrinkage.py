@@ -57,20 +57,20 @@ def likely_counts(noisy: np.ndarray, noise_std: float) -> np.ndarray:
     if not noise_std:
         return np.maximum(noisy, 0.0)
     # of very many counts, quantiles stand for all: a posterior mean is a smooth function of the noisy count
-    seen, place = np.unique(noisy, return_inverse=True)
-    if seen.size > PRIORS.counts_seen:
-        seen = np.unique(np.quantile(noisy, np.linspace(0, 1, PRIORS.counts_seen)))
-        place = np.searchsorted((seen[1:] + seen[:-1]) / 2, noisy)
-    shares = np.bincount(place, minlength=seen.size) / noisy.size
-    top = max(float(seen[-1]), noise_std)
+    distinct, place = np.unique(noisy, return_inverse=True)
+    if distinct.size > PRIORS.counts_seen:
+        distinct = np.unique(np.quantile(noisy, np.linspace(0, 1, PRIORS.counts_seen)))
+        place = np.searchsorted((distinct[1:] + distinct[:-1]) / 2, noisy)
+    shares = np.bincount(place, minlength=distinct.size) / noisy.size
+    top = max(float(distinct[-1]), noise_std)
     least, most = PRIORS.count_reach
     spread = np.geomspace(noise_std / least, most * top, PRIORS.count_places)
-    places = [np.zeros(1), spread, np.maximum(seen, 0.0)]
+    places = [np.zeros(1), spread, np.maximum(distinct, 0.0)]
     grid = np.unique(np.concatenate(places))
-    logs = -((seen[:, None] - grid) ** 2) / (2 * noise_std**2)
+    logs = -((distinct[:, None] - grid) ** 2) / (2 * noise_std**2)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     posterior = posteriors(likelihood, PRIORS.rounds, shares=shares, flat=PRIORS.flat_share)
-    return np.interp(noisy, seen, posterior @ grid)
+    return np.interp(noisy, distinct, posterior @ grid)
 
 
 def posteriors(

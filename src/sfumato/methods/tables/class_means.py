@@ -107,12 +107,12 @@ class ClassMeans:
 
 def _most_likely(squares: np.ndarray, values: np.ndarray, noise: float) -> np.ndarray:
     """Return the prior variance a·s + b of each coordinate under which squares of noisy ones are most likely."""
-    best, found = np.inf, values
+    best, likeliest = np.inf, values
     for along in CLASSES.along:
         for apart in CLASSES.apart:
             prior = along * values + apart
             total = prior + noise
             cost = float((np.log(total) + squares / total).sum())
             if cost < best:
-                best, found = cost, prior
-    return found
+                best, likeliest = cost, prior
+    return likeliest

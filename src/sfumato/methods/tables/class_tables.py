@@ -10,8 +10,6 @@ A column's normal score, taken over all classes, is standard normal by construct
 N(m, s²), so that a class's table is known from two numbers: the shape comes from the pooled table, which is known best.
 A table is the posterior mean over a grid of m and s; the prior is fitted to all columns (empirical Bayes, by
 expectation-maximisation), so that the more columns there are, the better each is known.
-
-Everything here is a function of released values.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from scipy import linalg, special
 
 from sfumato.maths.constants import CLASSES
 from sfumato.maths.shrinkage import posteriors
+from sfumato.methods.tables.features import ColumnShares
 
 
 def normal_cuts(pooled: np.ndarray) -> np.ndarray:
@@ -94,34 +93,16 @@ def locate(expected: np.ndarray, counts: np.ndarray, noise_std: float) -> np.nda
 
 
 @dataclass(frozen=True, slots=True)
-class ClassEvidence:
-    """What was released of one column by class.
+class ClassEvidence(ColumnShares):
+    """One column, and its features by class, as released.
 
     Attributes:
-        counts: of public runs, shape (k, c).
-        counts_std: of their noise.
         means: of the features, shape (k, q).
         variances: of their noise, shape (k, q).
-        shares: P(cell), shape (cells,).
-        counted: public run of each cell, in which counts were taken.
-        drawn: run of each cell, in which the column is drawn.
-        values: features of these runs, shape (r, q).
-        ordered: number of runs that are drawn in order; 0 for labels.
     """
 
-    counts: np.ndarray
-    counts_std: float
     means: np.ndarray
     variances: np.ndarray
-    shares: np.ndarray
-    counted: np.ndarray
-    drawn: np.ndarray
-    values: np.ndarray
-    ordered: int
-
-    def pooled(self) -> np.ndarray:
-        """Return P(run), shape (r,)."""
-        return np.bincount(self.drawn, self.shares, len(self.values))
 
 
 def class_tables(columns: Sequence[ClassEvidence], class_counts: np.ndarray) -> list[np.ndarray]:
@@ -129,10 +110,10 @@ def class_tables(columns: Sequence[ClassEvidence], class_counts: np.ndarray) -> 
     bases = [np.tile(column.pooled(), (class_counts.size, 1)) for column in columns]
     numeric = [j for j, column in enumerate(columns) if column.ordered > 1]
     for k, count in enumerate(class_counts):
-        found = Locations.of(np.array([_evidence(columns[j], k, count) for j in numeric])) if numeric else None
+        locations = Locations.of(np.array([_evidence(columns[j], k, count) for j in numeric])) if numeric else None
         for place, j in enumerate(numeric):
             pooled = columns[j].pooled()[: columns[j].ordered]
-            moved = found.table(place, normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
+            moved = locations.table(place, normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
             bases[j][k, : columns[j].ordered] = pooled.sum() * moved
     return [_column_table(column, base, class_counts) for column, base in zip(columns, bases, strict=True)]
 
@@ -145,9 +126,9 @@ def _evidence(column: ClassEvidence, k: int, count: float) -> np.ndarray:
     """Return the log-likelihood of every location and scale of a class's scores, shape (grid,)."""
     pooled = column.pooled()[: column.ordered]
     tables = grid_tables(normal_cuts(_positive(pooled)))
-    expected = pooled.sum() * tables @ column.values[: column.ordered]
-    if column.ordered < len(column.values):
-        expected += column.pooled()[column.ordered :] @ column.values[column.ordered :]
+    expected = pooled.sum() * tables @ column.features.values[: column.ordered]
+    if column.ordered < len(column.features.values):
+        expected += column.pooled()[column.ordered :] @ column.features.values[column.ordered :]
     errors = (column.means[k] - expected) ** 2 / np.maximum(column.variances[k], CLASSES.least_mean_variance)
     by_count = np.zeros((column.ordered, column.counts.shape[1]))
     inside = column.drawn < column.ordered
@@ -163,7 +144,7 @@ def _column_table(column: ClassEvidence, base: np.ndarray, class_counts: np.ndar
     of_run, of_count = pieces // width, pieces % width
     pooled = column.pooled()
     within = np.bincount(place, column.shares, pieces.size) / np.maximum(pooled[of_run], 1e-300)
-    features = column.values[of_run]
+    features = column.features.values[of_run]
     counting = (np.arange(column.counts.shape[1])[:, None] == of_count).astype(np.float64)
     design = np.concatenate([counting, features.T])
     observed = np.concatenate([column.counts / class_counts[:, None], column.means], axis=1)
@@ -172,8 +153,8 @@ def _column_table(column: ClassEvidence, base: np.ndarray, class_counts: np.ndar
     parts = [_Posterior.of(row[of_run] * within, features, design) for row in base]
     known = list(zip(parts, observed, noise, strict=True))
     scale = max(CLASSES.deviations, key=lambda s: sum(part.evidence(s, y, v) for part, y, v in known))
-    found = [part.mean(scale, y, v) for part, y, v in known]
-    by_run = np.stack([np.bincount(of_run, row, len(pooled)) for row in found])
+    laws = [part.mean(scale, y, v) for part, y, v in known]
+    by_run = np.stack([np.bincount(of_run, row, len(pooled)) for row in laws])
     return _raked(by_run, pooled, class_counts / class_counts.sum())
 
 
@@ -208,8 +189,8 @@ class _Posterior:
 
     def mean(self, scale: float, y: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the posterior mean, kept positive."""
-        found = self.base + scale * (self.cross @ self._solved(scale, y, variance)[0])
-        return np.maximum(found, CLASSES.least_part * self.base)
+        law = self.base + scale * (self.cross @ self._solved(scale, y, variance)[0])
+        return np.maximum(law, CLASSES.least_part * self.base)
 
 
 def _raked(tables: np.ndarray, pooled: np.ndarray, class_shares: np.ndarray) -> np.ndarray:

@@ -26,7 +26,8 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.stated_counts import require_finite
-from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
+from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
 from sfumato.methods.tables.recipe import orders_of
 from sfumato.methods.tables.shares import Resolution, shares_of

@@ -10,12 +10,12 @@ Everything here is a function of released values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
-from sfumato.maths.constants import VECTORS
+from sfumato.maths.constants import CHAIN, VECTORS
 from sfumato.maths.gaussian import normal_scores
 
 SCORE, SHAPE, MARK, LABEL = range(4)
@@ -49,9 +49,9 @@ def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
     rare_first = np.argsort(shares, kind="stable")
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]
-    values, kept = _orthonormal(indicators, shares)
-    weights = weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[kept]
-    return Features(values, weights, np.full(kept.size, LABEL))
+    values, new = _orthonormal(indicators, shares)
+    weights = weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new]
+    return Features(values, weights, np.full(new.size, LABEL))
 
 
 def number_features(shares: np.ndarray, missing: bool, orders: int, weight: float = 1.0) -> Features:
@@ -86,8 +86,8 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
                 columns.append(np.eye(shares.size)[run])
                 weights.append(max(VECTORS.heavy_weight * shares[run] * (1 - shares[run]), VECTORS.least_weight))
                 kinds.append(MARK)
-    values, kept = _orthonormal(np.array(columns).T, shares)
-    return Features(values, weight * np.array(weights)[kept], np.array(kinds)[kept])
+    values, new = _orthonormal(np.array(columns).T, shares)
+    return Features(values, weight * np.array(weights)[new], np.array(kinds)[new])
 
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +96,7 @@ def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, n
     mass = mass / mass.sum()
     root = np.sqrt(mass)
     basis = [root]
-    kept = []
+    new = []
     for place, column in enumerate(columns.T):
         vector = column * root
         size = np.linalg.norm(vector - (vector @ root) * root)
@@ -106,9 +106,9 @@ def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, n
         norm = np.linalg.norm(vector)
         if norm > VECTORS.new * max(size, 1e-12) and norm > 1e-9:
             basis.append(vector / norm)
-            kept.append(place)
+            new.append(place)
     values = np.array(basis[1:]).reshape(-1, mass.size).T / root[:, None]
-    return values, np.array(kept, dtype=np.int64)
+    return values, np.array(new, dtype=np.int64)
 
 
 def hermite_coefficients(shares: np.ndarray, values: np.ndarray, missing: bool) -> np.ndarray:
@@ -135,3 +135,79 @@ def hermite_coefficients(shares: np.ndarray, values: np.ndarray, missing: bool) 
     zeros = np.zeros((VECTORS.hermite_terms, 1))
     inside = np.diff(np.concatenate([zeros, -ends, zeros], axis=1), axis=1)
     return values[: present.size].T @ inside.T * present.sum() / shares.sum()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShares:
+    """One column, as the first release says it.
+
+    Attributes:
+        shares: P(cell), shape (c,).
+        counted: public run of each cell, shape (c,).
+        drawn: run of each cell in which it is drawn, shape (c,).
+        features: of these runs.
+        counts: noisy counts of public runs by class, shape (k, runs).
+        counts_std: of their noise.
+        ordered: number of runs that are drawn in order; 0 for labels.
+    """
+
+    shares: np.ndarray
+    counted: np.ndarray
+    drawn: np.ndarray
+    features: Features
+    counts: np.ndarray
+    counts_std: float
+    ordered: int
+
+    def pooled(self) -> np.ndarray:
+        """Return P(run), shape (r,)."""
+        return np.bincount(self.drawn, self.shares, len(self.features.values))
+
+    def vectors(self) -> np.ndarray:
+        """Return the entries of a record's vector for each cell, shape (c, q)."""
+        return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
+
+    def moved(self, offsets: np.ndarray) -> ColumnShares:
+        """Return the same where features have these means, shape (q,), which are taken off them."""
+        scores = np.flatnonzero(self.features.kinds == SCORE)
+        if not scores.size or not offsets[scores[0]]:
+            return self
+        values = self.features.values[self.drawn, scores[0]]
+        inside = self.drawn < self.ordered
+        shares = self.shares.copy()
+        mean = float(offsets[scores[0]]) * shares.sum() / max(shares[inside].sum(), 1e-300)
+        shares[inside] = tilted(shares[inside], values[inside], mean)
+        features = replace(self.features, values=self.features.values - offsets)
+        return replace(self, shares=shares, features=features)
+
+    def hermite(self) -> np.ndarray | None:
+        """Return the Hermite coefficients of a number's features; None for labels."""
+        if not self.ordered:
+            return None
+        return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
+
+
+def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
+    """Return shares of the same sum, exponentially tilted so that the values have this mean, or the nearest there is.
+
+    Args:
+        shares: shape (c,), at least 0.
+        values: of each, shape (c,).
+        mean: Σ shares · values ÷ Σ shares.
+    """
+    positive = shares > 0
+    if not positive.any() or np.ptp(values[positive]) == 0:
+        return shares
+    logs = np.log(np.maximum(shares, 1e-300))
+
+    def law(t: float) -> np.ndarray:
+        powers = np.where(positive, logs + t * values, -np.inf)
+        weights = np.exp(powers - powers.max())
+        return weights / weights.sum()
+
+    def error(t: float) -> float:
+        return float(law(t) @ values) - mean
+
+    if error(-CHAIN.most_tilt) >= 0 or error(CHAIN.most_tilt) <= 0:
+        return shares.sum() * law(CHAIN.most_tilt if mean > 0 else -CHAIN.most_tilt)
+    return shares.sum() * law(float(optimize.brentq(error, -CHAIN.most_tilt, CHAIN.most_tilt)))  # type: ignore[arg-type]

@@ -81,10 +81,10 @@ def _curve_and_spikes(
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
         deviation = (counts.fine - curve) / np.hypot(counts.fine_std, spread)
         least = np.where(curve < CURVE.drowned * counts.fine_std, CURVE.stands_alone, CURVE.stands_out)
-        found = ~ordered | (np.abs(deviation) > least)
-        if np.array_equal(found, apart):
+        outside = ~ordered | (np.abs(deviation) > least)
+        if np.array_equal(outside, apart):
             break
-        apart = found
+        apart = outside
     curve = np.where(apart, 0.0, with_tails(curve, combined, counts, ~apart, axis))
     curve = with_edges(curve, combined, counts, ~apart)
     # beside spikes the curve may be empty, as a cell off the curve may be
@@ -101,13 +101,13 @@ def _with_rest(
 
     A spike of one cell is known to one noise; shares of the sum of all cells would bring in the noise of every cell.
     """
-    apart, seen = spikes > 0, float(curve.sum())
-    if not apart.any() or not seen or not np.isfinite(total_std):
+    apart, on_curve = spikes > 0, float(curve.sum())
+    if not apart.any() or not on_curve or not np.isfinite(total_std):
         return curve
     own = _sum_std(counts, ~apart) ** 2
     left = total_std**2 + apart.sum() * counts.fine_std**2
-    rest = (left * seen + own * (total - float(spikes.sum()))) / (own + left)
-    return curve * max(rest, 0.0) / seen
+    rest = (left * on_curve + own * (total - float(spikes.sum()))) / (own + left)
+    return curve * max(rest, 0.0) / on_curve
 
 
 def _not_noise(count: np.ndarray, noise_std: float) -> np.ndarray:
@@ -134,9 +134,9 @@ def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> n
         beside[2 * shift - 2, shift:] = density[:-shift]
         beside[2 * shift - 1, :-shift] = density[shift:]
     expected = np.nanmedian(beside, axis=0) * widths[places]
-    found = np.zeros(ordered.size, dtype=bool)
-    found[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.fine_std
-    return found
+    suspects = np.zeros(ordered.size, dtype=bool)
+    suspects[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.fine_std
+    return suspects
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +159,8 @@ class _Curve:
         weights = np.where(free, counts.fine_std**-2.0, 0.0)
         log_widths = np.log(np.maximum(widths, 1.0))
         targets = counts.coarse - beside
-        return cls(
-            counts,
-            free,
-            weights,
-            counts.runs,
-            targets,
-            _roughness(apart.size),
-            _together(counts.runs, free),
-            log_widths,
-        )
+        roughness, together = _roughness(apart.size), _together(counts.runs, free)
+        return cls(counts, free, weights, counts.runs, targets, roughness, together, log_widths)
 
     def fitted(self) -> tuple[np.ndarray, np.ndarray]:
         """Return every cell's count on the curve and its standard error, for the stiffness of least estimated risk.

@@ -17,8 +17,8 @@ from sfumato.inference.noisy_counts import CountTable, combined
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import Measurement
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.chain import ColumnShares
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
+from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.second_stage import FirstRelease
 
 
@@ -58,8 +58,7 @@ def pair_moments(
         n: number of rows that were counted.
         n_classes: of a target, whose classes were not told apart.
     """
-    features = [column.features for column in columns]
-    entries = Entries.of(features, [column.hermite() for column in columns], [column.pooled() for column in columns])
+    entries = Entries.of(columns)
     d = entries.owner.size
     values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
     for (i, j), table in pairs.items():

@@ -307,9 +307,9 @@ class Measuring:
     worth: float = 1.0
     copied: Mapping[str, str] = field(default_factory=dict)
 
-    def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
-        """Return the settings of what follows the first release; `made` makes them for a number of rows."""
-        del class_counts, made
+    def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
+        """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
+        del class_counts, choose
         return settings
 
     def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
@@ -363,17 +363,17 @@ def run_table(
     schema = fit.data.schema
     facts = measuring.sized(TableFacts.of(fit.facts, level_groups))
 
-    def made(n: float | None) -> Settings:
+    def choose(n: float | None) -> Settings:
         return measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names, n))
 
-    settings = made(None)
+    settings = choose(None)
     grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = measuring.counts(layout)
     counts = fit.measure(names.marginals, counting)
     class_counts = released_counts(counts, counting)
-    settings = measuring.resettled(settings, class_counts, made)
+    settings = measuring.resettled(settings, class_counts, choose)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
     class_weight = 0.0
     if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie

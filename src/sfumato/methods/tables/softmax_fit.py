@@ -108,17 +108,8 @@ def _start(objective: Objective, score: int | None, tilts: np.ndarray | None) ->
     return weights, tilts - score_values**2 / 2 * explained / (1 - explained)
 
 
-@dataclass(frozen=True, slots=True)
-class _Solution:
-    weights: np.ndarray
-    tilts: np.ndarray
-    value: float
-    gain: float
-    steps: int
-
-
-def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tolerance: float) -> _Solution:
-    """Minimise an objective from some weights and tilts."""
+def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tolerance: float) -> SoftmaxFit:
+    """Minimise an objective from some weights and tilts; the value is its own, of whatever base."""
     value, gain, steps, left = objective.evaluate(weights, tilts).value, np.inf, 1, FIT.most_steps
     # moments that are refuted anyway need no exact refutation
     while left > 0 and gain > max(3 * tolerance, -FIT.refuted * (value + objective.least)):
@@ -137,7 +128,7 @@ def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tol
         weights, tilts = weights + by_weights, tilts + by_tilts
         gain, value = value - float(result.fun), float(result.fun)
         steps, left = steps + result.nfev, left - max(result.nit, 1)
-    return _Solution(weights, tilts, value, gain, steps)
+    return SoftmaxFit(weights, tilts, value, gain, steps, 0)
 
 
 def _slopes(

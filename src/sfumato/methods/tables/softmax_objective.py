@@ -202,12 +202,12 @@ class Objective:
     def raked(self, weights: np.ndarray, tilts: np.ndarray, rounds: int) -> np.ndarray:
         """Return tilts that give the simulated rows just the shares, after at most so many rounds."""
         counts = np.maximum(self.class_shares[:, None], 1e-12)
-        seen = self.class_shares[:, None] > 0
+        present = self.class_shares[:, None] > 0
         for _ in range(rounds):
             _, means, _ = self._sums(weights, tilts)
             if np.abs(means - self.shares * self.class_shares[:, None]).sum() < FIT.raked:
                 break
-            ratio = np.where(seen, self.shares / np.maximum(means / counts, 1e-12), 1.0)
+            ratio = np.where(present, self.shares / np.maximum(means / counts, 1e-12), 1.0)
             tilts = tilts + np.clip(np.log(ratio), -FIT.largest_raking, FIT.largest_raking)
         return tilts - tilts.max(axis=1, keepdims=True)
 

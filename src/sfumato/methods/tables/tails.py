@@ -88,7 +88,7 @@ def with_tails(
     places = np.flatnonzero(free)
     if places.size < TAILS.fewest:
         return curve
-    made = curve.copy()
+    result = curve.copy()
     middles = (axis.lower + axis.upper) / 2
     reached = np.cumsum(curve[places])
     median = float(middles[places[min(int(np.searchsorted(reached, reached[-1] / 2)), places.size - 1)]])
@@ -97,8 +97,8 @@ def with_tails(
         start = tail.start(combined)
         anchor = tail.anchor(start, float(reached[-1]))
         if start:
-            made[cells[:start]] = tail.cut(start) if anchor is None else tail.fitted(start, anchor)
-    return made
+            result[cells[:start]] = tail.cut(start) if anchor is None else tail.fitted(start, anchor)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ class _Tail:
     def start(self, combined: np.ndarray) -> int:
         """Return how many cells lie beyond where the end stands out of its noise; 0 where the column has no tail."""
         ends, noise = self._ends()
-        seen = np.flatnonzero(np.cumsum(combined[self.cells])[ends] > TAILS.seen * noise)
+        visible = np.flatnonzero(np.cumsum(combined[self.cells])[ends] > TAILS.seen * noise)
         high = int(np.argmax(self.curve[self.cells] >= TAILS.height * self.curve[self.cells].max()))
         # the run that stands out is kept whole
-        return min(int(ends[seen[0] - 1]) + 1 if seen.size and seen[0] else 0, high)
+        return min(int(ends[visible[0] - 1]) + 1 if visible.size and visible[0] else 0, high)
 
     def cut(self, start: int) -> np.ndarray:
         """Return counts that fall on as they fell before: where noise leaves no shape to be seen."""
@@ -137,9 +137,9 @@ class _Tail:
     def anchor(self, start: int, total: float) -> int | None:
         """Return the innermost cell of what is fitted; None where noise leaves too little."""
         ends, noise = self._ends()
-        held = np.cumsum(self.curve[self.cells])
+        mass = np.cumsum(self.curve[self.cells])
         std = noise[np.searchsorted(ends, np.arange(self.cells.size))]
-        enough = np.flatnonzero((held >= TAILS.mass * total) & (held >= TAILS.above_noise * std))
+        enough = np.flatnonzero((mass >= TAILS.mass * total) & (mass >= TAILS.above_noise * std))
         middles = (self.axis.lower + self.axis.upper)[self.cells] / 2
         past = int(np.argmax((middles - self.median) * self.side <= 0))
         if not enough.size or enough[0] >= past or start + TAILS.least_cells >= self.cells.size:
@@ -149,11 +149,11 @@ class _Tail:
     def fitted(self, start: int, anchor: int) -> np.ndarray:
         """Return the counts of the cells beyond `start`, by all laws, each as likely as it makes what was counted."""
         region = self.cells[: anchor + 1]
-        costs, made = zip(*(self._fit(law, region) for law in self._laws(region)), strict=True)
+        costs, counts = zip(*(self._fit(law, region) for law in self._laws(region)), strict=True)
         weights = np.exp(min(costs) - np.array(costs))
-        expected = np.average(made, axis=0, weights=weights)
-        seen = slice(start, anchor + 1)
-        ratio = self.curve[region][seen].sum() / max(expected[seen].sum(), 1e-12)
+        expected = np.average(counts, axis=0, weights=weights)
+        overlap = slice(start, anchor + 1)
+        ratio = self.curve[region][overlap].sum() / max(expected[overlap].sum(), 1e-12)
         most = TAILS.largest_change
         return expected[:start] * float(np.clip(ratio, 1 / most, most))
 
@@ -184,15 +184,15 @@ class _Tail:
             return widths * np.exp(np.clip(theta[0] - theta[1] * away - theta[2] * away**2 / 2, -60, 40))
 
         def residuals(theta: np.ndarray) -> np.ndarray:
-            made = expected(theta)
+            model = expected(theta)
             rates = [(theta[1] - law.slope[0]) / law.slope[1], (theta[2] - law.bend[0]) / law.bend[1]]
-            cells = (counts.fine[region] - made) / counts.fine_std
-            return np.concatenate([cells, (counts.coarse[whole] - member @ made) / counts.coarse_std, rates])
+            cells = (counts.fine[region] - model) / counts.fine_std
+            return np.concatenate([cells, (counts.coarse[whole] - member @ model) / counts.coarse_std, rates])
 
-        found = optimize.least_squares(
+        solution = optimize.least_squares(
             residuals,
             [height, law.slope[0], TAILS.first_bend],
             bounds=([height - reach, law.least_slope, 0], [height + reach, *TAILS.most_rates]),
             max_nfev=TAILS.evaluations,
         )
-        return float(found.cost), expected(found.x)
+        return float(solution.cost), expected(solution.x)

@@ -114,9 +114,9 @@ class MeasuringWeights(Measuring):
         weights = {weight.column: SIZES.weight_column}
         return cls(weights=weights, worth=bound, column=weight.column, total=total)
 
-    def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
+    def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
         """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
-        return replace(made(self._sum(class_counts)), cells=settings.cells, ends=settings.ends)
+        return replace(choose(self._sum(class_counts)), cells=settings.cells, ends=settings.ends)
 
     def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
         """Return the sum of weights ÷ the bound, public or released."""
