@@ -56,7 +56,7 @@ CORE = frozenset(
     {
         "_lazy", "_version", "__main__", "cards", "columns", "entry_points", "errors", "extras", "fitting", "front",
         "inference", "io", "lenses", "maths", "measurements", "mechanisms", "methods", "models", "plugins", "privacy",
-        "records", "release", "release_front", "rules", "schema",
+        "records", "release", "release_front", "rules", "schema", "two_stages",
     }
 )  # fmt: skip
 FAMILIES = tuple(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sfumato import plugins as plugins
     from sfumato import report as report
     from sfumato import settings as settings
+    from sfumato import two_stages as two_stages
     from sfumato._version import __version__
     from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
     from sfumato.data_ledger.ledger_state import LedgerState
@@ -119,6 +120,7 @@ else:  # a type checker should not take every name for one of ours
         "plugins",
         "report",
         "settings",
+        "two_stages",
     )
     __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ROOMS)
 

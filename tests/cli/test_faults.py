@@ -26,11 +26,12 @@ import sfumato.evaluate, sfumato.release.files, sfumato.io.sinks, sfumato.report
 from sfumato.release import blocks
 from fixtures import tables
 from fixtures.accounting import remember
+import pytest
 from fixtures.sampling import little_effort
 from sfumato import MaxEntropy, PrivacyBudget
 
 remember(setattr)
-little_effort(setattr)
+little_effort(pytest.MonkeyPatch())
 blocks.SAMPLE_BLOCK = 128
 for schema in (tables.schema(), tables.image_schema()):
     MaxEntropy(epsilon=1).describe_plan(schema)

@@ -42,10 +42,11 @@ from sfumato.data_ledger import data_ledger, ledger_state
 from sfumato import MaxEntropy, PrivacyBudget
 from fixtures import tables
 from fixtures.accounting import remember
+import pytest
 from fixtures.sampling import little_effort
 
 remember(setattr)
-little_effort(setattr)
+little_effort(pytest.MonkeyPatch())
 blocks.SAMPLE_BLOCK = 128
 MaxEntropy(epsilon=1).describe_plan(tables.schema())
 plan = MaxEntropy(epsilon=1, delta=1e-5).plan(tables.schema())

@@ -27,11 +27,12 @@ from sfumato.privacy.ledger import Ledger
 
 from fixtures import tables
 from fixtures.accounting import remember
+import pytest
 from fixtures.sampling import little_effort
 from sfumato import MaxEntropy, PrivacyBudget
 
 remember(setattr)
-little_effort(setattr)
+little_effort(pytest.MonkeyPatch())
 synthesizer = MaxEntropy(epsilon=1)
 synthesizer.describe_plan(tables.schema())
 Ledger(synthesizer.plan(tables.schema()), PrivacyBudget(1, 1e-5))

@@ -24,11 +24,12 @@ from sfumato.release import files
 from sfumato.data_ledger import data_ledger
 from fixtures import tables
 from fixtures.accounting import remember
+import pytest
 from fixtures.sampling import little_effort
 from sfumato import MaxEntropy
 
 remember(setattr)
-little_effort(setattr)
+little_effort(pytest.MonkeyPatch())
 MaxEntropy(epsilon=1).describe_plan(tables.schema())
 
 PLACES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fixtures import tables
-from sfumato.methods.tables import chain as table_model
+from sfumato.maths.constants import CHAIN
 from sfumato.release_front import load
 from sfumato.search import acceptance, pair_scores, tuning
 
@@ -12,7 +12,7 @@ from sfumato.search import acceptance, pair_scores, tuning
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(table_model, "_SIMULATED", 500)
+    monkeypatch.setitem(vars(CHAIN), "simulated", 500)
     monkeypatch.setattr(pair_scores, "_SAMPLES", 2_000)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 2)
     tables.write_csv(tmp_path / "people.csv")

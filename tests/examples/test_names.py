@@ -23,12 +23,16 @@ PAGES = [
     *(page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md"),
     *(ROOT / "docs" / "api").glob("*.md"),
 ]
-ROOMS = ("audit", "columns", "demo", "engines", "errors", "estimators", "evaluate", "plugins", "report", "settings")
+ROOMS = (
+    "audit", "columns", "demo", "engines", "errors", "estimators", "evaluate", "plugins", "report", "settings",
+    "two_stages",
+)  # fmt: skip
 HOMES = {"sfumato": sfumato, **{f"sfumato.{room}": importlib.import_module(f"sfumato.{room}") for room in ROOMS}}
 PUBLIC = {f"{home}.{name}": getattr(module, name) for home, module in HOMES.items() for name in module.__all__}
 UNDOCUMENTED = {
     "sfumato.__version__", "sfumato.demo.demo_schema", "sfumato.demo.run_demo",
-    *(name for name in PUBLIC if name.startswith("sfumato.plugins.")),  # those are in docs/plugins.md
+    # those are in docs/plugins.md
+    *(name for name in PUBLIC if name.startswith(("sfumato.plugins.", "sfumato.two_stages."))),
 }  # fmt: skip
 GROUPS = {"sfumato.methods", "sfumato.samplers", "sfumato.formats", "sfumato.kinds"}  # of entry points
 

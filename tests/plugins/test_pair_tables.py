@@ -1,5 +1,7 @@
 """The example of `examples/pair_tables`: another second stage, by Python and under our attacks."""
 
+import ast
+import importlib
 import os
 import re
 import subprocess
@@ -13,6 +15,7 @@ import sfumato
 from fixtures import tables
 from fixtures.packages import EXAMPLES, install_example
 from harness.coupling import attack, leaves
+from sfumato import two_stages
 from sfumato.errors import LedgerError
 from sfumato.methods.registry import METHODS
 
@@ -30,6 +33,21 @@ def example(site):
 def test_it_is_one_short_file():
     (module,) = (EXAMPLES / "pair_tables").rglob("*.py")
     assert len(module.read_text().splitlines()) <= 80
+
+
+def test_it_imports_nothing_but_public_names():
+    (module,) = (EXAMPLES / "pair_tables").rglob("*.py")
+    imports = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.ImportFrom)]
+    ours = {node.module: node.names for node in imports if (node.module or "").startswith("sfumato")}
+    assert ours.keys() == {"sfumato.plugins", "sfumato.two_stages"}
+    for room, names in ours.items():
+        assert {name.name for name in names} <= set(importlib.import_module(room).__all__)
+
+
+def test_all_that_a_second_stage_is_written_with_is_described():
+    page = (ROOT / "docs" / "plugins.md").read_text()
+    section = page.partition("## Another second stage")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)", section, re.M)) == set(two_stages.__all__)
 
 
 @pytest.mark.parametrize("target", [None, "sex"])
@@ -62,8 +80,9 @@ BUGS = {  # what the attack says, and a change of the source
     ),
     "noise that is not charged, in place of what is": (
         "depends on more",
-        "Measurement(PAIRS, noisy.value,",
-        "Measurement(PAIRS, plugins.reduce(QueryCounts(noisy.query, PAIRS), fit.data).open_in_mechanism(),",
+        "counted_moments(first, noisy)",
+        "counted_moments(first, replace(noisy, value=plugins.reduce(QueryCounts(noisy.query, PAIRS), fit.data)"
+        ".open_in_mechanism()))",
     ),
     "columns chosen by the records": (
         "depends on the records",

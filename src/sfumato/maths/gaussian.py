@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg, special
 
+from sfumato.maths.constants import VECTORS
+
 _SQRT_2PI = np.sqrt(2 * np.pi)
 
 
@@ -44,7 +46,7 @@ def normal_scores(probabilities: np.ndarray) -> np.ndarray:
         probabilities: shape (c,), ≥ 0, with a positive sum (they are normalised).
 
     Returns:
-        Scores, shape (c,), increasing, cut at ±6; a cell without mass gets the quantile at its place.
+        Scores, shape (c,), increasing, within ± `VECTORS.most_score`; a cell without mass has its place's quantile.
     """
     edges = np.concatenate([[0.0], np.cumsum(probabilities)])
     edges /= edges[-1]
@@ -54,7 +56,7 @@ def normal_scores(probabilities: np.ndarray) -> np.ndarray:
     scores = special.ndtri((edges[:-1] + edges[1:]) / 2)
     heavy = mass > 1e-9  # below it the difference of densities is rounding error
     scores[heavy] = -np.diff(density)[heavy] / mass[heavy]
-    return np.clip(scores, -6.0, 6.0)
+    return np.clip(scores, -VECTORS.most_score, VECTORS.most_score)
 
 
 def svec(matrices: np.ndarray) -> np.ndarray:
@@ -116,5 +118,5 @@ def shrink_spectrum(matrix: np.ndarray, edge: float) -> np.ndarray:
         displacement a = θ + (edge/2)²/θ and angle cos² = 1 − (edge/2)²/θ².
     """
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
-    shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
-    return (vectors * shrunk) @ vectors.T
+    shrunken = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    return (vectors * shrunken) @ vectors.T

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-_SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.5, 0.5)])  # of s²; a feature's product has variance about 1
-_ROUNDS = 200
-_COUNT_PLACES, _COUNTS_SEEN, _FLAT_SHARE = 60, 500, 0.02
+from sfumato.maths.constants import PRIORS
+
 _SMALL_SUMS, _PER_STD, _SUM_ROUNDS = 12, 4, 60  # sums below 12 standard deviations are denoised, on steps of a quarter
-_PRIOR_BLOCKS = 0.2  # spread over the scales: few blocks decide little
 
 
 def shrunk(values: np.ndarray, variances: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,13 +28,13 @@ def shrunk(values: np.ndarray, variances: np.ndarray, blocks: np.ndarray) -> tup
         return values.copy(), np.zeros_like(values)
     _, place = np.unique(blocks, return_inverse=True)
     n_blocks = int(place.max()) + 1
-    log_likelihoods = np.empty((n_blocks, _SCALES.size))
-    for s, scale in enumerate(_SCALES):
+    log_likelihoods = np.empty((n_blocks, len(PRIORS.scales)))
+    for s, scale in enumerate(PRIORS.scales):
         total = variances + scale
         log_likelihoods[:, s] = np.bincount(place, -0.5 * (np.log(total) + values**2 / total), n_blocks)
     posterior = _normalised(log_likelihoods + np.log(_mixture(log_likelihoods)))
     mean_factor, square_factor = np.zeros_like(values), np.zeros_like(values)
-    for s, scale in enumerate(_SCALES):
+    for s, scale in enumerate(PRIORS.scales):
         factor = scale / (scale + variances)
         mean_factor += posterior[place, s] * factor
         square_factor += posterior[place, s] * factor**2
@@ -60,16 +58,18 @@ def likely_counts(noisy: np.ndarray, noise_std: float) -> np.ndarray:
         return np.maximum(noisy, 0.0)
     # of very many counts, quantiles stand for all: a posterior mean is a smooth function of the noisy count
     distinct, place = np.unique(noisy, return_inverse=True)
-    if distinct.size > _COUNTS_SEEN:
-        distinct = np.unique(np.quantile(noisy, np.linspace(0, 1, _COUNTS_SEEN)))
+    if distinct.size > PRIORS.counts_seen:
+        distinct = np.unique(np.quantile(noisy, np.linspace(0, 1, PRIORS.counts_seen)))
         place = np.searchsorted((distinct[1:] + distinct[:-1]) / 2, noisy)
     shares = np.bincount(place, minlength=distinct.size) / noisy.size
     top = max(float(distinct[-1]), noise_std)
-    places = [np.zeros(1), np.geomspace(noise_std / 20, 1.05 * top, _COUNT_PLACES), np.maximum(distinct, 0.0)]
+    least, most = PRIORS.count_reach
+    spread = np.geomspace(noise_std / least, most * top, PRIORS.count_places)
+    places = [np.zeros(1), spread, np.maximum(distinct, 0.0)]
     grid = np.unique(np.concatenate(places))
     logs = -((distinct[:, None] - grid) ** 2) / (2 * noise_std**2)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    posterior = posteriors(likelihood, _ROUNDS, shares=shares, flat=_FLAT_SHARE)
+    posterior = posteriors(likelihood, PRIORS.rounds, shares=shares, flat=PRIORS.flat_share)
     return np.interp(noisy, distinct, posterior @ grid)
 
 
@@ -104,13 +104,14 @@ def _normalised(log_weights: np.ndarray) -> np.ndarray:
 
 def _mixture(log_likelihoods: np.ndarray) -> np.ndarray:
     """Return the most likely weights of the scales, with a little of each."""
-    weights = np.full(_SCALES.size, 1 / _SCALES.size)
+    n_scales = log_likelihoods.shape[1]
+    weights = np.full(n_scales, 1 / n_scales)
     likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
-    for _ in range(_ROUNDS):
+    for _ in range(PRIORS.rounds):
         joint = likelihoods * weights
-        counts = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + _PRIOR_BLOCKS / _SCALES.size
+        counts = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + PRIORS.blocks / n_scales
         new = counts / counts.sum()
-        if np.abs(new - weights).max() < 1e-6:
+        if np.abs(new - weights).max() < PRIORS.converged:
             return new
         weights = new
     return weights

@@ -19,6 +19,7 @@ from sfumato.errors import ConfigError, require_integer, require_open_unit, requ
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
+from sfumato.maths.constants import SIZES
 from sfumato.methods.images.recipe import (
     POSES,
     Fidelity,
@@ -31,7 +32,7 @@ from sfumato.methods.images.recipe import (
     run_images,
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
-from sfumato.methods.tables.recipe import LEVEL_GROUPS, one_way_error, run_table, table_forecast, table_stages
+from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.shapes import SHAPES
@@ -61,7 +62,7 @@ class MaxEntropy(Synthesizer):
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
     marginal_share: float = 0.4
-    level_groups: int = LEVEL_GROUPS
+    level_groups: int = SIZES.level_groups
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)
     pose: Pose = "auto"

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
+from sfumato.maths.constants import SIZES
 from sfumato.methods.marginals import TableLayout
-from sfumato.methods.tables.cell_counts import CELL_STEP, MOST_RUNS, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts, public_runs
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -75,10 +76,10 @@ def test_runs_are_even_and_keep_zero_and_missing_apart():
         assert runs[0] == 0
         assert (np.diff(runs) >= 0).all()
         assert (np.diff(runs) <= 1).all()
-        assert runs[-1] + 1 <= MOST_RUNS + 3
+        assert runs[-1] + 1 <= SIZES.public_runs + 3
         zero = column.zero[0]
         assert (runs == runs[zero]).sum() == 1
-        assert np.bincount(runs).max() <= -(-column.n_cells // MOST_RUNS)
+        assert np.bincount(runs).max() <= -(-column.n_cells // SIZES.public_runs)
     assert (public_runs(age) == public_runs(age)[-1]).sum() == 1
     np.testing.assert_array_equal(public_runs(city), np.arange(3))
 
@@ -88,7 +89,7 @@ def test_bounds_with_cells_of_their_own_are_runs():
     runs = public_runs(paid)
     np.testing.assert_array_equal(np.bincount(runs)[[0, -1]], 1)
     assert (runs == runs[paid.zero[0]]).sum() == 1
-    assert runs[-1] + 1 <= MOST_RUNS + 4
+    assert runs[-1] + 1 <= SIZES.public_runs + 4
 
 
 @pytest.mark.parametrize("lower", [0, 3])
@@ -99,6 +100,6 @@ def test_few_cells_are_runs_of_their_own(lower, span, nullable):
     column = Grid.of(schema, numeric_cells=64).columns[0]
     runs = public_runs(column)
     assert runs.size == column.n_cells
-    if span < MOST_RUNS:
+    if span < SIZES.public_runs:
         np.testing.assert_array_equal(runs, np.arange(column.n_cells))
     np.testing.assert_array_equal(np.unique(runs), np.arange(runs[-1] + 1))

@@ -6,8 +6,8 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
-from sfumato.methods.tables.chain import ColumnShares, drawing_order, tilted
-from sfumato.methods.tables.features import SCORE, level_features, number_features
+from sfumato.methods.tables.chain import drawing_order
+from sfumato.methods.tables.features import SCORE, ColumnShares, level_features, number_features, tilted
 
 N, MADE = 20_000, 100_000
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables, normal_cuts, normal_table
-from sfumato.methods.tables.features import level_features, number_features
+from sfumato.methods.tables.features import Features, level_features, number_features
 
 N = 10_000
 
@@ -27,15 +27,15 @@ def evidence(tables, class_counts, std=0.0, *, mean_std=None, ordered=True, draw
     deviations = np.repeat(mean_std / class_counts[:, None], features.size, axis=1)
     means = tables @ features.values[drawn]
     return ClassEvidence(
-        counts + std * rng(seed).standard_normal(counts.shape),
-        std,
-        means + deviations * rng(seed + 1).standard_normal(means.shape),
-        deviations**2,
         shares,
         counted,
         drawn,
-        features.values,
+        features,
+        counts + std * rng(seed).standard_normal(counts.shape),
+        std,
         pooled.size if ordered else 0,
+        means + deviations * rng(seed + 1).standard_normal(means.shape),
+        deviations**2,
     )
 
 
@@ -152,15 +152,16 @@ def test_many_classes():
 @pytest.mark.parametrize("std", [0.0, 10.0, 1e4])
 def test_constant_and_missing_columns_and_empty_classes(std):
     counts = np.array([1.0, 1.0, float(N)])
+    constant = Features(np.zeros((1, 0)), np.zeros(0), np.zeros(0, int))
     one = ClassEvidence(
-        counts[:, None], std, np.zeros((3, 0)), np.zeros((3, 0)),
-        np.ones(1), np.zeros(1, int), np.zeros(1, int), np.zeros((1, 0)), 1,
+        np.ones(1), np.zeros(1, int), np.zeros(1, int), constant, counts[:, None], std, 1,
+        np.zeros((3, 0)), np.zeros((3, 0)),
     )  # fmt: skip
     pooled = np.append(np.zeros(6), 1.0)
     features = number_features(pooled, True, 3)
     missing = ClassEvidence(
-        counts[:, None] * pooled, std, np.zeros((3, features.size)), np.full((3, features.size), std**2),
-        pooled, np.arange(7), np.arange(7), features.values, 6,
+        pooled, np.arange(7), np.arange(7), features, counts[:, None] * pooled, std, 6,
+        np.zeros((3, features.size)), np.full((3, features.size), std**2),
     )  # fmt: skip
     for column, table in zip((one, missing), class_tables([one, missing], counts), strict=True):
         np.testing.assert_allclose(table, np.tile(column.pooled(), (3, 1)), atol=1e-6)
@@ -179,11 +180,11 @@ def test_any_evidence_has_tables(seed):
         std, cells = float(draw.choice([0.0, 1e-9, 1.0, 1e6])), np.arange(size)
         columns.append(
             ClassEvidence(
+                shares, cells, cells, features,
                 draw.standard_normal((counts.size, size)) * std + shares * counts[:, None],
-                std,
+                std, size if ordered else 0,
                 draw.standard_normal((counts.size, features.size)) * draw.choice([0, 1e-6, 1, 1e4]),
                 np.full((counts.size, features.size), draw.choice([0.0, 1e-12, 1.0, 1e8])),
-                shares, cells, cells, features.values, size if ordered else 0,
             )
         )  # fmt: skip
     for table in class_tables(columns, counts):

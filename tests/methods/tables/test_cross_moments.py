@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cross_moments import Entries, _pooled, cross_moments
-from sfumato.methods.tables.features import hermite_coefficients, level_features, number_features
+from sfumato.methods.tables.features import ColumnShares, level_features, number_features
 
 N = 12_000
 EVEN = np.full(24, 1 / 24)
@@ -29,9 +29,11 @@ def features_of(n_columns, orders=1, n_labels=0):
 
 def entries_of(features, numbers=None):
     numbers = len(features) if numbers is None else numbers
-    hermite = [hermite_coefficients(EVEN, f.values, False) if j < numbers else None for j, f in enumerate(features)]
     shares = [EVEN if j < numbers else np.array([0.5, 0.3, 0.2]) for j in range(len(features))]
-    return Entries.of(features, hermite, shares)
+    runs = [np.arange(s.size) for s in shares]
+    ordered = [len(r) if j < numbers else 0 for j, r in enumerate(runs)]
+    columns = zip(shares, runs, features, ordered, strict=True)
+    return Entries.of([ColumnShares(s, r, r, f, s[None], 0.0, n) for s, r, f, n in columns])
 
 
 def gaussian_rows(n_columns, rho, n=N, seed=0):
@@ -219,7 +221,7 @@ class TestClasses:
     def test_each_class_has_its_own(self, low_rank):
         made, moments, means = self.made(0.0, low_rank=low_rank)
         np.testing.assert_allclose(made.by_class[:, 0, 1], moments, atol=1e-9)
-        np.testing.assert_allclose(made.class_means, means, atol=1e-9)
+        np.testing.assert_allclose(made.classes.means, means, atol=1e-9)
         assert made.means[0, 1] == pytest.approx(0.3 * moments[0] + 0.7 * moments[1], abs=1e-6)
 
     def test_noise_of_each_is_told(self):
@@ -227,9 +229,9 @@ class TestClasses:
         for k in (0, 1):
             seen = np.var([m.by_class[k, 0, 1] for m in made])
             assert seen == pytest.approx(made[0].class_variances[k, 0, 1], rel=0.35)
-            seen = np.var([m.class_means[k, 0] for m in made])
-            assert seen == pytest.approx(np.mean([m.class_mean_variances[k, 0] for m in made]), rel=0.35)
+            seen = np.var([m.classes.means[k, 0] for m in made])
+            assert seen == pytest.approx(np.mean([m.classes.variances[k, 0] for m in made]), rel=0.35)
 
     def test_means_of_clipped_records_are_those_of_the_class(self):
-        whole, short = (self.made(0.0, clipped=clipped)[0].class_means for clipped in (1.0, 0.8))
+        whole, short = (self.made(0.0, clipped=clipped)[0].classes.means for clipped in (1.0, 0.8))
         np.testing.assert_allclose(short, whole, atol=1e-9)

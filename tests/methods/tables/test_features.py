@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
+from sfumato.maths.constants import VECTORS
 from sfumato.maths.gaussian import normal_scores
 from sfumato.methods.tables.features import (
-    HERMITE_TERMS,
     LABEL,
     MARK,
     SCORE,
@@ -142,7 +142,7 @@ def test_hermite_coefficients_are_integrals(missing):
     present = shares[:-1] if missing else shares
     edges = stats.norm.ppf(np.concatenate([[0], np.cumsum(present) / present.sum()]).clip(0, 1)).clip(-9, 9)
     found = hermite_coefficients(shares, values, missing)
-    assert found.shape == (values.shape[1], HERMITE_TERMS)
+    assert found.shape == (values.shape[1], VECTORS.hermite_terms)
     for t in (1, 2, 3, 7):
         parts = [integrate.quad(lambda z, t=t: hermite(t, z) * stats.norm.pdf(z), a, b)[0] for a, b in pairwise(edges)]
         expected = values[: present.size].T @ parts * present.sum()
@@ -162,7 +162,7 @@ def test_moments_of_a_copula_are_those_of_its_rows(rho):
         features.append(found)
         coefficients.append(hermite_coefficients(shares, found.values, False))
         rows.append(found.values[cells])
-    powers = rho ** np.arange(1, HERMITE_TERMS + 1)
+    powers = rho ** np.arange(1, VECTORS.hermite_terms + 1)
     said = (coefficients[0] * powers) @ coefficients[1].T
     products = rows[0].T @ rows[1] / n
     errors = np.sqrt((rows[0] ** 2).T @ (rows[1] ** 2) / n) / np.sqrt(n)

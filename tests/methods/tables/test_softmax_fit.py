@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sfumato.methods.tables import softmax_fit
+from sfumato.maths.constants import FIT
 from sfumato.methods.tables.features import number_features
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows
@@ -146,11 +146,11 @@ def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
     fit, met = impossible(0.98)
     assert (met[0, :2] > 0.6).all()
     assert np.abs(met[:, 2:]).max() < 0.1
-    monkeypatch.setattr(softmax_fit, "_MOST_CUTS", 0)
+    monkeypatch.setitem(vars(FIT), "most_cuts", 0)
     unmoved, _ = impossible(0.98)
     assert unmoved.value < 50 * fit.value < 0
     assert np.abs(fit.weights).max() < np.abs(unmoved.weights).max() / 5
-    monkeypatch.setattr(softmax_fit, "_MOST_CUTS", 8)
+    monkeypatch.setitem(vars(FIT), "most_cuts", 8)
     moved, most = impossible(0.98)
     assert moved.value >= 0
     np.testing.assert_allclose(met, most, atol=0.01)

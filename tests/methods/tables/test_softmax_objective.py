@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sfumato.maths.constants import FIT
 from sfumato.methods.tables.features import number_features
 from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows, _inverse_root
 
@@ -69,7 +70,7 @@ def test_the_objective_is_convex():
 def test_the_curvature_is_that_of_the_value(joint, monkeypatch):
     """In its coordinates a step bends the value by 1 where they are joint, and by as much as any where they are not."""
     if not joint:
-        monkeypatch.setattr("sfumato.methods.tables.softmax_objective._MOST_JOINT", 0)
+        monkeypatch.setitem(vars(FIT), "most_joint", 0)
     made = objective(slack=0.5)
     weights, tilts = anywhere(made)
     curvature = made.curvature(weights, tilts)

@@ -8,8 +8,8 @@ from scipy import stats
 
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
 from sfumato.errors import ReleaseError
+from sfumato.maths.constants import SAMPLING
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
-from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS
 
 
 def rng(seed=0):
@@ -40,9 +40,9 @@ class TestDraws:
 
     def test_class_shares_are_met_to_a_few_rows(self):
         chain = softmax_chain()
-        for n in (100, SYSTEMATIC_ROWS, 3 * SYSTEMATIC_ROWS + 17):
+        for n in (100, SAMPLING.block_rows, 3 * SAMPLING.block_rows + 17):
             shares = np.bincount(chain.draw_classes(n, rng()), minlength=2)
-            assert np.abs(shares - n * chain.class_shares).max() <= 3 * (1 + n // SYSTEMATIC_ROWS)
+            assert np.abs(shares - n * chain.class_shares).max() <= 3 * (1 + n // SAMPLING.block_rows)
 
     def test_given_classes_are_kept(self):
         chain, classes = softmax_chain(), rng(3).integers(0, 2, 1000)
@@ -98,7 +98,7 @@ class TestDraws:
         arrays = {"class_shares": np.ones(1), "order": np.zeros(0, dtype=np.int64), "weights": np.zeros((1, 0, 0))}
         assert SoftmaxChain.from_arrays(arrays, ()).sample(9, rng())[1].shape == (9, 0)
 
-    @pytest.mark.parametrize("n", [SYSTEMATIC_ROWS - 1, SYSTEMATIC_ROWS, SYSTEMATIC_ROWS + 1])
+    @pytest.mark.parametrize("n", [SAMPLING.block_rows - 1, SAMPLING.block_rows, SAMPLING.block_rows + 1])
     @pytest.mark.parametrize("apart", [True, False])
     def test_pairs_have_the_law_of_each_class_up_to_a_border(self, n, apart):
         chain = softmax_chain(apart=apart)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS, Chances, chosen, likeness, probabilities, systematic
+from sfumato.maths.constants import SAMPLING
+from sfumato.models.tables.softmax_draws import Chances, chosen, likeness, probabilities, systematic
 
 
 def rng(seed=0):
@@ -136,7 +137,7 @@ class TestDrawn:
         numbers = np.append(rng().random(100), np.nextafter(1.0, 0.0))
         assert (Chances.of(np.zeros((0, 101), np.float32), np.zeros((5, 0)), tilts).drawn(numbers) == 2).all()
 
-    @pytest.mark.parametrize("n", [200, SYSTEMATIC_ROWS])
+    @pytest.mark.parametrize("n", [200, SAMPLING.block_rows])
     def test_raking_brings_rows_to_shares(self, n):
         """As the same steps over normalised chances in 64 bits do."""
         predictor, values, tilts = parts(n, 6)
@@ -159,7 +160,7 @@ class TestChosen:
         """Rows of like predictors: each block has the shares that its softmax says, to a few rows."""
         one, values, tilts = parts(1, 6, q=2)
         shares = softmax(one, values, tilts)[:, 0]
-        for n in (1_000, SYSTEMATIC_ROWS):
+        for n in (1_000, SAMPLING.block_rows):
             runs = chosen(np.repeat(one, n, axis=1), values, tilts, rng())
             assert np.abs(np.bincount(runs, minlength=6) - shares * n).max() < 6
 

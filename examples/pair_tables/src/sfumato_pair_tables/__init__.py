@@ -1,7 +1,7 @@
 """A second stage: tables of selected pairs of columns, in place of second moments.
 
 counts of every column's cells      → cells of about equal share, and which columns vary most
-tables of the P pairs of these      → moments of features, by `pair_moments`; other pairs were not measured
+tables of the P pairs of these      → moments of features, by `counted_moments`; other pairs were not measured
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,8 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.inference.noisy_counts import CountTable
-from sfumato.measurements import Measurement
-from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
-from sfumato.methods.tables.second_stage import SecondRelease
-from sfumato.methods.tables.two_stages import TwoStageTables
 from sfumato.plugins import Cells, MarginalQuery, QueryCounts, Stage, multiplier_for_share
+from sfumato.two_stages import SecondRelease, TwoStageTables, counted_moments
 
 PAIRS = "tables of pairs"
 
@@ -40,10 +36,7 @@ class SelectedPairs:
         pairs = [(axes[i], axes[j]) for i, j in combinations(chosen, 2)]
         pairs = pairs or [(axes[0], Cells.all_rows())]  # of one column there is no pair
         noisy = fit.measure(PAIRS, QueryCounts(MarginalQuery(tuple(pairs)), PAIRS))
-        tables = CountTable.all_of(Measurement(PAIRS, noisy.value, noisy.noise_std, query=noisy.query))
-        names, n = [column.name for column in first.layout.features], float(first.class_counts.sum())
-        moments = pair_moments(first.columns, pair_tables(names, tables), n, first.class_counts.size)
-        return SecondRelease(((PAIRS, noisy),), moments)
+        return SecondRelease(((PAIRS, noisy),), counted_moments(first, noisy))
 
     def cells(self, column, known):
         """Neighbouring cells of about the same released share together; of labels, the last ones."""

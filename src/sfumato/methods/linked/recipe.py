@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
+from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
 from sfumato.methods.linked.statistics import (
     Sharing,
@@ -26,7 +27,7 @@ from sfumato.methods.linked.statistics import (
     step_bits,
 )
 from sfumato.methods.marginals import TableLayout
-from sfumato.methods.tables.clip_norms import LEAST_NORM, least_cost_norm, mean_square, simulated_squares
+from sfumato.methods.tables.clip_norms import least_cost_norm, mean_square, simulated_squares
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,
     Measuring,
@@ -130,7 +131,7 @@ class MeasuringSteps(Measuring):
         """Return the norm of a unit's steps together that noise and bias favour, by the released numbers of steps."""
         if not noise_multiplier:
             most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-            return float(np.sqrt(max(self.sharing.full * most, LEAST_NORM**2)))
+            return float(np.sqrt(max(self.sharing.full * most, VECTORS.least_norm**2)))
         squares = simulated_squares(vectors, shares)
         assert self.steps is not None
         law = self.steps[1:].copy()

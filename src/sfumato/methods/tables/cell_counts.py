@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sfumato.maths.constants import SIZES
 from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.statistics import Counts
@@ -19,7 +20,6 @@ from sfumato.methods.marginals import TableLayout
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid
 
-MOST_RUNS = 32
 RUN_STEP, CELL_STEP = 27 / 32, 17 / 32
 """What a record adds to a (class, run), and to a cell: 7 tenths of the squared norm, and 3. Exact in binary, as is the
 sum of their squares, so that norms are what they are said to be."""
@@ -106,7 +106,7 @@ def public_runs(column: ColumnGrid) -> np.ndarray:
     if not column.numeric:
         return np.arange(column.n_cells)
     ordered = column.n_cells - column.kind.nullable
-    marks = np.arange(ordered) * min(MOST_RUNS, ordered) // ordered
+    marks = np.arange(ordered) * min(SIZES.public_runs, ordered) // ordered
     starts = np.diff(marks, prepend=-1) > 0
     alone = [] if column.zero is None else [column.zero[0]]
     if column.ends:

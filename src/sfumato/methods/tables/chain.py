@@ -6,33 +6,20 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import optimize
 
+from sfumato.maths.constants import CHAIN, PAIRS
 from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
-from sfumato.methods.tables.cross_moments import LEAST_VARIANCE, CrossMoments
-from sfumato.methods.tables.features import N_KINDS, SCORE, Features, hermite_coefficients
+from sfumato.methods.tables.cross_moments import CrossMoments
+from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
 from sfumato.models.tables.softmax_draws import probabilities
-
-_RELATED = 0.01  # of an entry's noise variance: squared entries below it say nothing
-_CLASS_RELATED = 4.0  # of a class's, where the moment over all classes may say nothing
-_LINKED = 0.02  # squared moment between two features that makes one matter where the other does
-_MOST_RELATED, _MOST_TOGETHER = 300, 100  # features that a column is predicted by; where all columns share what is seen
-_MOST_TILT = 10.0  # of a column's shares by its score
-_FEWEST_ROWS = 20  # of a class, simulated
-_CLASS_ROWS = 200
-_SIMULATED, _SIMULATED_WITHOUT_NOISE = 20_000, 40_000  # rows
-_SIMULATED_CELLS, _FEWEST_SIMULATED = 600_000, 8_000  # of more columns, fewer rows
-_TOLERANCE, _TOLERANCE_WITHOUT_NOISE = 1e-5, 1e-6  # nats
-_SLACK = 0.5
-_LEAST_VARIANCE = 0.3  # of a moment without noise: the part of its sampling error, 1/n, that is let be
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,64 +44,14 @@ class Effort:
     @classmethod
     def noisy(cls, *, columns: int = 1, rows: int | None = None, low_rank: bool = False) -> Effort:
         """The effort that noisy moments of so many columns are worth."""
-        simulated = min(_SIMULATED, max(_FEWEST_SIMULATED, _SIMULATED_CELLS // columns))
-        return cls(_SLACK, _TOLERANCE, rows or simulated, low_rank)
+        simulated = min(CHAIN.simulated, max(CHAIN.fewest_simulated, CHAIN.simulated_cells // columns))
+        return cls(CHAIN.slack, CHAIN.tolerance, rows or simulated, low_rank)
 
     @classmethod
     def exact(cls, n: float, *, rows: int | None = None) -> Effort:
         """The effort that moments of n rows without noise are worth."""
-        least = _LEAST_VARIANCE / n
-        return cls(_SLACK, _TOLERANCE_WITHOUT_NOISE, rows or _SIMULATED_WITHOUT_NOISE, False, least)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnShares:
-    """What the first release says of one column.
-
-    Attributes:
-        shares: P(cell), shape (c,).
-        counted: public run of each cell, shape (c,).
-        drawn: run of each cell in which it is drawn, shape (c,).
-        features: of these runs.
-        counts: noisy counts of public runs by class, shape (k, runs).
-        counts_std: of their noise.
-        ordered: number of runs that are drawn in order; 0 for labels.
-    """
-
-    shares: np.ndarray
-    counted: np.ndarray
-    drawn: np.ndarray
-    features: Features
-    counts: np.ndarray
-    counts_std: float
-    ordered: int
-
-    def pooled(self) -> np.ndarray:
-        """Return P(run), shape (r,)."""
-        return np.bincount(self.drawn, self.shares, len(self.features.values))
-
-    def vectors(self) -> np.ndarray:
-        """Return the entries of a record's vector for each cell, shape (c, q)."""
-        return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
-
-    def moved(self, offsets: np.ndarray) -> ColumnShares:
-        """Return the same where features have these means, shape (q,), which are taken off them."""
-        scores = np.flatnonzero(self.features.kinds == SCORE)
-        if not scores.size or not offsets[scores[0]]:
-            return self
-        values = self.features.values[self.drawn, scores[0]]
-        inside = self.drawn < self.ordered
-        shares = self.shares.copy()
-        mean = float(offsets[scores[0]]) * shares.sum() / max(shares[inside].sum(), 1e-300)
-        shares[inside] = tilted(shares[inside], values[inside], mean)
-        features = replace(self.features, values=self.features.values - offsets)
-        return replace(self, shares=shares, features=features)
-
-    def hermite(self) -> np.ndarray | None:
-        """Return the Hermite coefficients of a number's features; None for labels."""
-        if not self.ordered:
-            return None
-        return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
+        least = CHAIN.least_variance / n
+        return cls(CHAIN.slack, CHAIN.tolerance_without_noise, rows or CHAIN.simulated_without_noise, False, least)
 
 
 @np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
@@ -140,26 +77,26 @@ def fit_table_chain(
     else:
         tables = class_tables(_class_evidence(columns, moments), class_counts)
     d = int(ends[-1])
-    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, _CLASS_ROWS * k)))
+    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, CHAIN.class_rows * k)))
     features = np.zeros((classes.size, d), dtype=np.float32)
     apart = len(moments.by_class) > 0
     weights = np.zeros((k if apart else 1, d, d))
-    made: list[SoftmaxColumn | None] = [None] * len(columns)
+    softmaxes: list[SoftmaxColumn | None] = [None] * len(columns)
     order = drawing_order(moments.means, blocks, drawn_first)
     known = np.zeros(d, dtype=bool)
     for j in order:
         column, block = columns[j], blocks[j]
-        kept = _kept(known, block, moments, _MOST_TOGETHER if effort.low_rank else _MOST_RELATED)
-        tilts, found = _fit_column(
-            column, tables[j], block, kept, moments, SimulatedRows(features, classes), effort, apart
+        predictors = _predictors(known, block, moments, CHAIN.most_together if effort.low_rank else CHAIN.most_related)
+        tilts, column_weights = _fit_column(
+            column, tables[j], block, predictors, moments, SimulatedRows(features, classes), effort, apart
         )
-        for c in range(len(found)):
-            weights[c][block, kept] = found[c]
-        made[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
-        runs = made[j].choose(_predicted(features[:, kept], classes, found), classes, rng)  # type: ignore[union-attr]
+        for c in range(len(column_weights)):
+            weights[c][block, predictors] = column_weights[c]
+        softmaxes[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
+        runs = softmaxes[j].choose(_predicted(features[:, predictors], classes, column_weights), classes, rng)  # type: ignore[union-attr]
         features[:, block] = column.features.values[runs]
         known[block] = True
-    return SoftmaxChain(shares, tuple(c for c in made if c is not None), order, weights)
+    return SoftmaxChain(shares, tuple(c for c in softmaxes if c is not None), order, weights)
 
 
 def _predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -173,40 +110,14 @@ def _predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -
     return predictor
 
 
-def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
-    """Return shares of the same sum, exponentially tilted so that the values have this mean, or the nearest there is.
-
-    Args:
-        shares: shape (c,), at least 0.
-        values: of each, shape (c,).
-        mean: Σ shares · values ÷ Σ shares.
-    """
-    seen = shares > 0
-    if not seen.any() or np.ptp(values[seen]) == 0:
-        return shares
-    logs = np.log(np.maximum(shares, 1e-300))
-
-    def law(t: float) -> np.ndarray:
-        powers = np.where(seen, logs + t * values, -np.inf)
-        made = np.exp(powers - powers.max())
-        return made / made.sum()
-
-    def error(t: float) -> float:
-        return float(law(t) @ values) - mean
-
-    if error(-_MOST_TILT) >= 0 or error(_MOST_TILT) <= 0:
-        return shares.sum() * law(_MOST_TILT if mean > 0 else -_MOST_TILT)
-    return shares.sum() * law(float(optimize.brentq(error, -_MOST_TILT, _MOST_TILT)))  # type: ignore[arg-type]
-
-
 def _rounded(counts: np.ndarray) -> np.ndarray:
-    return np.maximum(np.rint(counts), _FEWEST_ROWS).astype(np.int64)
+    return np.maximum(np.rint(counts), CHAIN.fewest_rows).astype(np.int64)
 
 
 def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> list[ClassEvidence]:
     """Return what was released of every column by class."""
     ends = np.cumsum([0, *(column.features.size for column in columns)])
-    made = []
+    evidence = []
     for column, (start, stop) in zip(columns, pairwise(ends), strict=True):
         counts, counts_std, counted = column.counts, column.counts_std, column.counted
         if not column.ordered:
@@ -214,19 +125,10 @@ def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> l
             counted, sizes = column.drawn, np.bincount(column.drawn)
             counts = np.stack([np.bincount(counted, row, sizes.size) for row in counts])
             counts_std = column.counts_std * float(np.sqrt(sizes.mean()))
-        evidence = ClassEvidence(
-            counts,
-            counts_std,
-            moments.class_means[:, start:stop],
-            moments.class_mean_variances[:, start:stop],
-            column.shares,
-            counted,
-            column.drawn,
-            column.features.values,
-            column.ordered,
-        )
-        made.append(evidence)
-    return made
+        means, variances = moments.classes.means[:, start:stop], moments.classes.variances[:, start:stop]
+        known = (column.shares, counted, column.drawn, column.features, counts, counts_std, column.ordered)
+        evidence.append(ClassEvidence(*known, means, variances))
+    return evidence
 
 
 def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.ndarray:
@@ -249,28 +151,28 @@ def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.
     return np.array(order, dtype=np.int64)
 
 
-def _kept(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> np.ndarray:
+def _predictors(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> np.ndarray:
     """Return the earlier features that may say something of a column, or of those that do."""
     means, variances = moments.means[block], moments.variances[block]
-    related = known & (means**2 > _RELATED * np.maximum(variances, 1e-9)).any(axis=0)
+    related = known & (means**2 > CHAIN.related * np.maximum(variances, 1e-9)).any(axis=0)
     if len(moments.by_class):
         squares = (moments.by_class[:, block] - means) ** 2
-        heard = squares > _CLASS_RELATED * np.maximum(moments.class_variances[:, block], 1e-9)
+        heard = squares > CHAIN.class_related * np.maximum(moments.class_variances[:, block], 1e-9)
         related |= known & heard.any(axis=(0, 1))
     measured = np.isfinite(variances).all(axis=0)
-    linked = known & measured & ((moments.means[related] ** 2) > _LINKED).any(axis=0)
-    kept = np.flatnonzero(related | linked)
-    if kept.size > most:
-        strength = (means[:, kept] ** 2).max(axis=0)
-        kept = np.sort(kept[np.argsort(-strength, kind="stable")[:most]])
-    return kept
+    linked = known & measured & ((moments.means[related] ** 2) > CHAIN.linked).any(axis=0)
+    predictors = np.flatnonzero(related | linked)
+    if predictors.size > most:
+        strength = (means[:, predictors] ** 2).max(axis=0)
+        predictors = np.sort(predictors[np.argsort(-strength, kind="stable")[:most]])
+    return predictors
 
 
 def _fit_column(
     column: ColumnShares,
     table: np.ndarray,
     block: slice,
-    kept: np.ndarray,
+    predictors: np.ndarray,
     moments: CrossMoments,
     simulated: SimulatedRows,
     effort: Effort,
@@ -278,19 +180,19 @@ def _fit_column(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return tilts, shape (k, r), and weights, shape (k or 1, q, m)."""
     values = column.features.values
-    if not kept.size or not values.shape[1]:
+    if not predictors.size or not values.shape[1]:
         tilts = np.log(np.maximum(table, 1e-9))
-        return tilts, np.zeros((1, values.shape[1], kept.size))
-    rows = SimulatedRows(np.ascontiguousarray(simulated.features[:, kept]), simulated.classes)
-    groups = np.unique(moments.groups[block][:, kept], return_inverse=True)[1].reshape(-1, kept.size)
-    spreads = np.maximum(moments.spreads[block][:, kept], effort.least_variance)
-    wanted = Moments(moments.means[block][:, kept], spreads, groups)
+        return tilts, np.zeros((1, values.shape[1], predictors.size))
+    rows = SimulatedRows(np.ascontiguousarray(simulated.features[:, predictors]), simulated.classes)
+    groups = np.unique(moments.groups[block][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
+    spreads = np.maximum(moments.spreads[block][:, predictors], effort.least_variance)
+    wanted = Moments(moments.means[block][:, predictors], spreads, groups)
     scores = np.flatnonzero(column.features.kinds == SCORE)
     score = int(scores[0]) if scores.size else None
     fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance, score=score)
     if not apart:
         return fit.tilts, fit.weights[None]
-    return _fit_classes(fit.weights, fit.tilts, table, block, kept, moments, rows, values, groups, effort)
+    return _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
 
 
 def _fit_classes(
@@ -298,7 +200,7 @@ def _fit_classes(
     tilts: np.ndarray,
     table: np.ndarray,
     block: slice,
-    kept: np.ndarray,
+    predictors: np.ndarray,
     moments: CrossMoments,
     rows: SimulatedRows,
     values: np.ndarray,
@@ -314,21 +216,21 @@ def _fit_classes(
         chances = probabilities(predictor[members], values, tilts[c : c + 1], np.zeros(members.sum(), dtype=np.int64))
         predicted.append((chances @ values.astype(np.float32)).T @ rows.features[members] / max(members.sum(), 1))
     predicted = np.array(predicted, dtype=np.float64)
-    observed = moments.by_class[:, block][:, :, kept]
-    variances = np.broadcast_to(moments.class_variances[:, block][:, :, kept], observed.shape)
+    observed = moments.by_class[:, block][:, :, predictors]
+    variances = np.broadcast_to(moments.class_variances[:, block][:, :, predictors], observed.shape)
     deviations = np.zeros_like(observed)
     spreads = np.zeros_like(observed)
-    kinds = moments.kinds[block][:, None] * N_KINDS + moments.kinds[kept]
+    kinds = moments.kinds[block][:, None] * N_KINDS + moments.kinds[predictors]
     ids = groups + (int(groups.max()) + 1) * np.arange(k)[:, None, None]
     for kind in np.unique(kinds):
         here = np.broadcast_to(kinds == kind, observed.shape)
         deviations[here], spreads[here] = shrunk((observed - predicted)[here], variances[here], ids[here])
     shares = np.bincount(rows.classes, minlength=k) / rows.classes.size
     deviations -= np.einsum("k,kij->ij", shares, deviations)
-    spreads = np.maximum(spreads, LEAST_VARIANCE * variances)
-    found, new = np.tile(weights, (k, 1, 1)), tilts.copy()
+    spreads = np.maximum(spreads, PAIRS.least_variance * variances)
+    class_weights, new = np.tile(weights, (k, 1, 1)), tilts.copy()
     for c in range(k):
-        if not (deviations[c] ** 2 > _RELATED * np.maximum(variances[c], 1e-9)).any():
+        if not (deviations[c] ** 2 > CHAIN.related * np.maximum(variances[c], 1e-9)).any():
             continue
         members = rows.classes == c
         own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
@@ -345,6 +247,6 @@ def _fit_classes(
             base=weights,
             tilts=tilts[c : c + 1],
         )
-        found[c] += fit.weights
+        class_weights[c] += fit.weights
         new[c] = fit.tilts[0]
-    return new, found
+    return new, class_weights

@@ -13,12 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from sfumato.maths.constants import CLASSES
 from sfumato.maths.shrinkage import shrunk
-
-_LEAST_WEIGHT = 0.25  # of a class's clipped records, as a share of its count
-_MOST_OFFSET = 1.5  # of a column's score, in its standard deviations
-_LEAST_LEFT = 0.01  # of a mean's noise, when all rows are of one class
-_ALONG, _APART = 2.0 ** np.arange(-8.0, 3.0), 4.0 ** np.arange(-8.0, 1.0)  # of a class's shift: prior variances tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class ClassMeans:
         if not class_weight:
             return cls(np.zeros((0, d)), np.zeros((0, d)))
         # clipping weighs long records down; the indicator's own moment says by how much
-        counts = np.clip(np.diagonal(whole)[d:] / class_weight, _LEAST_WEIGHT * class_counts, class_counts)
+        counts = np.clip(np.diagonal(whole)[d:] / class_weight, CLASSES.least_count * class_counts, class_counts)
         scale = np.sqrt(class_weight) * counts[:, None] * roots
         return cls(whole[d:, :d] / scale, variance / scale**2)
 
@@ -68,7 +64,7 @@ class ClassMeans:
             scores = np.asarray(scores)
             parts = class_counts / class_counts.sum()
             means, noise = parts @ self.means[:, scores], parts**2 @ self.variances[:, scores]
-            offsets[scores] = np.clip(shrunk(means, noise, scores)[0], -_MOST_OFFSET, _MOST_OFFSET)
+            offsets[scores] = np.clip(shrunk(means, noise, scores)[0], -CLASSES.most_offset, CLASSES.most_offset)
         return offsets
 
     def centred(self, offsets: np.ndarray, class_counts: np.ndarray) -> ClassMeans:
@@ -77,7 +73,7 @@ class ClassMeans:
             return self
         parts = (class_counts / class_counts.sum())[:, None]
         shared = (parts**2 * self.variances).sum(axis=0)
-        less = np.maximum(shared + (1 - 2 * parts) * self.variances, _LEAST_LEFT * self.variances)
+        less = np.maximum(shared + (1 - 2 * parts) * self.variances, CLASSES.least_left * self.variances)
         return ClassMeans(self.means - offsets, np.where(offsets != 0, less, self.variances))
 
     def shifted_together(self, covariance: np.ndarray, roots: np.ndarray) -> ClassMeans:
@@ -111,12 +107,12 @@ class ClassMeans:
 
 def _most_likely(squares: np.ndarray, values: np.ndarray, noise: float) -> np.ndarray:
     """Return the prior variance a·s + b of each coordinate under which squares of noisy ones are most likely."""
-    best, found = np.inf, values
-    for along in (0.0, *_ALONG):
-        for apart in _APART:
+    best, likeliest = np.inf, values
+    for along in CLASSES.along:
+        for apart in CLASSES.apart:
             prior = along * values + apart
             total = prior + noise
             cost = float((np.log(total) + squares / total).sum())
             if cost < best:
-                best, found = cost, prior
-    return found
+                best, likeliest = cost, prior
+    return likeliest

@@ -10,8 +10,6 @@ A column's normal score, taken over all classes, is standard normal by construct
 N(m, s²), so that a class's table is known from two numbers: the shape comes from the pooled table, which is known best.
 A table is the posterior mean over a grid of m and s; the prior is fitted to all columns (empirical Bayes, by
 expectation-maximisation), so that the more columns there are, the better each is known.
-
-Everything here is a function of released values.
 """
 
 from __future__ import annotations
@@ -22,14 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
+from sfumato.maths.constants import CLASSES
 from sfumato.maths.shrinkage import posteriors
-
-_MEANS = 3.5 * np.sinh(3 * np.linspace(-1.0, 1.0, 57)) / np.sinh(3.0)  # densest about 0, where a large class lies
-_WIDTHS = np.geomspace(0.2, 3.0, 17)
-_PRIOR_ROUNDS = 30
-_FLAT_SHARE = 0.01
-_LEAST_NOISE = 1.0  # of a count, so that tables without noise, or with next to none, still have a posterior
-_GRID_MEANS, _GRID_WIDTHS = (axis.ravel() for axis in np.meshgrid(_MEANS, _WIDTHS, indexing="ij"))
+from sfumato.methods.tables.features import ColumnShares
 
 
 def normal_cuts(pooled: np.ndarray) -> np.ndarray:
@@ -63,71 +56,53 @@ class Locations:
             evidence: log-likelihood of every point of the grid, shape (columns, grid).
         """
         evidence = evidence - evidence.max(axis=1, keepdims=True)
-        return cls(posteriors(np.exp(evidence), _PRIOR_ROUNDS, flat=_FLAT_SHARE))
+        return cls(posteriors(np.exp(evidence), CLASSES.prior_rounds, flat=CLASSES.flat_share))
 
     @property
     def means(self) -> np.ndarray:
         """Posterior means of the location, shape (columns,)."""
-        return self.posterior @ _GRID_MEANS
+        return self.posterior @ _locations()[0]
 
     @property
     def scales(self) -> np.ndarray:
         """Posterior means of the scale, shape (columns,)."""
-        return self.posterior @ _GRID_WIDTHS
+        return self.posterior @ _locations()[1]
 
     def table(self, column: int, cuts: np.ndarray) -> np.ndarray:
         """Return the posterior mean of a column's mass between cuts, shape (cells,)."""
         return self.posterior[column] @ grid_tables(cuts)
 
 
+def _locations() -> tuple[np.ndarray, np.ndarray]:
+    """Return the locations and scales of all points of the grid, densest about 0, where a large class lies."""
+    farthest, dense, number = CLASSES.locations
+    means = farthest * np.sinh(dense * np.linspace(-1.0, 1.0, number)) / np.sinh(dense)
+    means, widths = np.meshgrid(means, np.geomspace(*CLASSES.scales), indexing="ij")
+    return means.ravel(), widths.ravel()
+
+
 def grid_tables(cuts: np.ndarray) -> np.ndarray:
     """Return the mass between cuts at every point of the grid of locations and scales, shape (grid, cells)."""
-    return normal_table(_GRID_MEANS, _GRID_WIDTHS, cuts)
+    return normal_table(*_locations(), cuts)
 
 
 def locate(expected: np.ndarray, counts: np.ndarray, noise_std: float) -> np.ndarray:
     """Return the log-likelihood of noisy counts, shape (c,), where these are expected, shape (grid, c)."""
     inner = expected @ counts - np.einsum("ij,ij->i", expected, expected) / 2
-    return inner / max(noise_std, _LEAST_NOISE) ** 2
-
-
-_SCALES = np.concatenate([[0.0], 4.0 ** np.arange(-8.0, 2.0)])
-_ROUGH = 0.1  # of what features cannot say, beside what they can
-_DECAY, _LEAST_DECAY = 0.7, 0.05
-_RAKING_ROUNDS = 30
-_JITTER = 1e-9  # of the mean prior variance
-_LEAST_PART = 1e-3  # of what a class was expected to have
+    return inner / max(noise_std, CLASSES.least_noise) ** 2
 
 
 @dataclass(frozen=True, slots=True)
-class ClassEvidence:
-    """What was released of one column by class.
+class ClassEvidence(ColumnShares):
+    """One column, and its features by class, as released.
 
     Attributes:
-        counts: of public runs, shape (k, c).
-        counts_std: of their noise.
         means: of the features, shape (k, q).
         variances: of their noise, shape (k, q).
-        shares: P(cell), shape (cells,).
-        counted: public run of each cell, in which counts were taken.
-        drawn: run of each cell, in which the column is drawn.
-        values: features of these runs, shape (r, q).
-        ordered: number of runs that are drawn in order; 0 for labels.
     """
 
-    counts: np.ndarray
-    counts_std: float
     means: np.ndarray
     variances: np.ndarray
-    shares: np.ndarray
-    counted: np.ndarray
-    drawn: np.ndarray
-    values: np.ndarray
-    ordered: int
-
-    def pooled(self) -> np.ndarray:
-        """Return P(run), shape (r,)."""
-        return np.bincount(self.drawn, self.shares, len(self.values))
 
 
 def class_tables(columns: Sequence[ClassEvidence], class_counts: np.ndarray) -> list[np.ndarray]:
@@ -135,10 +110,10 @@ def class_tables(columns: Sequence[ClassEvidence], class_counts: np.ndarray) -> 
     bases = [np.tile(column.pooled(), (class_counts.size, 1)) for column in columns]
     numeric = [j for j, column in enumerate(columns) if column.ordered > 1]
     for k, count in enumerate(class_counts):
-        found = Locations.of(np.array([_evidence(columns[j], k, count) for j in numeric])) if numeric else None
+        locations = Locations.of(np.array([_evidence(columns[j], k, count) for j in numeric])) if numeric else None
         for place, j in enumerate(numeric):
             pooled = columns[j].pooled()[: columns[j].ordered]
-            moved = found.table(place, normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
+            moved = locations.table(place, normal_cuts(_positive(pooled)))  # type: ignore[union-attr]
             bases[j][k, : columns[j].ordered] = pooled.sum() * moved
     return [_column_table(column, base, class_counts) for column, base in zip(columns, bases, strict=True)]
 
@@ -151,10 +126,10 @@ def _evidence(column: ClassEvidence, k: int, count: float) -> np.ndarray:
     """Return the log-likelihood of every location and scale of a class's scores, shape (grid,)."""
     pooled = column.pooled()[: column.ordered]
     tables = grid_tables(normal_cuts(_positive(pooled)))
-    expected = pooled.sum() * tables @ column.values[: column.ordered]
-    if column.ordered < len(column.values):
-        expected += column.pooled()[column.ordered :] @ column.values[column.ordered :]
-    errors = (column.means[k] - expected) ** 2 / np.maximum(column.variances[k], 1e-6)
+    expected = pooled.sum() * tables @ column.features.values[: column.ordered]
+    if column.ordered < len(column.features.values):
+        expected += column.pooled()[column.ordered :] @ column.features.values[column.ordered :]
+    errors = (column.means[k] - expected) ** 2 / np.maximum(column.variances[k], CLASSES.least_mean_variance)
     by_count = np.zeros((column.ordered, column.counts.shape[1]))
     inside = column.drawn < column.ordered
     np.add.at(by_count, (column.drawn[inside], column.counted[inside]), column.shares[inside])
@@ -169,16 +144,17 @@ def _column_table(column: ClassEvidence, base: np.ndarray, class_counts: np.ndar
     of_run, of_count = pieces // width, pieces % width
     pooled = column.pooled()
     within = np.bincount(place, column.shares, pieces.size) / np.maximum(pooled[of_run], 1e-300)
-    features = column.values[of_run]
+    features = column.features.values[of_run]
     counting = (np.arange(column.counts.shape[1])[:, None] == of_count).astype(np.float64)
     design = np.concatenate([counting, features.T])
     observed = np.concatenate([column.counts / class_counts[:, None], column.means], axis=1)
     counts_variance = np.broadcast_to(((column.counts_std / class_counts) ** 2)[:, None], column.counts.shape)
     noise = np.maximum(np.concatenate([counts_variance, column.variances], axis=1), 1e-12)
     parts = [_Posterior.of(row[of_run] * within, features, design) for row in base]
-    scale = max(_SCALES, key=lambda s: sum(p.evidence(s, y, v) for p, y, v in zip(parts, observed, noise, strict=True)))
-    found = [part.mean(scale, y, v) for part, y, v in zip(parts, observed, noise, strict=True)]
-    by_run = np.stack([np.bincount(of_run, row, len(pooled)) for row in found])
+    known = list(zip(parts, observed, noise, strict=True))
+    scale = max(CLASSES.deviations, key=lambda s: sum(part.evidence(s, y, v) for part, y, v in known))
+    laws = [part.mean(scale, y, v) for part, y, v in known]
+    by_run = np.stack([np.bincount(of_run, row, len(pooled)) for row in laws])
     return _raked(by_run, pooled, class_counts / class_counts.sum())
 
 
@@ -194,15 +170,15 @@ class _Posterior:
     @classmethod
     def of(cls, base: np.ndarray, features: np.ndarray, design: np.ndarray) -> _Posterior:
         directions = base[:, None] * features
-        weights = np.maximum(_DECAY ** np.arange(features.shape[1]), _LEAST_DECAY)
-        prior_cross = (_ROUGH * base[:, None]) * design.T + (directions * weights) @ (directions.T @ design.T)
+        weights = np.maximum(CLASSES.decay ** np.arange(features.shape[1]), CLASSES.least_decay)
+        prior_cross = (CLASSES.rough * base[:, None]) * design.T + (directions * weights) @ (directions.T @ design.T)
         return cls(base, design, prior_cross, design @ prior_cross)
 
     def _solved(self, scale: float, y: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         error = y - self.design @ self.base
         covariance = scale * self.shape
         # without noise the prior alone may be singular; a fit whose budget is spent must not end there
-        covariance[np.arange(y.size), np.arange(y.size)] += variance + _JITTER * np.trace(covariance) / y.size
+        covariance[np.arange(y.size), np.arange(y.size)] += variance + CLASSES.jitter * np.trace(covariance) / y.size
         factor = linalg.cho_factor(covariance, check_finite=False)
         return linalg.cho_solve(factor, error, check_finite=False), error, float(np.log(np.diagonal(factor[0])).sum())
 
@@ -213,14 +189,14 @@ class _Posterior:
 
     def mean(self, scale: float, y: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the posterior mean, kept positive."""
-        found = self.base + scale * (self.cross @ self._solved(scale, y, variance)[0])
-        return np.maximum(found, _LEAST_PART * self.base)
+        law = self.base + scale * (self.cross @ self._solved(scale, y, variance)[0])
+        return np.maximum(law, CLASSES.least_part * self.base)
 
 
 def _raked(tables: np.ndarray, pooled: np.ndarray, class_shares: np.ndarray) -> np.ndarray:
     """Return tables whose rows sum to 1 and whose mean over classes is the pooled law."""
     pooled = pooled / pooled.sum()
-    for _ in range(_RAKING_ROUNDS):
+    for _ in range(CLASSES.raking_rounds):
         tables = tables / np.maximum(tables.sum(axis=1, keepdims=True), 1e-300)
         mean = class_shares @ tables
         tables = tables * np.where(mean > 0, pooled / np.maximum(mean, 1e-300), 0.0)

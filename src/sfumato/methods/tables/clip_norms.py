@@ -7,14 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
+from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
-
-LEAST_NORM = 0.05
-"""A table of constants by its released marginals has vectors of norm 0."""
-_NORM_ROWS, _NORM_SEED = 4096, 7
-_TOGETHER = 0.3  # of a simulated column's score, what all columns share: norms spread wider than if they did not
-_NORMS_TRIED = 60
-_CLIPPED = 0.1  # error of a moment for each part of the squared norm that is clipped off, beside its noise
 
 
 def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise: float) -> float:
@@ -30,7 +24,7 @@ def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], no
     squares = simulated_squares(vectors, shares)
     if not noise:
         most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-        return float(np.sqrt(max(most, LEAST_NORM**2)))
+        return float(np.sqrt(max(most, VECTORS.least_norm**2)))
     return least_cost_norm(squares, noise, mean_square(vectors, shares))
 
 
@@ -45,11 +39,11 @@ def mean_square(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray]) -> 
 
 def simulated_squares(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray]) -> np.ndarray:
     """Return the squared norms of rows as the released shares make them, shape (rows,); arguments as `clip_norm_of`."""
-    rng = public_stream(_NORM_SEED)
-    common = np.sqrt(_TOGETHER) * rng.standard_normal(_NORM_ROWS)
-    squares = np.zeros(_NORM_ROWS)
+    rng, n_rows, together = public_stream(VECTORS.norm_seed), VECTORS.norm_rows, VECTORS.together
+    common = np.sqrt(together) * rng.standard_normal(n_rows)
+    squares = np.zeros(n_rows)
     for entries, share in zip(vectors, shares, strict=True):
-        ranks = special.ndtr(common + np.sqrt(1 - _TOGETHER) * rng.standard_normal(_NORM_ROWS)) * share.sum()
+        ranks = special.ndtr(common + np.sqrt(1 - together) * rng.standard_normal(n_rows)) * share.sum()
         cells = np.minimum(np.searchsorted(np.cumsum(share), ranks, side="right"), share.size - 1)
         squares += (entries[cells] ** 2).sum(axis=1)
     return squares
@@ -57,7 +51,7 @@ def simulated_squares(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray
 
 def least_cost_norm(squares: np.ndarray, noise: float, mean: float) -> float:
     """Return the norm whose noise and bias together are least, for records of these squared norms, of this mean."""
-    mean = max(mean, LEAST_NORM**2)
-    tried = np.geomspace(0.7, 40.0, _NORMS_TRIED) * mean
-    costs = [noise * c / np.sqrt(2) + _CLIPPED * np.maximum(squares - c, 0.0).mean() / mean for c in tried]
+    mean = max(mean, VECTORS.least_norm**2)
+    tried = np.geomspace(*VECTORS.norms) * mean
+    costs = [noise * c / np.sqrt(2) + VECTORS.clipped * np.maximum(squares - c, 0.0).mean() / mean for c in tried]
     return float(np.sqrt(tried[int(np.argmin(costs))]))

@@ -5,8 +5,7 @@ they are, so that a near-copy is one; blocks of deviations from that are shrunk 
 Where columns are so many that single entries drown, what all of them share (low rank) is kept before.
 Free: uses released values only.
 
-Pairs of numbers that say much of each other are in `strong_pairs`, labels that are kept from one column to another in
-`copies`.
+Pairs of numbers that say much of each other, and labels that are kept from one column to another, are in `pair_laws`.
 """
 
 from __future__ import annotations
@@ -16,21 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.maths.constants import PAIRS, VECTORS
 from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
 from sfumato.maths.shrinkage import shrunk
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
-from sfumato.methods.tables.copies import Copy, lawful_moments
-from sfumato.methods.tables.features import HERMITE_TERMS, N_KINDS, SCORE, Features
-from sfumato.methods.tables.strong_pairs import Number, feasible_moments
-
-LEAST_VARIANCE = 0.05
-"""Noise that is left of an entry, at least, as a share of its noise."""
-_MOST_CORRELATION = 0.995
-_STRONG = 0.4  # correlation from which a pair's moments are made those of a law
-_MOST_STRONG = 2_000  # pairs: each takes some hundredths of a second
-_LEAST_KEPT = 0.5
-_NOTHING_KNOWN = 1e6  # variance of a mean that was not measured; features have variance 1
+from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
+from sfumato.methods.tables.pair_laws import Copy, Number, feasible_moments, lawful_moments
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +47,16 @@ class Entries:
     copies: tuple[Copy, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        features: Sequence[Features],
-        hermite: Sequence[np.ndarray | None],
-        shares: Sequence[np.ndarray],
-        copies: Sequence[Copy] = (),
-    ) -> Entries:
+    def of(cls, columns: Sequence[ColumnShares], copies: Sequence[Copy] = ()) -> Entries:
         """Lay out the features of columns."""
+        features = [column.features for column in columns]
         return cls(
             np.sqrt(np.concatenate([f.weights for f in features])),
             np.repeat(np.arange(len(features)), [f.size for f in features]),
             np.concatenate([f.kinds for f in features]),
-            tuple(hermite),
+            tuple(column.hermite() for column in columns),
             tuple(f.values for f in features),
-            tuple(shares),
+            tuple(column.pooled() for column in columns),
             tuple(copies),
         )
 
@@ -102,8 +88,7 @@ class CrossMoments:
             not measured.
         means: shrunk, shape (d, d).
         spreads: variances of what noise is left, shape (d, d).
-        class_means: E[φ | class], as released, shape (k, d); (0, d) without a target.
-        class_mean_variances: of their noise, shape (k, d).
+        classes: E[φ | class], as released.
         by_class: as released, shape (k, d, d); (0, d, d) where classes were not told apart.
         class_variances: of their noise.
         groups: block of each entry, shape (d, d).
@@ -115,8 +100,7 @@ class CrossMoments:
     variances: np.ndarray
     means: np.ndarray
     spreads: np.ndarray
-    class_means: np.ndarray
-    class_mean_variances: np.ndarray
+    classes: ClassMeans
     by_class: np.ndarray
     class_variances: np.ndarray
     groups: np.ndarray
@@ -145,43 +129,33 @@ def cross_moments(
     d, n = entries.owner.size, class_counts.sum()
     whole, variance = _pooled(noisy, weights)
     pooled = whole[:d, :d]
-    scale = np.outer(entries.roots, entries.roots) * _kept(pooled, variance, entries, n)
+    scale = np.outer(entries.roots, entries.roots) * _unclipped(pooled, variance, entries, n)
     across = entries.owner[:, None] != entries.owner
     classes = ClassMeans.of(whole, variance, entries.roots, class_counts, class_weight)
     offsets = classes.offsets(list(entries.scores.values()) if low_rank else [], class_counts)
     classes = classes.centred(offsets, class_counts)
     released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
-    prior, kept = np.zeros_like(released), []
+    prior, copied = np.zeros_like(released), []
     if variance:
         if low_rank:
             together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
             prior = np.where(across, together / scale, 0.0)
             classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
-        kept = _set_copies(prior, released, variances, entries)
+        copied = _set_copies(prior, released, variances, entries)
     means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
-    variances = _set_lawful(means, spreads, variances, entries, kept)
+    variances = _set_lawful(means, spreads, variances, entries, copied)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
     if low_rank and len(by_class):
         by_class = _low_rank_classes(by_class - means, class_variances * scale**2, scale, across) + means
-        class_variances = class_variances * LEAST_VARIANCE
-    left = np.maximum(spreads, LEAST_VARIANCE * variances)
+        class_variances = class_variances * PAIRS.least_variance
+    left = np.maximum(spreads, PAIRS.least_variance * variances)
     return CrossMoments(
-        offsets,
-        released,
-        variances,
-        means,
-        left,
-        classes.means,
-        classes.variances,
-        by_class,
-        class_variances,
-        entries.groups,
-        entries.kinds,
+        offsets, released, variances, means, left, classes, by_class, class_variances, entries.groups, entries.kinds
     )
 
 
@@ -201,21 +175,11 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
     means, spreads = _shrunk_pairs(released, variances, prior, measured, entries)
     if noisy:
         _set_strong_pairs(means, spreads, released, variances, entries)
-    left = np.where(measured, np.maximum(spreads, LEAST_VARIANCE * variances), np.inf)
-    none = np.zeros((0, d, d))
-    classes = np.zeros((n_classes if n_classes > 1 else 0, d))
+    left = np.where(measured, np.maximum(spreads, PAIRS.least_variance * variances), np.inf)
+    none, of_classes = np.zeros((0, d, d)), np.zeros((n_classes if n_classes > 1 else 0, d))
+    classes = ClassMeans(of_classes, of_classes + PAIRS.unmeasured)
     return CrossMoments(
-        np.zeros(d),
-        released,
-        variances,
-        means,
-        left,
-        classes,
-        classes + _NOTHING_KNOWN,
-        none,
-        none,
-        entries.groups,
-        entries.kinds,
+        np.zeros(d), released, variances, means, left, classes, none, none, entries.groups, entries.kinds
     )
 
 
@@ -223,23 +187,20 @@ def _set_strong_pairs(
     means: np.ndarray, spreads: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
 ) -> None:
     """Put in the moments of pairs of numbers that say much of each other."""
-    scores = list(entries.scores.items())
-    ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
-    groups = entries.groups
+    scores, groups = list(entries.scores.items()), entries.groups
     strengths = np.abs(np.triu(means[np.ix_([p for _, p in scores], [p for _, p in scores])], 1))
-    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_MOST_STRONG]
+    strongest = np.argsort(-strengths, axis=None, kind="stable")[: PAIRS.most_strong]
     for a, b in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
-        if strengths[a, b] >= _STRONG:
+        if strengths[a, b] >= PAIRS.strong:
             (i, place), (j, other) = scores[a], scores[b]
-            rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-            first = Number(entries.shares[i], entries.values[i], int(place - ends[i]))
-            second = Number(entries.shares[j], entries.values[j], int(other - ends[j]))
+            rows, columns = entries.block(i), entries.block(j)
+            first = Number(entries.shares[i], entries.values[i], place - rows.start)
+            second = Number(entries.shares[j], entries.values[j], other - columns.start)
             blocks = np.unique(groups[rows, columns], return_inverse=True)[1].reshape(means[rows, columns].shape)
-            correlation = float(np.clip(means[place, other], -_MOST_CORRELATION, _MOST_CORRELATION))
-            found = feasible_moments(
-                first, second, released[rows, columns], variances[rows, columns], blocks, correlation
-            )
-            means[rows, columns], means[columns, rows] = found, found.T
+            rho = float(np.clip(means[place, other], -PAIRS.most_correlation, PAIRS.most_correlation))
+            noisy = released[rows, columns], variances[rows, columns]
+            feasible = feasible_moments(first, second, *noisy, blocks, rho)
+            means[rows, columns], means[columns, rows] = feasible, feasible.T
             spreads[rows, columns] = spreads[columns, rows] = 0.0
 
 
@@ -247,7 +208,7 @@ def _set_copies(
     prior: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
 ) -> list[tuple[int, int]]:
     """Put in the moments of copies in part, as a prior, and return the columns of which labels are kept."""
-    found = []
+    copied = []
     for copy in entries.copies:
         i, j = copy.columns
         rows, columns = entries.block(i), entries.block(j)
@@ -255,8 +216,8 @@ def _set_copies(
         if rho:
             prior[rows, columns] = rho * copy.moments
             prior[columns, rows] = prior[rows, columns].T
-            found.append(copy.columns)
-    return found
+            copied.append(copy.columns)
+    return copied
 
 
 def _set_lawful(
@@ -306,17 +267,17 @@ def _low_rank_classes(
         scale: shape (d, d).
         across: whether two entries are of two columns, shape (d, d).
     """
-    kept = np.zeros_like(deviations)
+    low_rank = np.zeros_like(deviations)
     if not across.size:  # every column has one value: nothing can deviate
-        return kept
+        return low_rank
     for k, variance in enumerate(variances):
         edge = noise_reach(float(np.sqrt(2 * variance[0, 0])), len(across))
         inside = np.where(across, deviations[k] * scale, 0.0)
-        kept[k] = np.where(across, shrink_spectrum(inside, edge) / scale, 0.0)
-    return kept
+        low_rank[k] = np.where(across, shrink_spectrum(inside, edge) / scale, 0.0)
+    return low_rank
 
 
-def _kept(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np.ndarray:
+def _unclipped(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np.ndarray:
     """Return which part of each product clipping has left, from the columns' own squares, shape (d, d).
 
     Clipping weighs long records down; a column's squares have a known mean. Columns differ as far as noise shows.
@@ -328,10 +289,10 @@ def _kept(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np
     noise = 2 * variance * sizes / (n * weights) ** 2
     precision = weights**2 / np.maximum(sizes, 1)
     together = float((own * precision).sum() / precision.sum())
-    seen = sizes > 0
-    shrink = shrinkage_weight(float(((own - together) ** 2)[seen].sum()), float(noise[seen].sum()))
-    kept = np.clip(together + shrink * (own - together), _LEAST_KEPT, 1.0)
-    roots = np.sqrt(kept)[entries.owner]
+    present = sizes > 0
+    shrink = shrinkage_weight(float(((own - together) ** 2)[present].sum()), float(noise[present].sum()))
+    parts = np.clip(together + shrink * (own - together), PAIRS.least_clipped, 1.0)
+    roots = np.sqrt(parts)[entries.owner]
     return np.outer(roots, roots)
 
 
@@ -348,25 +309,22 @@ def _pooled(noisy: Noisy, weights: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarray) -> np.ndarray:
     """Return the prior with what a Gaussian copula of these correlations says of two numbers' other moments."""
-    made = prior.copy()
-    powers = np.arange(1, HERMITE_TERMS + 1)
+    moments = prior.copy()
+    powers, most = np.arange(1, VECTORS.hermite_terms + 1), PAIRS.most_correlation
     scores = list(entries.scores.items())
-    ends = np.searchsorted(entries.owner, np.arange(len(entries.hermite) + 1))
     for a, (i, place) in enumerate(scores):
         for j, other in scores[a + 1 :]:
-            if ends[i + 1] - ends[i] == 1 == ends[j + 1] - ends[j]:
-                continue  # scores alone have no other moments
             first, second = entries.hermite[i], entries.hermite[j]
-            if first is None or second is None:
-                continue
-            largest = first[place - ends[i], 0] * second[other - ends[j], 0]
-            rho = float(np.clip(correlations[place, other] / largest, -_MOST_CORRELATION, _MOST_CORRELATION))
+            if first is None or second is None or len(first) == 1 == len(second):
+                continue  # scores alone have no other moments
+            rows, columns = entries.block(i), entries.block(j)
+            largest = first[place - rows.start, 0] * second[other - columns.start, 0]
+            rho = float(np.clip(correlations[place, other] / largest, -most, most))
             block = (first * rho**powers) @ second.T
             # a correlation that noise has taken beyond 1 is brought back; others are what they were released as
-            block[place - ends[i], other - ends[j]] = rho * largest
-            made[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
-            made[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
-    return made
+            block[place - rows.start, other - columns.start] = rho * largest
+            moments[rows, columns], moments[columns, rows] = block, block.T
+    return moments
 
 
 def _shrunk_pairs(

@@ -15,12 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.maths.constants import TAILS
 from sfumato.methods.tables.tails import NoisyCounts
-
-_FEWEST = 8  # cells on the curve
-_CONTRADICTED, _SEEN = 2.5, 4.0  # noise deviations
-_MOST = 0.25  # share of the curve's rows that is looked at from a bound
-_PLACES = 3.0  # where an end may be without counts that tell them apart: what its likelihood is divided by
 
 
 def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, free: np.ndarray) -> np.ndarray:
@@ -36,30 +32,30 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
     """
     places = np.flatnonzero(free)
     total, counted = curve[places].sum(), combined[places].sum()
-    if places.size < _FEWEST or total <= 0:
+    if places.size < TAILS.edge_cells or total <= 0:
         return curve
     known = max(counted, 0.0) ** 2 / (counted**2 + _sum_std(counts, places)[-1] ** 2)
     total += known * (counted - total)
-    made = curve.copy()
+    result = curve.copy()
     for cells in (places, places[::-1]):
-        made[cells] *= 1 - _nothing(made, counts, cells)
-        expected, seen = np.cumsum(made[cells]), np.cumsum(combined[cells])
+        result[cells] *= 1 - _nothing(result, counts, cells)
+        expected, sums = np.cumsum(result[cells]), np.cumsum(combined[cells])
         std = _sum_std(counts, cells)
-        inner = max(int(np.searchsorted(expected, _MOST * expected[-1])), 1)
-        score = ((expected - np.maximum(seen, 0.0)) / std)[:inner]
+        inner = max(int(np.searchsorted(expected, TAILS.edge_mass * expected[-1])), 1)
+        score = ((expected - np.maximum(sums, 0.0)) / std)[:inner]
         last = int(np.argmax(score))
-        if score[last] > _CONTRADICTED:
-            left = max(float(seen[last]), 0.0)
+        if score[last] > TAILS.contradicted:
+            left = max(float(sums[last]), 0.0)
             left *= left**2 / (left**2 + std[last] ** 2)
             outer = cells[: last + 1]
             are_seen = _are_seen(counts, outer)
-            made[outer[are_seen]] = combined[outer[are_seen]]
+            result[outer[are_seen]] = combined[outer[are_seen]]
             left = max(left - float(combined[outer[are_seen]].sum()), 0.0)
-            made[outer[~are_seen]] *= min(1.0, left / max(float(made[outer[~are_seen]].sum()), 1e-12))
-    inside = made[places].sum()
+            result[outer[~are_seen]] *= min(1.0, left / max(float(result[outer[~are_seen]].sum()), 1e-12))
+    inside = result[places].sum()
     if inside > 0:
-        made[places] *= total / inside
-    return made
+        result[places] *= total / inside
+    return result
 
 
 def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
@@ -72,19 +68,19 @@ def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.nd
     whole = np.diff(ends, prepend=-1) == np.bincount(counts.runs)[runs[ends]]
     coarse = np.where(whole, sums * (sums - 2 * counts.coarse[runs[ends]]), 0.0) / (2 * counts.coarse_std**2)
     gains[:] += np.concatenate([[0.0], np.cumsum(coarse)])[np.searchsorted(ends, np.arange(cells.size) + 1)]
-    inner = max(int(np.searchsorted(np.cumsum(level), _MOST * level.sum())), 1)
-    seen = np.flatnonzero(_are_seen(counts, cells))  # nothing is no answer where records are
-    inner = min(inner, int(seen[0])) if seen.size else inner
+    inner = max(int(np.searchsorted(np.cumsum(level), TAILS.edge_mass * level.sum())), 1)
+    sure = np.flatnonzero(_are_seen(counts, cells))  # nothing is no answer where records are
+    inner = min(inner, int(sure[0])) if sure.size else inner
     if not inner:
         return np.zeros(cells.size)
     last = int(np.argmax(gains[:inner]))
-    likely = max(1 - _PLACES * float(np.exp(-max(gains[last], 0.0))), 0.0)
+    likely = max(1 - TAILS.places * float(np.exp(-max(gains[last], 0.0))), 0.0)
     return np.where(np.arange(cells.size) <= last, likely, 0.0)
 
 
 def _are_seen(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
     """Return in which cells there surely are records, shape (cells,)."""
-    return counts.fine[cells] > _SEEN * counts.fine_std
+    return counts.fine[cells] > TAILS.sure * counts.fine_std
 
 
 def _sum_std(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:

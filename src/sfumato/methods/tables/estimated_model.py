@@ -20,14 +20,16 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, ReleaseError, require_instance
 from sfumato.fitting.contents import pandas_form
 from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
+from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.stated_counts import require_finite
-from sfumato.methods.tables.chain import ColumnShares, Effort, fit_table_chain
+from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
-from sfumato.methods.tables.recipe import FAINT, LEVEL_GROUPS, MOST_ORDERS, MOST_RUNS, orders_of
+from sfumato.methods.tables.recipe import orders_of
 from sfumato.methods.tables.shares import Resolution, shares_of
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.privacy.certificate import measured_elsewhere
@@ -39,8 +41,6 @@ from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.shapes import MODEL, require_able
 
 METHOD = "measurements of others"
-_NOTHING = 1e9  # deviations, of counts at another resolution that there are not
-_STANDS_OUT, _OFF = 5.0, 0.01  # deviations, and part of the rows, by which counts may add up to other than declared
 
 
 def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> Release:
@@ -79,9 +79,10 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     pairs = pair_tables(read.released, tables)
     entry = _entry_noise(pairs.values(), n)
     grid = Grid(tuple(_grid_column(name, read, tables) for name in read.released))
-    resolution = Resolution(MOST_RUNS, MOST_ORDERS if entry < FAINT else orders_of(entry), LEVEL_GROUPS, {})
+    orders = SIZES.most_orders if entry < SIZES.faint else orders_of(entry)
+    resolution = Resolution(SIZES.most_runs, orders, SIZES.level_groups, {})
     columns = [_shares(column, tables, n, resolution) for column in grid.columns]
-    effort = Effort.exact(n) if entry < FAINT else Effort.noisy(columns=len(columns))
+    effort = Effort.exact(n) if entry < SIZES.faint else Effort.noisy(columns=len(columns))
     moments = pair_moments(columns, pairs, n)
     chain = fit_table_chain(columns, np.array([float(n)]), moments, effort, public_stream(0))
     unit = Protected(**read.protects)
@@ -162,7 +163,7 @@ def _number_of_rows(schema: Schema, tables: Sequence[CountTable]) -> int:
         if total < 1:
             raise ConfigError(f"Expected counts that add up to one row at least, got {total:.3g}.")
         return round(total)
-    if abs(total - schema.rows) > _STANDS_OUT * deviation + _OFF * schema.rows + 1:
+    if abs(total - schema.rows) > SIZES.sum_deviations * deviation + SIZES.sum_part * schema.rows + 1:
         raise ConfigError(
             f"Expected counts that add up to the schema's rows, {schema.rows}, got {total:.6g}. Give counts, no shares."
         )
@@ -175,7 +176,7 @@ def _require_same_rows(measurements: Sequence[Measurement]) -> None:
     _, middle = sorted(sums, key=lambda named: float(named[1].value))[(len(sums) - 1) // 2]
     for name, own in sums:
         apart, deviation = abs(float(own.value - middle.value)), float(np.sqrt(own.variance + middle.variance))
-        if apart > _STANDS_OUT * deviation + _OFF * abs(float(middle.value)) + 1:
+        if apart > SIZES.sum_deviations * deviation + SIZES.sum_part * abs(float(middle.value)) + 1:
             raise ConfigError(
                 f"Expected counts of the same rows in all measurements, got {name} that add up to "
                 f"{float(own.value):.6g}, and others to {float(middle.value):.6g}."
@@ -209,7 +210,7 @@ def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution
         raise ConfigError(f"Expected a marginal in which every cell of {column.name!r} is counted by itself, got none.")
     coarse = min((t for t in alone if t is not fine), key=lambda t: t.variance, default=None)
     std = float(np.sqrt(fine.variance))
-    counts = NoisyCounts(fine.value, std, fine.value, _NOTHING * std, np.arange(column.n_cells))
+    counts = NoisyCounts(fine.value, std, fine.value, SIZES.uncounted * std, np.arange(column.n_cells))
     if coarse is not None:
         runs = coarse.axes[0].grouped(np.arange(column.n_cells))
         counts = NoisyCounts(fine.value, std, coarse.value, float(np.sqrt(coarse.variance)), runs)

@@ -230,15 +230,15 @@ class PairCounts:
     def expanded(self, total: np.ndarray) -> np.ndarray:
         """Return the moments of tables, int64 modulo 2^64: a linear map in whole numbers, hence that of any sum."""
         ends = np.cumsum([0, *(entries.shape[1] for entries in self.entries)])
-        found = np.zeros((self._parts, ends[-1], ends[-1]), dtype=np.int64)
+        sums = np.zeros((self._parts, ends[-1], ends[-1]), dtype=np.int64)
         for i, j, part in self._pairs():
             first, second = self.entries[i], self.entries[j]
             rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
             table = total[part].reshape(self._parts, len(first), -1)
             if i == j:
-                found[:, rows, rows] = np.matmul(first.T, first * table)
+                sums[:, rows, rows] = np.matmul(first.T, first * table)
                 continue
-            found[:, rows, columns] = np.matmul(np.matmul(first.T, table), second)
-            found[:, columns, rows] = found[:, rows, columns].transpose(0, 2, 1)
-        pooled = found.sum(axis=0, keepdims=True)
-        return np.concatenate([pooled, found]) if self.moments.by_class else pooled
+            sums[:, rows, columns] = np.matmul(np.matmul(first.T, table), second)
+            sums[:, columns, rows] = sums[:, rows, columns].transpose(0, 2, 1)
+        pooled = sums.sum(axis=0, keepdims=True)
+        return np.concatenate([pooled, sums]) if self.moments.by_class else pooled

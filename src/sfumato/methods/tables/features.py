@@ -10,23 +10,18 @@ Everything here is a function of released values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
+from sfumato.maths.constants import CHAIN, VECTORS
 from sfumato.maths.gaussian import normal_scores
 
 SCORE, SHAPE, MARK, LABEL = range(4)
 """Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""
 
 N_KINDS = 4
-HERMITE_TERMS = 40
-ORDER_WEIGHTS = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
-_HEAVY = 0.1  # a number of so much mass has an indicator
-_MOST_HEAVY = 2
-_LEAST_MASS = 1e-7
-_LEAST_WEIGHT = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +49,9 @@ def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
     rare_first = np.argsort(shares, kind="stable")
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]
-    values, kept = _orthonormal(indicators, shares)
-    weights = weight * np.maximum(masses * (1 - masses), _LEAST_WEIGHT)[kept]
-    return Features(values, weights, np.full(kept.size, LABEL))
+    values, new = _orthonormal(indicators, shares)
+    weights = weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new]
+    return Features(values, weights, np.full(new.size, LABEL))
 
 
 def number_features(shares: np.ndarray, missing: bool, orders: int, weight: float = 1.0) -> Features:
@@ -76,12 +71,12 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
     columns, weights, kinds = [], [], []
     if missing:
         columns.append(np.append(np.zeros(present.size), 1.0))
-        weights.append(max(shares[-1] * (1 - shares[-1]), _LEAST_WEIGHT))
+        weights.append(max(shares[-1] * (1 - shares[-1]), VECTORS.least_weight))
         kinds.append(MARK)
     powers = [scores, *(special.eval_legendre(order, ranks) for order in range(2, orders + 1))]
-    parts = np.array(ORDER_WEIGHTS[:orders]) if orders > 1 else np.ones(1)
-    heavy = np.argsort(-present, kind="stable")[:_MOST_HEAVY]
-    heavy = [run for run in heavy if present[run] > _HEAVY] if orders > 2 and present.size > orders else []
+    parts = np.array(VECTORS.order_weights[:orders]) if orders > 1 else np.ones(1)
+    heavy = np.argsort(-present, kind="stable")[: VECTORS.most_heavy]
+    heavy = [run for run in heavy if present[run] > VECTORS.heavy] if orders > 2 and present.size > orders else []
     for order, (power, part) in enumerate(zip(powers, parts, strict=True)):
         columns.append(np.append(power, 0.0) if missing else power)
         weights.append(part)
@@ -89,19 +84,19 @@ def number_features(shares: np.ndarray, missing: bool, orders: int, weight: floa
         if order == 0:
             for run in heavy:
                 columns.append(np.eye(shares.size)[run])
-                weights.append(max(0.5 * shares[run] * (1 - shares[run]), _LEAST_WEIGHT))
+                weights.append(max(VECTORS.heavy_weight * shares[run] * (1 - shares[run]), VECTORS.least_weight))
                 kinds.append(MARK)
-    values, kept = _orthonormal(np.array(columns).T, shares)
-    return Features(values, weight * np.array(weights)[kept], np.array(kinds)[kept])
+    values, new = _orthonormal(np.array(columns).T, shares)
+    return Features(values, weight * np.array(weights)[new], np.array(kinds)[new])
 
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns made orthonormal under the shares, one after the other, and which of them were new."""
-    mass = np.maximum(shares, _LEAST_MASS)
+    mass = np.maximum(shares, VECTORS.least_mass)
     mass = mass / mass.sum()
     root = np.sqrt(mass)
     basis = [root]
-    kept = []
+    new = []
     for place, column in enumerate(columns.T):
         vector = column * root
         size = np.linalg.norm(vector - (vector @ root) * root)
@@ -109,11 +104,11 @@ def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, n
             for other in basis:
                 vector = vector - (vector @ other) * other
         norm = np.linalg.norm(vector)
-        if norm > 1e-4 * max(size, 1e-12) and norm > 1e-9:
+        if norm > VECTORS.new * max(size, 1e-12) and norm > 1e-9:
             basis.append(vector / norm)
-            kept.append(place)
+            new.append(place)
     values = np.array(basis[1:]).reshape(-1, mass.size).T / root[:, None]
-    return values, np.array(kept, dtype=np.int64)
+    return values, np.array(new, dtype=np.int64)
 
 
 def hermite_coefficients(shares: np.ndarray, values: np.ndarray, missing: bool) -> np.ndarray:
@@ -128,15 +123,91 @@ def hermite_coefficients(shares: np.ndarray, values: np.ndarray, missing: bool) 
 
     Reference: Mehler 1866. heₜ are the orthonormal Hermite polynomials.
     """
-    present = np.maximum(shares[:-1] if missing else shares, _LEAST_MASS)
+    present = np.maximum(shares[:-1] if missing else shares, VECTORS.least_mass)
     edges = special.ndtri(np.concatenate([[0.0], np.cumsum(present) / present.sum()])[1:-1])
-    edges = np.clip(edges, -8.0, 8.0)
+    edges = np.clip(edges, -VECTORS.most_edge, VECTORS.most_edge)
     density = np.exp(-(edges**2) / 2) / np.sqrt(2 * np.pi)
     polynomials = [np.ones_like(edges), edges]
-    for t in range(1, HERMITE_TERMS):
+    for t in range(1, VECTORS.hermite_terms):
         polynomials.append((edges * polynomials[t] - np.sqrt(t) * polynomials[t - 1]) / np.sqrt(t + 1))
     # the integral of heₜ·density from an edge is heₜ₋₁·density ÷ √t there
-    ends = np.array([polynomials[t - 1] * density / np.sqrt(t) for t in range(1, HERMITE_TERMS + 1)])
-    zeros = np.zeros((HERMITE_TERMS, 1))
+    ends = np.array([polynomials[t - 1] * density / np.sqrt(t) for t in range(1, VECTORS.hermite_terms + 1)])
+    zeros = np.zeros((VECTORS.hermite_terms, 1))
     inside = np.diff(np.concatenate([zeros, -ends, zeros], axis=1), axis=1)
     return values[: present.size].T @ inside.T * present.sum() / shares.sum()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShares:
+    """One column, as the first release says it.
+
+    Attributes:
+        shares: P(cell), shape (c,).
+        counted: public run of each cell, shape (c,).
+        drawn: run of each cell in which it is drawn, shape (c,).
+        features: of these runs.
+        counts: noisy counts of public runs by class, shape (k, runs).
+        counts_std: of their noise.
+        ordered: number of runs that are drawn in order; 0 for labels.
+    """
+
+    shares: np.ndarray
+    counted: np.ndarray
+    drawn: np.ndarray
+    features: Features
+    counts: np.ndarray
+    counts_std: float
+    ordered: int
+
+    def pooled(self) -> np.ndarray:
+        """Return P(run), shape (r,)."""
+        return np.bincount(self.drawn, self.shares, len(self.features.values))
+
+    def vectors(self) -> np.ndarray:
+        """Return the entries of a record's vector for each cell, shape (c, q)."""
+        return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
+
+    def moved(self, offsets: np.ndarray) -> ColumnShares:
+        """Return the same where features have these means, shape (q,), which are taken off them."""
+        scores = np.flatnonzero(self.features.kinds == SCORE)
+        if not scores.size or not offsets[scores[0]]:
+            return self
+        values = self.features.values[self.drawn, scores[0]]
+        inside = self.drawn < self.ordered
+        shares = self.shares.copy()
+        mean = float(offsets[scores[0]]) * shares.sum() / max(shares[inside].sum(), 1e-300)
+        shares[inside] = tilted(shares[inside], values[inside], mean)
+        features = replace(self.features, values=self.features.values - offsets)
+        return replace(self, shares=shares, features=features)
+
+    def hermite(self) -> np.ndarray | None:
+        """Return the Hermite coefficients of a number's features; None for labels."""
+        if not self.ordered:
+            return None
+        return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
+
+
+def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
+    """Return shares of the same sum, exponentially tilted so that the values have this mean, or the nearest there is.
+
+    Args:
+        shares: shape (c,), at least 0.
+        values: of each, shape (c,).
+        mean: Σ shares · values ÷ Σ shares.
+    """
+    positive = shares > 0
+    if not positive.any() or np.ptp(values[positive]) == 0:
+        return shares
+    logs = np.log(np.maximum(shares, 1e-300))
+
+    def law(t: float) -> np.ndarray:
+        powers = np.where(positive, logs + t * values, -np.inf)
+        weights = np.exp(powers - powers.max())
+        return weights / weights.sum()
+
+    def error(t: float) -> float:
+        return float(law(t) @ values) - mean
+
+    if error(-CHAIN.most_tilt) >= 0 or error(CHAIN.most_tilt) <= 0:
+        return shares.sum() * law(CHAIN.most_tilt if mean > 0 else -CHAIN.most_tilt)
+    return shares.sum() * law(float(optimize.brentq(error, -CHAIN.most_tilt, CHAIN.most_tilt)))  # type: ignore[arg-type]

@@ -14,22 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from sfumato.maths.constants import CURVE
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.shrinkage import likely_counts
 from sfumato.methods.tables.edges import with_edges
 from sfumato.methods.tables.tails import Axis, NoisyCounts, with_tails
-
-STANDS_OUT = 3.5
-"""Noise deviations from which a cell is a spike."""
-_STANDS_ALONE, _DROWNED = 5.0, 3.0
-# the same of cells whose counts drown (noise deviations of the curve): there are many, and one far out weighs much
-_MANY_LEVELS = 30  # of a label: fewer say too little of how frequent levels are
-_STIFFNESS = 8.0 ** np.arange(8, -3, -1)  # weights of the second differences that are tried
-_ROUNDS = 4  # steps of Gauss and Newton for each
-_SPIKES = 3  # times that cells are set apart
-_SUSPECT, _BESIDE = 5.0, 4  # noise deviations from the median of so many cells on either side
-_LARGEST_STEP, _CONVERGED = 2.0, 1e-4  # of f
-_HOPELESS = 40.0
 
 
 def estimated_shares(
@@ -53,9 +42,9 @@ def estimated_shares(
     """
     if not counts.fine_std:
         return _normalised(np.maximum(counts.fine, 0.0))
-    if ordered.sum() < 4:
+    if ordered.sum() < CURVE.fewest_ordered:
         combined = _combined(counts)
-        if combined.size >= _MANY_LEVELS:
+        if combined.size >= CURVE.many_levels:
             combined = likely_counts(combined, _combined_std(counts))
         return _normalised(project_to_simplex(combined, total))
     curve, spikes = _curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths))
@@ -88,14 +77,14 @@ def _curve_and_spikes(
     combined = _combined(counts)
     apart = ~ordered | _suspects(counts, ordered, widths)
     curve = np.zeros(ordered.size)
-    for _ in range(_SPIKES):
+    for _ in range(CURVE.spike_rounds):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
         deviation = (counts.fine - curve) / np.hypot(counts.fine_std, spread)
-        least = np.where(curve < _DROWNED * counts.fine_std, _STANDS_ALONE, STANDS_OUT)
-        found = ~ordered | (np.abs(deviation) > least)
-        if np.array_equal(found, apart):
+        least = np.where(curve < CURVE.drowned * counts.fine_std, CURVE.stands_alone, CURVE.stands_out)
+        outside = ~ordered | (np.abs(deviation) > least)
+        if np.array_equal(outside, apart):
             break
-        apart = found
+        apart = outside
     curve = np.where(apart, 0.0, with_tails(curve, combined, counts, ~apart, axis))
     curve = with_edges(curve, combined, counts, ~apart)
     # beside spikes the curve may be empty, as a cell off the curve may be
@@ -112,13 +101,13 @@ def _with_rest(
 
     A spike of one cell is known to one noise; shares of the sum of all cells would bring in the noise of every cell.
     """
-    apart, seen = spikes > 0, float(curve.sum())
-    if not apart.any() or not seen or not np.isfinite(total_std):
+    apart, on_curve = spikes > 0, float(curve.sum())
+    if not apart.any() or not on_curve or not np.isfinite(total_std):
         return curve
     own = _sum_std(counts, ~apart) ** 2
     left = total_std**2 + apart.sum() * counts.fine_std**2
-    rest = (left * seen + own * (total - float(spikes.sum()))) / (own + left)
-    return curve * max(rest, 0.0) / seen
+    rest = (left * on_curve + own * (total - float(spikes.sum()))) / (own + left)
+    return curve * max(rest, 0.0) / on_curve
 
 
 def _not_noise(count: np.ndarray, noise_std: float) -> np.ndarray:
@@ -140,14 +129,14 @@ def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> n
     """
     places = np.flatnonzero(ordered)
     density = counts.fine[places] / widths[places]
-    beside = np.full((2 * _BESIDE, places.size), np.nan)
-    for shift in range(1, _BESIDE + 1):
+    beside = np.full((2 * CURVE.beside, places.size), np.nan)
+    for shift in range(1, CURVE.beside + 1):
         beside[2 * shift - 2, shift:] = density[:-shift]
         beside[2 * shift - 1, :-shift] = density[shift:]
     expected = np.nanmedian(beside, axis=0) * widths[places]
-    found = np.zeros(ordered.size, dtype=bool)
-    found[places] = counts.fine[places] - np.maximum(expected, 0.0) > _SUSPECT * counts.fine_std
-    return found
+    suspects = np.zeros(ordered.size, dtype=bool)
+    suspects[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.fine_std
+    return suspects
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +159,8 @@ class _Curve:
         weights = np.where(free, counts.fine_std**-2.0, 0.0)
         log_widths = np.log(np.maximum(widths, 1.0))
         targets = counts.coarse - beside
-        return cls(
-            counts,
-            free,
-            weights,
-            counts.runs,
-            targets,
-            _roughness(apart.size),
-            _together(counts.runs, free),
-            log_widths,
-        )
+        roughness, together = _roughness(apart.size), _together(counts.runs, free)
+        return cls(counts, free, weights, counts.runs, targets, roughness, together, log_widths)
 
     def fitted(self) -> tuple[np.ndarray, np.ndarray]:
         """Return every cell's count on the curve and its standard error, for the stiffness of least estimated risk.
@@ -188,12 +169,12 @@ class _Curve:
         """
         f = _start(self.counts.fine, self.free, self.counts.fine_std, np.exp(self.log_widths))
         best, chosen, curved, explained = np.inf, np.zeros(f.size), np.zeros((0, 0)), np.zeros((0, 0))
-        for number, stiffness in enumerate(_STIFFNESS):
-            for _ in range(_ROUNDS if number else 4 * _ROUNDS):
+        for number, stiffness in enumerate(CURVE.stiffness):
+            for _ in range(CURVE.rounds if number else CURVE.first_rounds):
                 gradient, hessian, _ = self._derivatives(f, stiffness)
                 step = _solved(hessian, gradient)
-                f = f + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
-                if np.abs(step).max() < _CONVERGED:
+                f = f + np.clip(step, -CURVE.largest_step, CURVE.largest_step)
+                if np.abs(step).max() < CURVE.converged:
                     break
             _, hessian, information = self._derivatives(f, stiffness)
             known = _solved(hessian, _dense(information))
@@ -201,7 +182,7 @@ class _Curve:
             risk = self._distance(expected) + 2 * float(np.trace(known))
             if risk < best or not number:
                 best, chosen, curved, explained = risk, expected, hessian, known
-            elif risk > best + _HOPELESS:
+            elif risk > best + CURVE.hopeless:
                 break
         variances = np.einsum("ij,ji->i", explained, _solved(curved, np.eye(f.size))) * chosen**2
         return chosen, np.sqrt(np.maximum(variances, 0.0))
@@ -285,10 +266,10 @@ def _solved(bands: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _start(fine: np.ndarray, free: np.ndarray, noise_std: float, widths: np.ndarray) -> np.ndarray:
     """Return the logarithm of counts per step, averaged over a window of cells, floored below the noise."""
-    window = max(3, fine.size // 8)
+    window = max(3, fine.size // CURVE.window)
     kernel = np.ones(window)
     known = (np.where(free, x, 0.0) for x in (fine, widths, np.ones(fine.size)))
     counts, steps, cells = (np.convolve(x, kernel, "same") for x in known)
     # a cell of one step among wide ones is as dense as these, not as high
-    density = np.maximum(counts, 0.05 * noise_std * np.maximum(cells, 1.0)) / np.maximum(steps, 1.0)
+    density = np.maximum(counts, CURVE.window_floor * noise_std * np.maximum(cells, 1.0)) / np.maximum(steps, 1.0)
     return np.log(density)

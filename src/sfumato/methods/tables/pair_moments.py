@@ -15,8 +15,11 @@ import numpy as np
 
 from sfumato.inference.noisy_counts import CountTable, combined
 from sfumato.measurements.cells import Cells
-from sfumato.methods.tables.chain import ColumnShares
+from sfumato.measurements.measurement import Measurement
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
+from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.second_stage import FirstRelease
 
 
 def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tuple[int, int], CountTable]:
@@ -32,6 +35,18 @@ def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tupl
     return pairs
 
 
+def counted_moments(first: FirstRelease, noisy: Noisy) -> CrossMoments:
+    """The moments of features that follow from noisy tables of two columns; of other pairs nothing was measured.
+
+    Args:
+        first: the first release, whose columns they are.
+        noisy: measured by a `QueryCounts` of tables of two columns.
+    """
+    tables = CountTable.all_of(Measurement("", noisy.value, noisy.noise_std, query=noisy.query))
+    pairs = pair_tables([column.name for column in first.layout.features], tables)
+    return pair_moments(first.columns, pairs, float(first.class_counts.sum()), first.class_counts.size)
+
+
 def pair_moments(
     columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int], CountTable], n: float, n_classes: int = 1
 ) -> CrossMoments:
@@ -43,8 +58,7 @@ def pair_moments(
         n: number of rows that were counted.
         n_classes: of a target, whose classes were not told apart.
     """
-    features = [column.features for column in columns]
-    entries = Entries.of(features, [column.hermite() for column in columns], [column.pooled() for column in columns])
+    entries = Entries.of(columns)
     d = entries.owner.size
     values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
     for (i, j), table in pairs.items():

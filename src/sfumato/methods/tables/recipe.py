@@ -20,6 +20,7 @@ from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
+from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
@@ -27,7 +28,6 @@ from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, Two
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
-from sfumato.methods.tables.histograms import STANDS_OUT
 from sfumato.methods.tables.second_stage import (
     MOMENTS,
     FirstRelease,
@@ -71,8 +71,9 @@ def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -
     if n_classes * n_cells > MOST_ENTRIES:
         raise SchemaError(
             f"Expected at most {MOST_ENTRIES // n_classes} cells in the columns' tables of {n_classes} classes, got "
-            f"{n_cells} from {n_columns} columns: up to 37 for a number, one per level for labels. Leave columns out "
-            "(`kind: identifier`), merge rare levels (`other`), name a target of fewer classes or none."
+            f"{n_cells} from {n_columns} columns: up to {SIZES.counted_cells} for a number, one per level for labels. "
+            "Leave columns out (`kind: identifier`), merge rare levels (`other`), name a target of fewer classes or "
+            "none."
         )
 
 
@@ -85,7 +86,7 @@ def counted_rows(facts: Facts) -> float:
     if weight is None:
         return facts.rows
     bound = weight_bound(facts.described)
-    return max(1.0, _MEAN_WEIGHT * facts.rows if weight.total is None else weight.total / bound)
+    return max(1.0, SIZES.mean_weight * facts.rows if weight.total is None else weight.total / bound)
 
 
 MARGINALS = "marginals"
@@ -98,24 +99,6 @@ class Names:
 
     marginals: str = MARGINALS
     moments: str = MOMENTS
-
-
-_MOST_CLASSES = 1_000
-_MEAN_WEIGHT = 0.25  # ÷ the bound, where no total is public: settings alone rest on it
-_FEWEST_CELLS, _MOST_CELLS, _CELLS_WITHOUT_NOISE = 32, 256, 512
-_BOUND_SHARE = 0.05  # of the rows at a bound, which would be lost if noise hid them in a cell of their own
-MOST_RUNS, _RUNS_WITHOUT_NOISE = 48, 96
-LEVEL_GROUPS = 64  # levels of a column that keep an indicator of their own, by default
-MOST_ORDERS = 14
-_ORDERS = ((0.001, MOST_ORDERS), (0.025, 6), (0.04, 3))  # of polynomials, by the noise of an entry where they pay
-FAINT = 1e-4  # noise of an entry below which settings are those without noise
-_FEW_CLASSES, _CLASS_ENTRY_NOISE = 6, 0.2
-_BY_CLASS = ((0.02, 0.118), (0.2, 0.25))  # of the release, by the noise of an entry
-_TARGET_WEIGHT = 2.0  # of a number to predict, beside other columns
-_CLASS_WEIGHT = 0.5
-_CLASS_SHARE, _MANY_COLUMNS_NOISE = 0.25, 0.02
-_COUNTED_CELLS = 37  # of a number by class, at most
-_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +135,9 @@ class TableFacts:
                 target = None
             else:
                 n_classes = kind.n_levels
-        if n_classes > _MOST_CLASSES:
+        if n_classes > SIZES.most_classes:
             raise SchemaError(
-                f"Expected a target of at most {_MOST_CLASSES} classes, got {target!r} with {n_classes}. "
+                f"Expected a target of at most {SIZES.most_classes} classes, got {target!r} with {n_classes}. "
                 "Name another target, or none."
             )
         features = [kind for name, kind in schema.of_kind(TabularKind).items() if name != target or n_classes == 1]
@@ -190,7 +173,7 @@ def table_stages(
     """
     names, second = names or Names(), share * (1 - marginal_share)
     sizes = TableFacts.of(facts, level_groups)
-    counted = sizes.n_levels + _COUNTED_CELLS * sizes.n_number_entries
+    counted = sizes.n_levels + SIZES.counted_cells * sizes.n_number_entries
     require_fits(sizes.n_classes, sizes.dimension(1), counted, sizes.n_features)
     ratio = float(np.sqrt(2))
     return [
@@ -227,7 +210,7 @@ def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float
 
 def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: float) -> float:
     """Return about the noise of the mean product of two features of weight 1, from public facts."""
-    return float(1.5 * noise_multiplier * facts.unit_rows * facts.n_features / np.sqrt(2) / n_public)
+    return float(SIZES.entry_scale * noise_multiplier * facts.unit_rows * facts.n_features / np.sqrt(2) / n_public)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,49 +240,50 @@ class Settings:
         """
         n = counted_rows(fit.facts) if n is None else n
         names = names or Names()
-        weights = {} if fit.target is None else {fit.target: _TARGET_WEIGHT}
+        weights = {} if fit.target is None else {fit.target: SIZES.target_weight}
         plan = fit.plan
         entry = 0.0
         if not fit.noise.silent:
             entry = entry_noise(plan[names.moments].noise_multiplier, facts, n)
         by_class = _by_class(facts, entry)
-        if entry < FAINT:
-            resolution = _fitting(Resolution(_RUNS_WITHOUT_NOISE, MOST_ORDERS, level_groups, weights), facts, by_class)
-            return cls(_CELLS_WITHOUT_NOISE, True, entry, resolution, by_class, Effort.exact(n, rows=simulated))
+        if entry < SIZES.faint:
+            finest = Resolution(SIZES.runs_without_noise, SIZES.most_orders, level_groups, weights)
+            resolution = _fitting(finest, facts, by_class)
+            return cls(SIZES.cells_without_noise, True, entry, resolution, by_class, Effort.exact(n, rows=simulated))
         counts_std = (
             plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
         )
-        cells = int(np.clip(n / counts_std, _FEWEST_CELLS, _MOST_CELLS))
-        resolution = _fitting(Resolution(MOST_RUNS, orders_of(entry), level_groups, weights), facts, by_class)
+        cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
+        resolution = _fitting(Resolution(SIZES.most_runs, orders_of(entry), level_groups, weights), facts, by_class)
         effort = Effort.noisy(columns=facts.n_features, rows=simulated, low_rank=resolution.orders == 1)
-        ends = bool(STANDS_OUT * counts_std <= _BOUND_SHARE * n)
+        ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
         return cls(cells, ends, entry, resolution, by_class, effort)
 
 
 def orders_of(entry: float) -> int:
     """How many polynomials of a number pay where an entry of the moments has this noise."""
-    return next((orders for noise, orders in _ORDERS if entry < noise), 1)
+    return next((orders for noise, orders in SIZES.orders if entry < noise), 1)
 
 
 def _by_class(facts: TableFacts, entry: float) -> float:
     """Return β², the part of the second release that tells classes apart."""
-    if not 1 < facts.n_classes <= _FEW_CLASSES or entry > _CLASS_ENTRY_NOISE:
+    if not 1 < facts.n_classes <= SIZES.few_classes or entry > SIZES.class_entry_noise:
         return 0.0
     if not fits(1 + facts.n_classes, facts.dimension(1)):
         return 0.0
-    part = next(part for noise, part in _BY_CLASS if entry <= noise)
+    part = next(part for noise, part in SIZES.by_class if entry <= noise)
     return part * facts.n_classes / (facts.n_classes - 1)
 
 
 def _class_weight(entry: float, facts: TableFacts) -> float:
     """Return the squared length of a class's indicator: where columns are many, class means are what is left to see."""
-    return max(_CLASS_WEIGHT, _CLASS_SHARE * facts.n_features * min(1.0, entry / _MANY_COLUMNS_NOISE))
+    return max(SIZES.class_weight, SIZES.class_share * facts.n_features * min(1.0, entry / SIZES.many_columns_noise))
 
 
 def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Resolution:
     """Return the resolution with as many orders as memory holds."""
     matrices = 1 + facts.n_classes if by_class else 1
-    for _, orders in _ORDERS:
+    for _, orders in SIZES.orders:
         if orders <= resolution.orders and fits(matrices, facts.dimension(orders)):
             return replace(resolution, orders=orders)
     return replace(resolution, orders=1)
@@ -323,9 +307,9 @@ class Measuring:
     worth: float = 1.0
     copied: Mapping[str, str] = field(default_factory=dict)
 
-    def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
-        """Return the settings of what follows the first release; `made` makes them for a number of rows."""
-        del class_counts, made
+    def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
+        """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
+        del class_counts, choose
         return settings
 
     def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
@@ -379,17 +363,17 @@ def run_table(
     schema = fit.data.schema
     facts = measuring.sized(TableFacts.of(fit.facts, level_groups))
 
-    def made(n: float | None) -> Settings:
+    def choose(n: float | None) -> Settings:
         return measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names, n))
 
-    settings = made(None)
+    settings = choose(None)
     grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
     target = None if facts.n_classes == 1 else fit.target
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = measuring.counts(layout)
     counts = fit.measure(names.marginals, counting)
     class_counts = released_counts(counts, counting)
-    settings = measuring.resettled(settings, class_counts, made)
+    settings = measuring.resettled(settings, class_counts, choose)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
     class_weight = 0.0
     if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie
@@ -400,7 +384,7 @@ def run_table(
     )
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     chain = fit_table_chain(
-        columns, class_counts, released.moments, settings.effort, public_stream(_SEED), measuring.drawn_first
+        columns, class_counts, released.moments, settings.effort, public_stream(SIZES.seed), measuring.drawn_first
     )
     return Fitted(
         sampler={"name": TableSoftmax.name, "target": target},

@@ -18,10 +18,10 @@ from sfumato.fitting.driver import Fit
 from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.marginals import TableLayout
-from sfumato.methods.tables.chain import ColumnShares
-from sfumato.methods.tables.copies import Copy
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, cross_moments
 from sfumato.methods.tables.feature_moments import TableMoments
+from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.pair_laws import Copy
 from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share
 
@@ -51,16 +51,6 @@ class FirstRelease:
     low_rank: bool
     rows: float
     unit_rows: float
-
-    def entries(self, copies: Sequence[Copy] = ()) -> Entries:
-        """The features of the columns, laid out."""
-        columns = self.columns
-        return Entries.of(
-            [column.features for column in columns],
-            [column.hermite() for column in columns],
-            [column.pooled() for column in columns],
-            copies,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +117,7 @@ class SecondMoments:
         clip_norm = self.clip_slack * self.clip_norm(vectors, shares, multiplier, first.rows)
         moments = self.statistic(first.layout, tuple(vectors), clip_norm, first.by_class, fit.n_public)
         noisy = fit.measure(self.name, moments)
-        entries = first.entries(_copies(first.layout, first.columns, self.copied))
+        entries = Entries.of(first.columns, _copies(first.layout, first.columns, self.copied))
         weights, low_rank = moments.weights, first.low_rank
         pairs = cross_moments(noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank)
         return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)

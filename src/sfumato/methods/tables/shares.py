@@ -10,16 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.maths.constants import SIZES
 from sfumato.maths.gaussian import shrinkage_weight
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
-from sfumato.methods.tables.chain import ColumnShares
-from sfumato.methods.tables.features import Features, level_features, number_features
+from sfumato.methods.tables.features import ColumnShares, Features, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.tails import Axis, NoisyCounts
 from sfumato.schema.grid import ColumnGrid
-
-_SPREAD = 0.006  # mass times squared span of a run, as a share of the column's variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +66,12 @@ def column_shares(
     cells = _drawn_together(cells, cells_std, features)
     run_counts = _drawn_together([table.sum(axis=0) for table in tables], runs_std, features)
     total_std = counts_std * np.sqrt(class_counts.size) * _count_noise(tables)
-    made = []
+    columns = []
     for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
         counts = NoisyCounts(cells[j], cells_std, run_counts[j], runs_std, runs)
         shares = shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std, total_std=total_std)
-        made.append(shares)
-    return made
+        columns.append(shares)
+    return columns
 
 
 def shares_of(
@@ -98,9 +96,9 @@ def shares_of(
         total_std: of that number; infinite where it is a declared one.
     """
     shares = estimated_shares(counts, total, *_on_curve(column), _axis(column), total_std=total_std)
-    drawn, features = _drawn(column, shares, resolution)
+    run_of_cell, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
-    return ColumnShares(shares, counts.runs, drawn, features, by_class, by_class_std, in_order)
+    return ColumnShares(shares, counts.runs, run_of_cell, features, by_class, by_class_std, in_order)
 
 
 def _drawn_together(counts: Sequence[np.ndarray], noise_std: float, columns: Sequence[ColumnGrid]) -> list[np.ndarray]:
@@ -112,15 +110,15 @@ def _drawn_together(counts: Sequence[np.ndarray], noise_std: float, columns: Seq
     alike: dict[object, list[int]] = {}
     for j, column in enumerate(columns):
         alike.setdefault(column.kind, []).append(j)
-    made = list(counts)
+    shrunk = list(counts)
     for places in alike.values():
         together = np.stack([counts[j] for j in places])
         differences = together - together.mean(axis=0)
         energy = (len(places) - 1) * together.shape[1] * noise_std**2
         weight = shrinkage_weight(float((differences**2).sum()), energy)
         for j, difference in zip(places, differences, strict=True):
-            made[j] = counts[j] - (1 - weight) * difference
-    return made
+            shrunk[j] = counts[j] - (1 - weight) * difference
+    return shrunk
 
 
 def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +175,7 @@ def _runs(shares: np.ndarray, middles: np.ndarray, most: int) -> np.ndarray:
     for cell, share in enumerate(shares / total):
         joined = mass + share
         span = middles[cell] - middles[first]
-        full = joined > 1 / most or joined * span**2 > _SPREAD * variance
+        full = joined > 1 / most or joined * span**2 > SIZES.run_spread * variance
         if full and cell > first:
             run, mass, first = run + 1, 0.0, cell
             joined = share

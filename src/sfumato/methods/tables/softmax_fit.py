@@ -16,17 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
+from sfumato.maths.constants import FIT
 from sfumato.methods.tables.softmax_objective import Curvature, Moments, Objective, SimulatedRows
 
-_RAKING_ROUNDS = 4
-_STEPS, _MOST_STEPS = 12, 120  # of L-BFGS: in the same coordinates, and in all
-_MOST_EXPLAINED = 0.99
-_MOST_CUTS = 3
-_LEAST_ENTROPY = 0.02  # nats, to which moments that no law has are moved
-_REFUTED = 0.1  # of how far a value is below 0: steps that gain less are the last before a cut
-_RESTART = 0.5  # of the weights that refuted them
-_THINNED, _FEWEST_ROWS = 4, 2_000  # a fit begins with every fourth row, if they are so many
-_REACH = 4.0  # logits by which the first weights of a feature move a run, at most
 _SMALL = 1e-8
 
 
@@ -80,23 +72,23 @@ def fit_softmax(
     objective = Objective.of(rows, moments, values, shares, slack, base)
     weights, tilts = _start(objective, score, tilts)
     if base is not None:
-        tilts = objective.raked(weights, tilts, _RAKING_ROUNDS)
+        tilts = objective.raked(weights, tilts, FIT.raking_rounds)
         slopes = objective.evaluate(weights, tilts)
         if objective.silent(slopes.by_weights):
             return SoftmaxFit(weights, tilts, slopes.value + objective.least, 0.0, 1, 0)
-    if len(rows.features) >= _THINNED * _FEWEST_ROWS:
-        first = _minimised(objective.thinned(_THINNED), weights, tilts, tolerance)
+    if len(rows.features) >= FIT.thinned * FIT.thinned_rows:
+        first = _minimised(objective.thinned(FIT.thinned), weights, tilts, tolerance)
         weights, tilts = first.weights, first.tilts
     cuts = steps = 0
     while True:
         solution = _minimised(objective, weights, tilts, tolerance)
         weights, tilts, steps = solution.weights, solution.tilts, steps + solution.steps
         value = solution.value + objective.least
-        if value >= 0 or cuts == _MOST_CUTS:
+        if value >= 0 or cuts == FIT.most_cuts:
             break
-        _cut(objective, weights, _LEAST_ENTROPY - value)
-        weights, cuts = _RESTART * weights, cuts + 1
-    tilts = objective.raked(weights, tilts, _RAKING_ROUNDS)
+        _cut(objective, weights, FIT.least_entropy - value)
+        weights, cuts = FIT.restart * weights, cuts + 1
+    tilts = objective.raked(weights, tilts, FIT.raking_rounds)
     return SoftmaxFit(weights, tilts, value, solution.gain, steps, cuts)
 
 
@@ -109,30 +101,21 @@ def _start(objective: Objective, score: int | None, tilts: np.ndarray | None) ->
     regression = objective.regression()
     if score is None:
         largest = np.abs(objective.values).max(axis=0, initial=0.0).astype(np.float64)
-        return regression * np.minimum(1.0, _REACH / np.maximum(largest, _SMALL))[:, None], tilts
-    explained = min(max(float(regression[score] @ objective.target[score]), 0.0), _MOST_EXPLAINED)
+        return regression * np.minimum(1.0, FIT.reach / np.maximum(largest, _SMALL))[:, None], tilts
+    explained = min(max(float(regression[score] @ objective.target[score]), 0.0), FIT.most_explained)
     weights[score] = regression[score] / (1 - explained)
     score_values = objective.values[:, score].astype(np.float64)
     return weights, tilts - score_values**2 / 2 * explained / (1 - explained)
 
 
-@dataclass(frozen=True, slots=True)
-class _Solution:
-    weights: np.ndarray
-    tilts: np.ndarray
-    value: float
-    gain: float
-    steps: int
-
-
-def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tolerance: float) -> _Solution:
-    """Minimise an objective from some weights and tilts."""
-    value, gain, steps, left = objective.evaluate(weights, tilts).value, np.inf, 1, _MOST_STEPS
+def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tolerance: float) -> SoftmaxFit:
+    """Minimise an objective from some weights and tilts; the value is its own, of whatever base."""
+    value, gain, steps, left = objective.evaluate(weights, tilts).value, np.inf, 1, FIT.most_steps
     # moments that are refuted anyway need no exact refutation
-    while left > 0 and gain > max(3 * tolerance, -_REFUTED * (value + objective.least)):
+    while left > 0 and gain > max(3 * tolerance, -FIT.refuted * (value + objective.least)):
         curvature = objective.curvature(weights, tilts)
         relative = tolerance / max(abs(value), 1.0)
-        options = {"maxiter": min(_STEPS, left), "maxcor": _STEPS, "ftol": relative, "gtol": 1e-9}
+        options = {"maxiter": min(FIT.steps, left), "maxcor": FIT.steps, "ftol": relative, "gtol": FIT.gradient}
         result = optimize.minimize(
             _slopes,
             np.zeros(weights.size + tilts.size),
@@ -145,7 +128,7 @@ def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tol
         weights, tilts = weights + by_weights, tilts + by_tilts
         gain, value = value - float(result.fun), float(result.fun)
         steps, left = steps + result.nfev, left - max(result.nit, 1)
-    return _Solution(weights, tilts, value, gain, steps)
+    return SoftmaxFit(weights, tilts, value, gain, steps, 0)
 
 
 def _slopes(

@@ -18,14 +18,12 @@ from typing import Self
 import numpy as np
 from scipy import linalg
 
+from sfumato.maths.constants import FIT
+
 _FLOOR = 1e-9
-_RIDGE = 0.01  # on second moments of features, for the weights that a fit starts from
 _SMALL = 1e-8
 _BLOCK = 2_048  # rows whose chances fit a processor's cache
 _SAFE_LOGIT = 60.0  # exponentials of this and of its negative are 32-bit numbers
-_CURVATURE_ROWS, _CLASS_ROWS = 2_000, 50
-_MOST_JOINT = 256  # weights and tilts whose curvature is kept whole
-_RAKED = 1e-5  # distance of shares from those that are wanted
 _JITTER, _JITTERS, _LEAST_CURVATURE = 3e-4, 6, 1e-5
 
 
@@ -175,9 +173,9 @@ class Objective:
     def regression(self) -> np.ndarray:
         """Return the weights of a linear regression with these moments, shape (q, m)."""
         n, m = self.features.shape
-        some = self.features[:: max(1, n // max(2 * _CURVATURE_ROWS, 8 * m))]
+        some = self.features[:: max(1, n // max(2 * FIT.curvature_rows, FIT.rows_a_feature * m))]
         second = (some.T @ some).astype(np.float64) / len(some)
-        second[np.arange(m), np.arange(m)] += _RIDGE
+        second[np.arange(m), np.arange(m)] += FIT.ridge
         return linalg.solve(second, self.target.T, assume_a="pos", check_finite=False).T
 
     def slack_of(self, weights: np.ndarray) -> float:
@@ -204,13 +202,13 @@ class Objective:
     def raked(self, weights: np.ndarray, tilts: np.ndarray, rounds: int) -> np.ndarray:
         """Return tilts that give the simulated rows just the shares, after at most so many rounds."""
         counts = np.maximum(self.class_shares[:, None], 1e-12)
-        seen = self.class_shares[:, None] > 0
+        present = self.class_shares[:, None] > 0
         for _ in range(rounds):
             _, means, _ = self._sums(weights, tilts)
-            if np.abs(means - self.shares * self.class_shares[:, None]).sum() < _RAKED:
+            if np.abs(means - self.shares * self.class_shares[:, None]).sum() < FIT.raked:
                 break
-            ratio = np.where(seen, self.shares / np.maximum(means / counts, 1e-12), 1.0)
-            tilts = tilts + np.clip(np.log(ratio), -3.0, 3.0)
+            ratio = np.where(present, self.shares / np.maximum(means / counts, 1e-12), 1.0)
+            tilts = tilts + np.clip(np.log(ratio), -FIT.largest_raking, FIT.largest_raking)
         return tilts - tilts.max(axis=1, keepdims=True)
 
     def curvature(self, weights: np.ndarray, tilts: np.ndarray) -> Curvature:
@@ -223,7 +221,7 @@ class Objective:
         smooth = np.sqrt(self._squares(weights) + _SMALL)
         of_penalty = self.deviations**2 * (self.levels / smooth)[self.groups] + self.ridge
         means = self.values.T @ chances
-        joint = q * m + of_tilts.shape[0] * of_tilts.shape[1] <= _MOST_JOINT
+        joint = q * m + of_tilts.shape[0] * of_tilts.shape[1] <= FIT.most_joint
         second = np.zeros((q, q if joint else 1, m, m))
         for a in range(q):
             for b in range(a + 1) if joint else [a]:
@@ -266,8 +264,8 @@ class Objective:
     def _curvature_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return some rows evenly from each class, their classes, and what part of all rows each stands for."""
         counts = np.diff(self.starts)
-        most = max(_CURVATURE_ROWS, 8 * self.shape[1])
-        many = np.minimum(counts, np.maximum(np.ceil(most * self.class_shares).astype(int), _CLASS_ROWS))
+        most = max(FIT.curvature_rows, FIT.rows_a_feature * self.shape[1])
+        many = np.minimum(counts, np.maximum(np.ceil(most * self.class_shares).astype(int), FIT.class_rows))
         rows = [
             a + np.arange(some) * count // max(some, 1)
             for a, count, some in zip(self.starts[:-1], counts, many, strict=True)

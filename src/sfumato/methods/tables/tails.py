@@ -20,13 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-_SEEN = 3.0  # noise deviations
-_FEWEST = 16  # cells of a column with tails
-_HEIGHT = 0.1  # of the highest cell: what is no lower at its end has no tail
-_MASS, _ABOVE_NOISE = 0.1, 6.0  # of all rows, and of its noise, what is fitted holds at least
-_FLATTEST, _STEEPEST = 0.5, 2.0  # logarithm of the fall in a twentieth of the cells
-_INNERMOST = 6  # cells that say how high the law begins
-_LARGEST_CHANGE = 2.0  # factor by which a law is brought to the curve where it takes over
+from sfumato.maths.constants import TAILS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +86,9 @@ def with_tails(
         axis: where they lie.
     """
     places = np.flatnonzero(free)
-    if places.size < _FEWEST:
+    if places.size < TAILS.fewest:
         return curve
-    made = curve.copy()
+    result = curve.copy()
     middles = (axis.lower + axis.upper) / 2
     reached = np.cumsum(curve[places])
     median = float(middles[places[min(int(np.searchsorted(reached, reached[-1] / 2)), places.size - 1)]])
@@ -103,8 +97,8 @@ def with_tails(
         start = tail.start(combined)
         anchor = tail.anchor(start, float(reached[-1]))
         if start:
-            made[cells[:start]] = tail.cut(start) if anchor is None else tail.fitted(start, anchor)
-    return made
+            result[cells[:start]] = tail.cut(start) if anchor is None else tail.fitted(start, anchor)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,53 +120,55 @@ class _Tail:
     def start(self, combined: np.ndarray) -> int:
         """Return how many cells lie beyond where the end stands out of its noise; 0 where the column has no tail."""
         ends, noise = self._ends()
-        seen = np.flatnonzero(np.cumsum(combined[self.cells])[ends] > _SEEN * noise)
-        high = int(np.argmax(self.curve[self.cells] >= _HEIGHT * self.curve[self.cells].max()))
+        visible = np.flatnonzero(np.cumsum(combined[self.cells])[ends] > TAILS.seen * noise)
+        high = int(np.argmax(self.curve[self.cells] >= TAILS.height * self.curve[self.cells].max()))
         # the run that stands out is kept whole
-        return min(int(ends[seen[0] - 1]) + 1 if seen.size and seen[0] else 0, high)
+        return min(int(ends[visible[0] - 1]) + 1 if visible.size and visible[0] else 0, high)
 
     def cut(self, start: int) -> np.ndarray:
         """Return counts that fall on as they fell before: where noise leaves no shape to be seen."""
-        reach = max(3, self.cells.size // 20)
+        reach = max(TAILS.least_cells, self.cells.size // TAILS.cut_part)
         inner = self.cells[min(start + reach, self.cells.size - 1)]
         at = max(self.curve[self.cells[start]], 1e-12)
-        rate = float(np.clip(np.log(max(self.curve[inner], 1e-12) / at), _FLATTEST, _STEEPEST)) / reach
+        fall = np.log(max(self.curve[inner], 1e-12) / at)
+        rate = float(np.clip(fall, TAILS.flattest, TAILS.steepest)) / reach
         return np.minimum(self.curve[self.cells[:start]], at * np.exp(-rate * np.arange(start, 0, -1)))
 
     def anchor(self, start: int, total: float) -> int | None:
         """Return the innermost cell of what is fitted; None where noise leaves too little."""
         ends, noise = self._ends()
-        held = np.cumsum(self.curve[self.cells])
+        mass = np.cumsum(self.curve[self.cells])
         std = noise[np.searchsorted(ends, np.arange(self.cells.size))]
-        enough = np.flatnonzero((held >= _MASS * total) & (held >= _ABOVE_NOISE * std))
+        enough = np.flatnonzero((mass >= TAILS.mass * total) & (mass >= TAILS.above_noise * std))
         middles = (self.axis.lower + self.axis.upper)[self.cells] / 2
         past = int(np.argmax((middles - self.median) * self.side <= 0))
-        if not enough.size or enough[0] >= past or start + 3 >= self.cells.size:
+        if not enough.size or enough[0] >= past or start + TAILS.least_cells >= self.cells.size:
             return None
-        return max(int(enough[0]), start + 3)
+        return max(int(enough[0]), start + TAILS.least_cells)
 
     def fitted(self, start: int, anchor: int) -> np.ndarray:
         """Return the counts of the cells beyond `start`, by all laws, each as likely as it makes what was counted."""
         region = self.cells[: anchor + 1]
-        costs, made = zip(*(self._fit(law, region) for law in self._laws(region)), strict=True)
+        costs, counts = zip(*(self._fit(law, region) for law in self._laws(region)), strict=True)
         weights = np.exp(min(costs) - np.array(costs))
-        expected = np.average(made, axis=0, weights=weights)
-        seen = slice(start, anchor + 1)
-        ratio = self.curve[region][seen].sum() / max(expected[seen].sum(), 1e-12)
-        return expected[:start] * float(np.clip(ratio, 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
+        expected = np.average(counts, axis=0, weights=weights)
+        overlap = slice(start, anchor + 1)
+        ratio = self.curve[region][overlap].sum() / max(expected[overlap].sum(), 1e-12)
+        most = TAILS.largest_change
+        return expected[:start] * float(np.clip(ratio, 1 / most, most))
 
     def _laws(self, region: np.ndarray) -> Iterator[_Law]:
         lower, upper = self.axis.lower[region], self.axis.upper[region]
         unit = max(abs(float(lower[-1] + upper[-1]) / 2 - self.median), 1.0)
-        yield _Law(lower / unit, upper / unit, (1.5, 1.0), (1.0, 1.0), 0.0)
+        yield _Law(lower / unit, upper / unit, *TAILS.linear)
         for origin in {self.axis.zero, self.median} - {None}:
             assert origin is not None
             near, far = np.sort(np.stack([lower - origin, upper - origin]) * self.side, axis=0)
             if near.min() > 0:
-                yield _Law(np.log(near), np.log(far), (3.0, 2.0), (0.0, 3.0), 1.2)
+                yield _Law(np.log(near), np.log(far), *TAILS.power)
         zero = self.axis.zero
         if zero is not None and self.side < 0 and lower.min() > zero:  # toward 0
-            yield _Law(np.log(lower - zero), np.log(upper - zero), (1.5, 1.5), (0.0, 3.0), 0.3)
+            yield _Law(np.log(lower - zero), np.log(upper - zero), *TAILS.toward_zero)
 
     def _fit(self, law: _Law, region: np.ndarray) -> tuple[float, np.ndarray]:
         """Return half the squared distance of a law from what was counted, and its counts, shape (cells,)."""
@@ -181,21 +177,22 @@ class _Tail:
         counts, runs = self.counts, self.counts.runs[region]
         whole = [run for run in np.unique(runs) if np.sum(runs == run) == np.sum(counts.runs == run)]
         member = (runs[None, :] == np.array(whole, dtype=np.int64)[:, None]).astype(float)
-        height = np.log(max(self.curve[region][-_INNERMOST:].mean(), 1e-3) / widths[-_INNERMOST:].mean())
+        innermost, reach = TAILS.innermost, TAILS.height_range
+        height = np.log(max(self.curve[region][-innermost:].mean(), 1e-3) / widths[-innermost:].mean())
 
         def expected(theta: np.ndarray) -> np.ndarray:
             return widths * np.exp(np.clip(theta[0] - theta[1] * away - theta[2] * away**2 / 2, -60, 40))
 
         def residuals(theta: np.ndarray) -> np.ndarray:
-            made = expected(theta)
+            model = expected(theta)
             rates = [(theta[1] - law.slope[0]) / law.slope[1], (theta[2] - law.bend[0]) / law.bend[1]]
-            cells = (counts.fine[region] - made) / counts.fine_std
-            return np.concatenate([cells, (counts.coarse[whole] - member @ made) / counts.coarse_std, rates])
+            cells = (counts.fine[region] - model) / counts.fine_std
+            return np.concatenate([cells, (counts.coarse[whole] - member @ model) / counts.coarse_std, rates])
 
-        found = optimize.least_squares(
+        solution = optimize.least_squares(
             residuals,
-            [height, law.slope[0], 0.1],
-            bounds=([height - 3, law.least_slope, 0], [height + 3, 1e3, 1e5]),
-            max_nfev=60,
+            [height, law.slope[0], TAILS.first_bend],
+            bounds=([height - reach, law.least_slope, 0], [height + reach, *TAILS.most_rates]),
+            max_nfev=TAILS.evaluations,
         )
-        return float(found.cost), expected(found.x)
+        return float(solution.cost), expected(solution.x)

@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.facts import Facts
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
+from sfumato.maths.constants import SIZES
 from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -23,8 +24,6 @@ from sfumato.records.engine import Rows
 from sfumato.schema.weighting import weight_bound
 
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of unweighted tables
-_LEAST = 2.0**-10
-_WEIGHT_COLUMN = 0.5  # of the weight's own features, beside other columns'
 
 
 def weight_bits(n_public: int) -> MomentBits:
@@ -42,7 +41,7 @@ class WeightedCounts(TwoResolutionCounts):
     records, or units, are at most √2 times the bound apart, whatever their weights. One `Gaussian` event.
     """
 
-    least: ClassVar[float] = _LEAST
+    least: ClassVar[float] = SIZES.least_weight
 
     column: str = ""
     name: str = "weights in runs by class, and in cells"
@@ -112,12 +111,12 @@ class MeasuringWeights(Measuring):
             return None
         bound = weight_bound(facts.described)
         total = None if weight.total is None else weight.total / bound
-        weights = {weight.column: _WEIGHT_COLUMN}
+        weights = {weight.column: SIZES.weight_column}
         return cls(weights=weights, worth=bound, column=weight.column, total=total)
 
-    def resettled(self, settings: Settings, class_counts: np.ndarray, made: Callable[[float], Settings]) -> Settings:
+    def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
         """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
-        return replace(made(self._sum(class_counts)), cells=settings.cells, ends=settings.ends)
+        return replace(choose(self._sum(class_counts)), cells=settings.cells, ends=settings.ends)
 
     def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
         """Return the sum of weights ÷ the bound, public or released."""

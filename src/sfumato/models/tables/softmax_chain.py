@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.maths.arrays import add_to_one, require_array, require_shares, require_well_formed
-from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS, chosen, systematic
+from sfumato.maths.constants import SAMPLING
+from sfumato.models.tables.softmax_draws import chosen, systematic
 
 _FEW = 0.7  # of the features before, so many that weights are not 0 at that the others are left out
 
@@ -54,8 +55,8 @@ class SoftmaxColumn:
             rng: source of (public) randomness.
         """
         runs = np.empty(classes.size, dtype=np.int64)
-        for start in range(0, classes.size, SYSTEMATIC_ROWS):
-            some = classes[start : start + SYSTEMATIC_ROWS]
+        for start in range(0, classes.size, SAMPLING.block_rows):
+            some = classes[start : start + SAMPLING.block_rows]
             for k in np.unique(some):
                 rows = start + np.flatnonzero(some == k)
                 runs[rows] = chosen(predictor[rows].T, self.values, self.tilts[k], rng, self.tables[k])
@@ -121,8 +122,8 @@ class SoftmaxChain:
         """Return cells for rows of some classes, shape (n, columns)."""
         cells = np.empty((len(self.columns), classes.size), dtype=np.int64)
         with np.errstate(all="ignore"):
-            for start in range(0, classes.size, SYSTEMATIC_ROWS):
-                some = slice(start, start + SYSTEMATIC_ROWS)
+            for start in range(0, classes.size, SAMPLING.block_rows):
+                some = slice(start, start + SAMPLING.block_rows)
                 rows = RowsByClass.of(self, classes[some])
                 for step in self.steps:
                     rows.draw(step, rng, raked=True)
@@ -141,14 +142,14 @@ class SoftmaxChain:
         n, m = known.shape
         cells = np.empty((len(self.columns), n), dtype=np.int64)
         with np.errstate(all="ignore"):
-            for start in range(0, n, SYSTEMATIC_ROWS):
-                some = known[start : start + SYSTEMATIC_ROWS]
+            for start in range(0, n, SAMPLING.block_rows):
+                some = known[start : start + SAMPLING.block_rows]
                 rows = RowsByClass.of(self, np.zeros(len(some), dtype=np.int64))
                 for step in self.steps[:m]:
                     rows.put(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
                     rows.draw(step, rng)
-                cells[:, start : start + SYSTEMATIC_ROWS] = rows.cells(rng, dict(enumerate(some.T)))
+                cells[:, start : start + SAMPLING.block_rows] = rows.cells(rng, dict(enumerate(some.T)))
         return cells.T
 
     def sample(
@@ -161,7 +162,7 @@ class SoftmaxChain:
 
     def draw_classes(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return n classes, drawn systematically by their shares."""
-        numbers = systematic(np.arange(n) // SYSTEMATIC_ROWS, rng)
+        numbers = systematic(np.arange(n) // SAMPLING.block_rows, rng)
         return np.minimum(
             np.searchsorted(np.cumsum(self.class_shares), numbers, side="right"), self.class_shares.size - 1
         )

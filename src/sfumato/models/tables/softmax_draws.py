@@ -17,14 +17,12 @@ from typing import Self
 
 import numpy as np
 
-SYSTEMATIC_ROWS = 16_384
-"""Rows that share out the unit interval: rows of a larger number do not depend on how many there are."""
+from sfumato.maths.constants import SAMPLING
 
 _CACHED_ROWS = 2_048
 _LARGEST_LOGIT = 1e30
 _LEAST_SUM, _LARGEST_SUM = 1e-20, 1e20  # of exponentials: factors below keep 32-bit numbers far from their bounds
-_RAKING_ROUNDS, _RAKING_ROWS, _LARGEST_RATIO, _SMALLEST = 3, 2, 4.0, 1e-30
-_FEWEST_RAKED = 64  # rows: of fewer, each row's own earlier columns would decide the factors
+_SMALLEST = 1e-30
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _UINT16 = np.iinfo(np.uint16).max
 
@@ -81,16 +79,16 @@ class Chances:
         proportional fitting and another take most of that out, which halves the error of samples' 1-way tables.
         """
         n = sum(sums.size for sums in self.sums)
-        if n < _FEWEST_RAKED:
+        if n < SAMPLING.fewest_raked:
             return np.ones(shares.size)
-        damping = n / (n + _RAKING_ROWS * shares.size)
-        factors = np.ones(shares.size)
-        for _ in range(_RAKING_ROUNDS):
+        damping = n / (n + SAMPLING.raking_rows * shares.size)
+        factors, most = np.ones(shares.size), SAMPLING.largest_ratio
+        for _ in range(SAMPLING.raking_rounds):
             means = np.zeros(shares.size)
             for block, sums in zip(self.blocks, self.sums_with(factors), strict=True):
                 means += block @ (1 / sums)
             ratio = shares / np.maximum(factors * means / n, _SMALLEST)
-            factors *= np.clip(ratio, 1 / _LARGEST_RATIO, _LARGEST_RATIO) ** damping
+            factors *= np.clip(ratio, 1 / most, most) ** damping
         return factors
 
     def drawn(self, numbers: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
@@ -164,7 +162,7 @@ def chosen(
     """Return a run for each row of one class, drawn systematically among rows of like predictors, shape (n,).
 
     Args:
-        predictor: shape (q, n), float32, of at most `SYSTEMATIC_ROWS` rows.
+        predictor: shape (q, n), float32, of at most `SAMPLING.block_rows` rows.
         values: features of each run, shape (r, q).
         tilts: shape (r,).
         rng: source of (public) randomness.

@@ -23,15 +23,10 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.maths.constants import SAMPLING
 from sfumato.maths.streams import public_stream
 from sfumato.models.tables.softmax_chain import RowsByClass, SoftmaxChain, Step
-from sfumato.models.tables.softmax_draws import SYSTEMATIC_ROWS, Chances, likeness, systematic
-
-_MOST_ROUNDS = 16
-_REPEATED = 0.1  # of rows
-_PILOTS, _PILOT_ROWS = 2, 2_048
-_CLASS_CANDIDATES = 16, 256  # of a told class, at least: of very many, or of few
-_MOST_FACTOR = 6.0  # its logarithm
+from sfumato.models.tables.softmax_draws import Chances, likeness, systematic
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +81,8 @@ class SoftmaxGiven:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return classes and cells of n rows, as `SoftmaxChain.sample`."""
         labels, cells = np.empty(n, dtype=np.int64), np.empty((len(self.chain.columns), n), dtype=np.int64)
-        for start in range(0, n, SYSTEMATIC_ROWS):
-            rows = slice(start, min(start + SYSTEMATIC_ROWS, n))
+        for start in range(0, n, SAMPLING.block_rows):
+            rows = slice(start, min(start + SAMPLING.block_rows, n))
             some = None if classes is None else classes[rows]
             with np.errstate(all="ignore"):
                 labels[rows], cells[:, rows] = self._some(rows.stop - start, rng, some)
@@ -101,7 +96,7 @@ class SoftmaxGiven:
             of_rounds = np.concatenate([candidates.classes for candidates in rounds])
             log_weights = np.concatenate([candidates.log_weights for candidates in rounds])
             of_candidates = np.zeros(of_rounds.size, dtype=np.int64) if classes is None else of_rounds
-            if len(rounds) == _MOST_ROUNDS or _repeated(log_weights, of_candidates, groups) < _REPEATED:
+            if len(rounds) == SAMPLING.most_rounds or _repeated(log_weights, of_candidates, groups) < SAMPLING.repeated:
                 break
         places = _resampled(log_weights, of_candidates, groups, rng)
         rows = RowsByClass.of(self.chain, of_rounds[places])
@@ -115,10 +110,10 @@ class SoftmaxGiven:
     def _candidate_classes(self, rng: np.random.Generator, classes: np.ndarray | None) -> np.ndarray:
         """Return classes of candidates: of told classes in proportion, and of a rare one still many."""
         if classes is None:
-            return self._classes(SYSTEMATIC_ROWS, rng, self._lean)
+            return self._classes(SAMPLING.block_rows, rng, self._lean)
         counts = np.bincount(classes)
-        fewest = np.clip(SYSTEMATIC_ROWS // np.count_nonzero(counts), *_CLASS_CANDIDATES)
-        counts = np.where(counts > 0, np.maximum(counts * SYSTEMATIC_ROWS // classes.size, fewest), 0)
+        fewest = np.clip(SAMPLING.block_rows // np.count_nonzero(counts), *SAMPLING.class_candidates)
+        counts = np.where(counts > 0, np.maximum(counts * SAMPLING.block_rows // classes.size, fewest), 0)
         return np.repeat(np.arange(counts.size), counts)
 
     def _classes(self, n: int, rng: np.random.Generator, lean: Lean) -> np.ndarray:
@@ -160,8 +155,8 @@ class SoftmaxGiven:
         if not self._last:
             return plain
         rng, trials, lean = public_stream(0), [], plain
-        for last in (False,) * _PILOTS + (True,):
-            pilot = self._candidates(self._classes(_PILOT_ROWS, rng, lean), rng, lean)
+        for last in (False,) * SAMPLING.pilots + (True,):
+            pilot = self._candidates(self._classes(SAMPLING.pilot_rows, rng, lean), rng, lean)
             trials.append((_alike(pilot.log_weights), lean))
             if not last:
                 lean = Lean(lean.by_class * self._by_class(pilot), self._factors(pilot))
@@ -195,7 +190,7 @@ class SoftmaxGiven:
             slopes[:, before] += (pull[:, :, None] * step.weights).sum(axis=1)
             logs = slopes[:, step.block] @ step.values
             logs -= logs.mean(axis=1, keepdims=True)
-            factors.append(np.clip(np.nan_to_num(logs), -_MOST_FACTOR, _MOST_FACTOR))
+            factors.append(np.clip(np.nan_to_num(logs), -SAMPLING.most_factor, SAMPLING.most_factor))
         return tuple(reversed(factors))
 
     def _moments(self, rows: RowsByClass, step: Step) -> tuple[np.ndarray, np.ndarray]:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.copies import Copy, lawful_moments
 from sfumato.methods.tables.cross_moments import Entries, cross_moments
-from sfumato.methods.tables.features import level_features
+from sfumato.methods.tables.features import ColumnShares, level_features
+from sfumato.methods.tables.pair_laws import Copy, lawful_moments
 
 N, LABELS = 12_000, 40
 DROWNING = 160.0  # noise in which each single moment is lost
@@ -54,7 +54,10 @@ class Made:
         return Copy.of((0, 1), (self.shares[0] + self.shares[1]) / 2, *self.values)
 
     def moments(self, copies=True):
-        entries = Entries.of(self.features, [None, None], self.shares, [self.copy] * copies)
+        levels = np.arange(LABELS)
+        columns = zip(self.shares, self.features, strict=True)
+        columns = [ColumnShares(s, levels, levels, f, s[None], 0.0, 0) for s, f in columns]
+        entries = Entries.of(columns, [self.copy] * copies)
         return cross_moments(self.noisy, np.ones(1), entries, np.array([float(N)]), 0.0, low_rank=False)
 
     def error(self, copies=True):

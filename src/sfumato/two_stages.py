@@ -1,6 +1,8 @@
-"""A method for plain tables with a second stage of your own: what is left to write is the stage.
+"""A method for plain tables with a second stage of your own: what is left to write is the stage. See docs/plugins.md.
 
 The first release, settings, the chain of columns and its sampler are those of the default method.
+
+>>> from sfumato.two_stages import FirstRelease, SecondRelease, SecondStage, TwoStageTables, counted_moments
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ from sfumato.errors import require_integer, require_open_unit
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.methods.tables.recipe import LEVEL_GROUPS, Names, one_way_error, run_table, table_stages
-from sfumato.methods.tables.second_stage import SecondStage
+from sfumato.maths.constants import SIZES
+from sfumato.methods.tables.pair_moments import counted_moments
+from sfumato.methods.tables.recipe import Names, one_way_error, run_table, table_stages
+from sfumato.methods.tables.second_stage import FirstRelease, SecondRelease, SecondStage
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.grid import table_kinds
+
+__all__ = ["FirstRelease", "SecondRelease", "SecondStage", "TwoStageTables", "counted_moments"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +35,7 @@ class TwoStageTables(Synthesizer):
     """
 
     marginal_share: float = 0.4
-    level_groups: int = LEVEL_GROUPS
+    level_groups: int = SIZES.level_groups
     calibration_rows: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,269 @@
+"""Constants of the estimators of tables, in one place: unit, meaning, and where each comes from.
+
+    theorem        it follows from the source that is named
+    noise          so many deviations of a known noise
+    chosen on      the tables that figures were measured on, and where they stand
+    not tuned      no measurement of other values is on record
+
+They are read when they are used, so that an experiment with another value reaches every module:
+`with unittest.mock.patch.dict(vars(CHAIN), slack=1.0)`. Not here is what a proof rests on, which stands beside its
+statistic; what decides speed or memory alone; and what keeps floating-point numbers apart. The page `docs/constants.md`
+is this file as tables, which a test holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SizeConstants:
+    """How finely a table is measured and modelled: by public facts and planned noise alone."""
+
+    most_classes: int = 1_000  # classes of a target at most | not tuned
+    few_classes: int = 6  # classes of a target, up to which each has moments of its own | not tuned
+    level_groups: int = 64  # levels of a column with an indicator each, by default | chosen on adult; decision 3
+    fewest_cells: int = 32  # cells of a number at least | not tuned
+    most_cells: int = 256  # cells of a number at most | not tuned
+    cells_without_noise: int = 512  # cells of a number | not tuned
+    public_runs: int = 32  # runs of a number's cells, as even as can be, counted by class | not tuned
+    counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing
+    bound_share: float = 0.05  # part of the rows that a bound's own cell must show | not tuned; without: decision 20
+    most_runs: int = 48  # runs of cells in which a number is drawn, about the most | not tuned
+    runs_without_noise: int = 96  # the same | not tuned
+    run_spread: float = 0.006  # variances of the column: largest mass times squared span of a run | not tuned
+    most_orders: int = 14  # polynomials of a number's rank, its score among them | not tuned
+    # noise of an entry of the moments, and polynomials up to there | chosen on telco (six: .025 for .01), magic
+    # (fourteen: not from .004); decision 20
+    orders: tuple[tuple[float, int], ...] = ((0.001, 14), (0.025, 6), (0.04, 3))
+    faint: float = 1e-4  # noise of an entry below which settings are those without noise | not tuned
+    entry_scale: float = 1.5  # about the noise of an entry, in that of a column's squared norm | not tuned
+    class_entry_noise: float = 0.2  # noise of an entry, up to which classes have moments of their own | not tuned
+    # noise of an entry, and part of the second release by class up to there | not tuned; without: decision 20
+    by_class: tuple[tuple[float, float], ...] = ((0.02, 0.118), (0.2, 0.25))
+    # squared length of a class's indicator | chosen on credit, ISOLET; decision 7
+    class_weight: float = 0.5
+    class_share: float = 0.25  # of a column's length in that of the indicator, where columns are many | not tuned
+    many_columns_noise: float = 0.02  # noise of an entry from which columns are many | not tuned
+    target_weight: float = 2.0  # columns that a number to predict counts for | not tuned
+    weight_column: float = 0.5  # columns that the column of rows' weights counts for | not tuned
+    # mean weight in the bound, guessed for settings where no total is public | not tuned; decision 41
+    mean_weight: float = 0.25
+    least_weight: float = 2.0**-10  # a class's sum of weights at least, in the bound | not tuned
+    # deviations by which others' counts may add up to other than declared | noise: 5
+    sum_deviations: float = 5.0
+    sum_part: float = 0.01  # part of the rows, by which they may beside that | not tuned
+    uncounted: float = 1e9  # noise deviations, of counts that there are not | not tuned: for infinity
+    seed: int = 0  # of the stream of simulated rows | not tuned: any is as good
+
+
+@dataclass(frozen=True)
+class CurveConstants:
+    """A column's shares from noisy counts: a smooth curve, and spikes."""
+
+    stands_out: float = 3.5  # deviations from which a cell is a spike | noise: one in seven columns of 300 empty cells
+    stands_alone: float = 5.0  # the same of cells that drown | noise: 5 deviations; decision 34
+    drowned: float = 3.0  # noise deviations of the curve, below which cells drown | not tuned
+    spike_rounds: int = 3  # times that spikes are set apart | not tuned
+    suspect: float = 5.0  # deviations out of the median beside, set apart at first | not tuned; without: decision 20
+    beside: int = 4  # cells on either side, of that median | not tuned
+    fewest_ordered: int = 4  # cells with a curve | not tuned
+    many_levels: int = 30  # of a label, from which all tell how frequent levels are | not tuned; without: decision 20
+    stiffness: tuple[float, ...] = tuple(8.0**p for p in range(8, -3, -1))  # weights of second differences | not tuned
+    rounds: int = 4  # steps of Gauss and Newton for each stiffness | not tuned
+    first_rounds: int = 16  # for the first stiffness | not tuned
+    largest_step: float = 2.0  # of a logarithm of a density | not tuned
+    converged: float = 1e-4  # the same, of the last step | not tuned
+    hopeless: float = 40.0  # estimated risk above the least at which no softer curve is tried | not tuned
+    window: int = 8  # part of the cells that the start averages over, inverse | not tuned
+    window_floor: float = 0.05  # noise deviations of a cell, below which the start does not fall | not tuned
+
+
+@dataclass(frozen=True)
+class TailConstants:
+    """The ends of a column: where counts drown, and where they say that nothing lies beyond."""
+
+    seen: float = 3.0  # noise deviations by which an end stands out | noise: 3 deviations
+    fewest: int = 16  # cells at least, of a column with tails | not tuned
+    height: float = 0.1  # of the highest cell: what is no lower at its end has no tail | not tuned
+    mass: float = 0.1  # part of the rows that is fitted | chosen on benchmarks/tails.py (a fifth: worse); decision 34
+    above_noise: float = 6.0  # deviations that it holds | chosen on benchmarks/tails.py (12, 24: worse); decision 34
+    least_cells: int = 3  # fitted beyond what is replaced | not tuned
+    cut_part: int = 20  # part of the cells over which a cut tail's fall is read, inverse | not tuned
+    flattest: float = 0.5  # logarithm of the fall in such a part | not tuned
+    steepest: float = 2.0  # the same | not tuned
+    innermost: int = 6  # cells that say how high a law begins | not tuned
+    height_range: float = 3.0  # logarithm by which a law may begin higher or lower | not tuned
+    first_bend: float = 0.1  # of a law, where its fit starts | not tuned
+    most_rates: tuple[float, float] = (1e3, 1e5)  # slope and bend of a law | not tuned
+    evaluations: int = 60  # of a law's fit | not tuned
+    largest_change: float = 2.0  # factor by which a law is brought to the curve | not tuned
+    # mean and deviation of slope and of bend before counts are seen, and least slope: of laws in the value | not tuned:
+    # weak priors; decision 34
+    linear: tuple[tuple[float, float], tuple[float, float], float] = ((1.5, 1.0), (1.0, 1.0), 0.0)
+    # the same of laws in the logarithm of a distance | not tuned: weak priors; decision 34
+    power: tuple[tuple[float, float], tuple[float, float], float] = ((3.0, 2.0), (0.0, 3.0), 1.2)
+    # the same of laws toward 0 | not tuned: weak priors; decision 34
+    toward_zero: tuple[tuple[float, float], tuple[float, float], float] = ((1.5, 1.5), (0.0, 3.0), 0.3)
+    edge_cells: int = 8  # on the curve of a column that may be cut off | not tuned
+    edge_mass: float = 0.25  # of the curve's rows that are looked at from a bound | not tuned
+    contradicted: float = 2.5  # deviations from which counts are taken, not the curve | noise: 2.5; decision 60
+    sure: float = 4.0  # deviations from which a cell holds records | noise: 4; decision 67
+    places: float = 3.0  # where an end may be: divides its likelihood | not tuned; decision 60
+
+
+@dataclass(frozen=True)
+class VectorConstants:
+    """Features of cells, and the norm that records' vectors are clipped to."""
+
+    hermite_terms: int = 40  # of a Gaussian copula's moments | not tuned: of Mehler's series
+    # squared length of a score and of each polynomial | not tuned
+    order_weights: tuple[float, ...] = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
+    heavy: float = 0.1  # part of the rows from which a single number has an indicator | not tuned
+    most_heavy: int = 2  # such indicators of a column | not tuned
+    heavy_weight: float = 0.5  # of such an indicator, beside that of a label | not tuned
+    least_mass: float = 1e-7  # of a run | not tuned
+    least_weight: float = 1e-4  # squared length of an indicator | not tuned
+    new: float = 1e-4  # of a feature's length that earlier ones do not say, at least | not tuned
+    most_score: float = 6.0  # normal deviations, of a run's score | not tuned
+    most_edge: float = 8.0  # normal deviations, of an edge between runs | not tuned
+    least_norm: float = 0.05  # of a table of constants | not tuned
+    norm_rows: int = 4_096  # simulated for a norm | not tuned
+    norm_seed: int = 7  # of these rows | not tuned: any is as good
+    together: float = 0.3  # correlation of their columns' scores | not tuned
+    norms: tuple[float, float, int] = (0.7, 40.0, 60)  # mean squares: least and most tried, and how many | not tuned
+    # error of a moment for each part of the squares that is clipped off, beside its noise | not tuned: .05 was measured
+    # of linked rows, and left; decision 39
+    clipped: float = 0.1
+
+
+@dataclass(frozen=True)
+class PairConstants:
+    """Second moments of features from a noisy release."""
+
+    least_variance: float = 0.05  # of an entry's noise, which is left of it at least | not tuned
+    most_correlation: float = 0.995  # of two scores | not tuned
+    least_clipped: float = 0.5  # of a product, that clipping leaves at least | not tuned
+    unmeasured: float = 1e6  # variance of a mean that was not measured | not tuned: for infinity
+    strong: float = 0.4  # correlation from which a pair's moments are made those of a law | not tuned
+    most_strong: int = 2_000  # such pairs, of some hundredths of a second each | not tuned
+    pair_rows: int = 1_024  # of such a law | not tuned
+    pair_slack: float = 1.0  # noise deviations of each block that are left to the copula | not tuned
+    pair_tolerance: float = 1e-6  # nats | not tuned
+    most_copied: float = 0.995  # chance that a label is kept | not tuned
+    copied: float = 2.0  # deviations of that chance, from which labels are kept | noise: 2; decision 39
+    copy_rounds: int = 30  # of raking a law of two labels | not tuned
+
+
+@dataclass(frozen=True)
+class ClassConstants:
+    """Every column's law in every class."""
+
+    least_count: float = 0.25  # of a class's clipped records, in its count | not tuned
+    most_offset: float = 1.5  # of a column's score, in its deviations | not tuned
+    least_left: float = 0.01  # of a mean's noise, when all rows are of one class | not tuned
+    along: tuple[float, ...] = (0.0, *(2.0**p for p in range(-8, 3)))  # variances of shifts along columns | not tuned
+    apart: tuple[float, ...] = tuple(4.0**p for p in range(-8, 1))  # of shifts of each column by itself | not tuned
+    locations: tuple[float, float, int] = (3.5, 3.0, 57)  # farthest, how dense about 0, and how many | not tuned
+    scales: tuple[float, float, int] = (0.2, 3.0, 17)  # of a class's scores: least, most, and how many | not tuned
+    prior_rounds: int = 30  # of expectation-maximisation | not tuned
+    flat_share: float = 0.01  # of the uniform law in the prior | not tuned
+    least_noise: float = 1.0  # rows, of a count, that a posterior is taken with | not tuned
+    least_mean_variance: float = 1e-6  # of a feature's mean, the same | not tuned
+    deviations: tuple[float, ...] = (0.0, *(4.0**p for p in range(-8, 2)))  # variances of what is left | not tuned
+    rough: float = 0.1  # of what features cannot say, beside what they can | not tuned
+    decay: float = 0.7  # of a feature's prior variance, from one to the next | not tuned
+    least_decay: float = 0.05  # the same, of the last ones | not tuned
+    raking_rounds: int = 30  # of tables to the pooled law | not tuned
+    jitter: float = 1e-9  # of the mean prior variance | not tuned
+    least_part: float = 1e-3  # of what a class was expected to have | not tuned
+
+
+@dataclass(frozen=True)
+class ChainConstants:
+    """What a column is predicted by, and the rows that are simulated."""
+
+    related: float = 0.01  # noise variances, from which a squared entry says something | not tuned
+    class_related: float = 4.0  # the same of a class alone | noise: 2 deviations
+    linked: float = 0.02  # squared moment that makes one feature matter where the other does | not tuned
+    most_related: int = 300  # features that a column is predicted by | not tuned
+    most_together: int = 100  # the same, where all columns share what is seen | not tuned
+    most_tilt: float = 10.0  # of a column's shares by its score, logarithms a deviation | not tuned
+    fewest_rows: int = 20  # of a class, simulated | not tuned
+    class_rows: int = 200  # times the classes, simulated at least | not tuned
+    simulated: int = 20_000  # rows | chosen on adult (10,000: worse), telco (40,000: no better); decision 20
+    simulated_without_noise: int = 40_000  # rows | not tuned
+    simulated_cells: int = 600_000  # rows times columns, of more than 30 columns | not tuned
+    fewest_simulated: int = 8_000  # rows of many columns | not tuned
+    tolerance: float = 1e-5  # nats: three of them end a fit | chosen on the tables of decision 60 (1e-6: .003 worse)
+    tolerance_without_noise: float = 1e-6  # nats, the same | not tuned; decision 63
+    slack: float = 0.5  # deviations of a block that are left | chosen on telco, magic, two made up; decisions 20, 63
+    least_variance: float = 0.3  # of a moment's sampling error 1/n, let be | chosen on adult, ma2019; decision 20
+
+
+@dataclass(frozen=True)
+class FitConstants:
+    """How one column's softmax is solved."""
+
+    raking_rounds: int = 4  # of a fit's tilts to its shares | not tuned
+    raked: float = 1e-5  # distance of shares at which raking ends | not tuned
+    largest_raking: float = 3.0  # logarithm of a round's factor | not tuned
+    steps: int = 12  # of L-BFGS in the same coordinates | not tuned; decision 63
+    most_steps: int = 120  # in all | chosen on the tables of decision 60 (240: as 120)
+    gradient: float = 1e-9  # in those coordinates, at which steps end | not tuned
+    most_explained: float = 0.99  # of a score's variance, at the start | not tuned
+    reach: float = 4.0  # logits by which the first weights of a feature move a run | not tuned; decision 60
+    ridge: float = 0.01  # on features' second moments, at the start | not tuned
+    most_cuts: int = 3  # of moments that no law has | chosen on bank and credit kind (6: dearer); decision 60
+    least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned
+    refuted: float = 0.1  # of how far a value is below 0: less gain is the last before a cut | not tuned
+    restart: float = 0.5  # of the weights that refuted them | not tuned; decision 60
+    thinned: int = 4  # a fit begins with every so many-th row | not tuned; decision 63
+    thinned_rows: int = 2_000  # that are then left at least | not tuned
+    curvature_rows: int = 2_000  # by which the curvature is taken | not tuned; decision 63
+    rows_a_feature: int = 8  # of these, at least | not tuned
+    class_rows: int = 50  # of a class among these, at least | not tuned
+    most_joint: int = 256  # weights and tilts whose curvature is kept whole | not tuned; decision 63
+
+
+@dataclass(frozen=True)
+class PriorConstants:
+    """Empirical Bayes by the known noise: laws that are read off all blocks, or all counts, together."""
+
+    scales: tuple[float, ...] = (0.0, *(2.0**p for p in range(-16, 5)))  # variances of a block's moments | not tuned
+    rounds: int = 200  # of expectation-maximisation | not tuned
+    converged: float = 1e-6  # change of a scale's weight, of the last round | not tuned
+    blocks: float = 0.2  # spread over the scales, so that few blocks decide little | not tuned
+    count_places: int = 60  # of the law of counts, beside those that were seen | not tuned
+    count_reach: tuple[float, float] = (20, 1.05)  # least place in the noise, inverse; most in the counts | not tuned
+    counts_seen: int = 500  # quantiles that stand for more counts | not tuned
+    flat_share: float = 0.02  # of the uniform law in that of counts | not tuned
+
+
+@dataclass(frozen=True)
+class SamplingConstants:
+    """Rows drawn from a chain."""
+
+    block_rows: int = 16_384  # that share out the unit interval | not tuned
+    fewest_raked: int = 64  # rows: of fewer, their own columns would decide the factors | not tuned
+    raking_rounds: int = 3  # of a block to its shares | not tuned; without: decision 20
+    raking_rows: int = 2  # times the runs: a block of as many is raked by half | not tuned
+    largest_ratio: float = 4.0  # of a round of raking | not tuned
+    most_rounds: int = 16  # of candidates for given values | not tuned; decision 65
+    repeated: float = 0.1  # of rows that may share a candidate | not tuned; decision 65
+    pilots: int = 2  # ways to lean, beside not at all | not tuned; decision 65
+    pilot_rows: int = 2_048  # by which a lean is measured | not tuned; decision 65
+    class_candidates: tuple[int, int] = (16, 256)  # of a told class: of very many, of few | not tuned; decision 65
+    most_factor: float = 6.0  # logarithm by which candidates lean | not tuned
+
+
+SIZES = SizeConstants()
+CURVE = CurveConstants()
+TAILS = TailConstants()
+VECTORS = VectorConstants()
+PAIRS = PairConstants()
+CLASSES = ClassConstants()
+CHAIN = ChainConstants()
+FIT = FitConstants()
+PRIORS = PriorConstants()
+SAMPLING = SamplingConstants()
