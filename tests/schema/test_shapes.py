@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sfumato import Schema, Weight
-from sfumato.columns import Continuous, Identifier, Integer, ItemSet
+from sfumato.columns import Boolean, Continuous, Identifier, Integer, ItemSet
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.shapes import LIMITS, SHAPES, require_able, require_taken
@@ -15,6 +15,7 @@ COLUMNS = {"t": Integer(lower=0, upper=9), "u": Integer(lower=0, upper=9), "p": 
 OF = {
     "rules": {"rules": ({"order": ["t", "u"]},)},
     "unit": {"unit": Unit(column="p", max_rows=2)},
+    "areas": {"columns": {**COLUMNS, "a": Boolean()}, "areas": ("a",)},
     "linked": {"unit": Unit(column="p", max_rows=2, order="t")},
     "sets": {"columns": {**COLUMNS, "s": ItemSet(items=("a", "b"), max_length=2)}},
     "weighted units": {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import sfumato
 from sfumato.cli.options import (
     DEFAULT_METHOD,
+    AreasOption,
     BuyRowsOption,
     DeltaOption,
     MethodOption,
@@ -91,11 +92,12 @@ class ChosenMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
-    """The number of rows and the target of a plan or a fit."""
+    """The number of rows, the target and the areas of a plan or a fit."""
 
     rows: RowsOption = None
     buy_rows: BuyRowsOption = False
     target: TargetOption = None
+    areas: AreasOption = None
 
     @property
     def n_public(self) -> int | BuyCount | None:
@@ -107,6 +109,12 @@ class PublicFacts:
         if self.buy_rows and self.rows is not None:
             raise ConfigError("Expected either --rows or --buy-rows, got both.")
         return sfumato.BuyCount() if self.buy_rows else self.rows
+
+    def described(self, known: Schema) -> Schema:
+        """The schema with the areas of the call."""
+        from sfumato.schema.areas import with_areas
+
+        return with_areas(known, self.areas)
 
     def at_risk(
         self, synthesizer: Synthesizer, risk: Risk | None, known: Schema, n_public: int | BuyCount | None

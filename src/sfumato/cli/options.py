@@ -65,6 +65,10 @@ BuyRowsOption = Annotated[
 TargetOption = Annotated[
     str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
 ]
+AreasOption = Annotated[
+    list[str] | None,
+    typer.Option("--areas", metavar="COL", help="Column that all others are counted by, such as a county; repeatable."),
+]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
 CheckpointOption = Annotated[
     Path | None,

@@ -128,7 +128,7 @@ def plan_command(
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
     allowed = parse_risk(risk)
     synthesizer = chosen.at(1.0 if spends and epsilon is None else epsilon)
-    known, n_public = sfumato.OpenSchema.load(schema), facts.n_public
+    known, n_public = facts.described(sfumato.OpenSchema.load(schema)), facts.n_public
     if target_error is not None:
         if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
@@ -206,6 +206,7 @@ def fit_command(
             source, column_kinds(kinds), target=target, names_are_public=run.names_are_public
         )  # fmt: skip
         n_public = sfumato.BuyCount() if n_public is None else n_public
+    known = facts.described(known)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     _tell_what_is_left_out(source, known)
     _tell_what_is_public(source, known, n_public)

@@ -20,6 +20,7 @@ from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     AcceptDraftOption,
+    AreasOption,
     DeltaOption,
     LedgerOption,
     MethodOption,
@@ -116,6 +117,7 @@ def tune_command(
     delta: DeltaOption = None,
     rows: RowsOption = None,
     target: TargetOption = None,
+    areas: AreasOption = None,
     run: SearchRun,
     accept: Annotated[
         Path | None,
@@ -148,7 +150,7 @@ def tune_command(
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
-            source, methods, schema=known, target=target, n_public=rows, mean_repetitions=law.repetitions,
+            source, methods, schema=known, target=target, areas=areas, n_public=rows, mean_repetitions=law.repetitions,
             shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,
             accept_draft=run.accept_draft, accept=criteria, accept_share=accept_share,
         )  # fmt: skip

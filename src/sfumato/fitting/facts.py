@@ -40,6 +40,11 @@ class Facts:
         object.__setattr__(self, "schema", plain_schema(self.schema))
 
     @property
+    def class_column(self) -> str | None:
+        """The column that all others are counted by: the areas, or else the target."""
+        return next(iter(self.schema.areas), self.target)
+
+    @property
     def rows(self) -> int:
         """The public number of rows, where a plan cannot do without: for methods of `needs_declared_rows`."""
         assert self.n_public is not None

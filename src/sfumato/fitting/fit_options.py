@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict, final
 
@@ -17,6 +17,7 @@ class SearchKeywords(TypedDict, total=False):
     """Attributes of `FitOptions` that a search takes as keyword arguments."""
 
     target: str | None
+    areas: Sequence[str] | None
     n_public: int | BuyCount | None
     seed: int | None
     ledger: str | os.PathLike[str] | None
@@ -36,10 +37,11 @@ class FitKeywords(SearchKeywords, total=False):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOptions:
-    """Options of a fit beside data, schema and method. Each is a keyword argument of `fit`; `tune` takes the first six.
+    """Options of a fit beside data, schema and method: keyword arguments of `fit`; `tune` takes the first seven.
 
     Attributes:
         target: column whose classes are modelled apart; by default one class.
+        areas: columns of labels that all others are counted by; by default the schema's.
         n_public: the public number of rows (of linked rows, of units), from 1; by default the schema's. `BuyCount()`
             spends part of the budget on a noisy count.
         seed: a whole number from 0, for tests and papers only: reproducible noise, and a release that says it is not
@@ -69,6 +71,7 @@ class FitOptions:
     """
 
     target: str | None = None
+    areas: Sequence[str] | None = None
     n_public: int | BuyCount | None = None
     seed: int | None = None
     ledger: str | os.PathLike[str] | None = None

@@ -51,6 +51,7 @@ from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.records.table_pairs import open_records
 from sfumato.release_front import Release
+from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
@@ -305,7 +306,7 @@ class Synthesizer(ABC):
     ) -> Release:
         """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`."""
         refuse_lists_of_data(schema, data)
-        schema = open_schema(schema)
+        schema = with_areas(open_schema(schema), options.areas)
         warn_of_draft(schema, accept_draft=options.accept_draft)
         warn_of_units(schema)
         refuse_criteria(schema)

@@ -50,7 +50,8 @@ def plain_schema(schema: Schema) -> Schema:
     columns = dict(schema.columns)
     for lens in lenses:
         columns = lens.columns(columns)
-    cleared = {"sources": {}, "table_source": {}, "weight": None}
+    areas = tuple(name for name in schema.areas if name in columns)  # the others follow from it
+    cleared = {"sources": {}, "table_source": {}, "weight": None, "areas": areas}
     return dataclasses.replace(schema, columns=columns, rules=(), accept=(), **cleared)
 
 

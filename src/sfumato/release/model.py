@@ -121,6 +121,12 @@ class ReleaseValue:
             return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
         return self._decoder.table(sampler.rows(2, public_stream(0)))
 
+    @property
+    def target(self) -> str | None:
+        """The column whose classes are modelled apart, but for areas, which nobody wants to predict; None without."""
+        target = self.sampler.get("target")
+        return None if target in self.schema.areas else target
+
     def _plain(self) -> list[str]:
         """The released columns whose storage types say all of their cells."""
         return [name for name in self.schema.released if name not in self.schema.images]

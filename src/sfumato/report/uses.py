@@ -28,8 +28,7 @@ def uses_of(release: ReleaseValue, estimates: Mapping[str, Any] | None = None) -
         release: what is judged.
         estimates: what `estimates_of` says of a table, where it is there already.
     """
-    target = release.sampler.get("target")
-    return limited(_measured(release, estimates), column_lines(release), target)
+    return limited(_measured(release, estimates), column_lines(release), release.target)
 
 
 def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> list[Verdict]:
@@ -44,7 +43,7 @@ def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> lis
     said = estimates_of(release) if estimates is None else estimates
     if "found" not in said:
         return []
-    return verdicts(said["found"], said["pair_lines"], release.sampler.get("target"), rules=bool(schema.rules))
+    return verdicts(said["found"], said["pair_lines"], release.target, rules=bool(schema.rules))
 
 
 def limited(found: Sequence[Verdict], lines: Sequence[ColumnLine], target: str | None = None) -> list[Verdict]:

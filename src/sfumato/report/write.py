@@ -263,7 +263,7 @@ def _tables(
         found.pop("found", None)
     found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
     found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
-    target = release.sampler.get("target") if target is None else target
+    target = release.target if target is None else target
     found["matrix"] = _matrix(table, real, schema, target)
     if real_bins is not None:
         found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)

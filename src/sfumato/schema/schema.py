@@ -28,6 +28,7 @@ from sfumato.errors import ConfigError, SchemaError
 from sfumato.rules import RulePlan
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.accept import criteria_of
+from sfumato.schema.areas import area_faults, read_areas, require_one_area
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
@@ -53,7 +54,9 @@ from sfumato.schema.tables import read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import weight_of
 
-_KEYS = ("draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "columns", "rules", "accept")
+_KEYS = (
+    "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Schema(SchemaFacts):
             row.
         accept: what a release has to satisfy, judged on the records by `tune`.
         weight: the column of survey weights, or its name; None counts every row once.
+        areas: columns of labels that everything else is counted by; of several, the others follow from one by rules.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
@@ -90,8 +94,9 @@ class Schema(SchemaFacts):
         object.__setattr__(self, "weight", weight_of(self.weight, faults))
         missing = tokens(self.missing, faults)
         faults += draft_faults(self.draft)
+        areas = read_areas(self.areas, faults)
         faults += table_faults(self)
-        faults += [] if faults else sources_faults(self)
+        faults += [] if faults else sources_faults(self) + area_faults(self, areas)
         if not isinstance(self.reader, Reader):
             faults.append(f"Expected reader to be a Reader, got {shown(self.reader)}.")
         accept = criteria_of(self.accept, faults)
@@ -103,10 +108,13 @@ class Schema(SchemaFacts):
         object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "areas", areas)
         object.__setattr__(self, "rows", plain_value(self.rows))
         object.__setattr__(self, "rules", plain_rules(self.rules))
-        if (plan := self.rule_plan) is not None:  # faults of rules are told here
+        plan = self.rule_plan  # faults of rules are told here
+        if plan is not None:
             require_free(self, plan)
+        require_one_area(self, {} if plan is None else plan.follows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -156,8 +164,7 @@ class Schema(SchemaFacts):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values; what has its default is left out."""
         document: dict[str, Any] = {"draft": True} if self.draft else {}
-        if self.rows is not None:
-            document["rows"] = self.rows
+        document |= {} if self.rows is None else {"rows": self.rows}
         if self.unit is not None:
             document |= unit_entry(self.unit)
         if self.weight is not None:
@@ -168,6 +175,8 @@ class Schema(SchemaFacts):
             document["reader"] = reader
         if self.table_source:
             document["source"] = dict(self.table_source)
+        if self.areas:
+            document["areas"] = list(self.areas)
         document["columns"] = {name: self.reader.entry_of(kind) for name, kind in self.columns.items()}
         for name, source in thawed(self.sources).items():
             document["columns"][name]["source"] = source
@@ -235,7 +244,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is estimated
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
-    rest |= {"rules": document.get("rules", ())}
+    rest |= {"rules": document.get("rules", ()), "areas": document.get("areas", ())}
     rest["accept"] = criteria_of(document.get("accept", ()), faults)
     rest["weight"] = weight_of(document.get("weight"), faults)
     if faults:  # faults of the table as a whole are worth telling in the same breath

@@ -38,6 +38,7 @@ class SchemaFacts:
     rules: tuple[Mapping[str, Any], ...] = ()
     accept: tuple[Criterion, ...] = ()
     weight: Weight | None = None
+    areas: tuple[str, ...] = ()
 
     def missing_in(self, source: Source) -> tuple[str, ...]:
         """Return the texts that stand for no value in a source: the declared, or the usual where only text can say it.

@@ -59,6 +59,9 @@ SHAPES: Mapping[str, Shape] = {
     "weighted units": Shape(
         "weights of linked rows", lambda s: _weight(s) if s.linked else "", "Take `weight` out, which counts units once"
     ),
+    "areas": Shape(
+        "areas", lambda schema: ", ".join(map(repr, schema.areas)), "Take `areas` out, or name the column as target"
+    ),
     "open": Shape(
         "open columns", lambda schema: ", ".join(map(repr, schema.open)), "Declare them, with their bounds or labels"
     ),
@@ -86,6 +89,7 @@ CONCLUSIONS, UNIQUE_ROWS = "conclusions beside real rows", "unique_rows"
 MODEL = "a model of measurements"
 LIMITS = (
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
+    Limit("linked", "areas", "areas of units and of rows are not told apart"),
     Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
     Limit("linked", UNIQUE_ROWS, "a row that is left out would be missing from its unit"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
@@ -96,6 +100,8 @@ LIMITS = (
     Limit("linked", ESTIMATORS, "their plan and certificate are those of single rows"),
     Limit("weight", ESTIMATORS, "their sums count every row once"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
+    Limit("areas", ESTIMATORS, "their sums count rows by nothing"),
+    Limit("areas", MODEL, "what was measured says what rows are counted by"),
     Limit("rules", MODEL, "what was measured counts rows as they are written, not what rules leave free"),
     Limit("unit", MODEL, "whom the noise protects is for those to say who drew it"),
     Limit("linked", MODEL, "what was measured counts single rows"),

@@ -47,6 +47,7 @@ from sfumato.records.table_pairs import open_records
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
+from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
@@ -123,7 +124,7 @@ def tune(
     """
     fit_options = FitOptions.collected(options, of=SearchKeywords)
     refuse_lists_of_data(schema, data)
-    schema = open_schema(schema)
+    schema = with_areas(open_schema(schema), fit_options.areas)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
     schema = with_criteria(read_schema(schema), accept)
     if schema.accept:

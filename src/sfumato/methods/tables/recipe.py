@@ -114,12 +114,12 @@ class TableFacts:
 
     @classmethod
     def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
-        """Read them off a schema and its target; levels beyond `level_groups` share a cell.
+        """Read them off a schema, its areas or its target; levels beyond `level_groups` share a cell.
 
         Raises:
-            SchemaError: the target has no classes, or too many, or a column holds sets.
+            SchemaError: there are too many classes, or a column holds sets.
         """
-        schema, target = facts.schema, facts.target
+        schema, target = facts.schema, facts.class_column
         released = schema.released
         if facts.sets:
             raise SchemaError(
@@ -137,8 +137,8 @@ class TableFacts:
                 n_classes = kind.n_levels
         if n_classes > SIZES.most_classes:
             raise SchemaError(
-                f"Expected a target of at most {SIZES.most_classes} classes, got {target!r} with {n_classes}. "
-                "Name another target, or none."
+                f"Expected at most {SIZES.most_classes} classes of a target or areas, got {target!r} with {n_classes}. "
+                "Name another column, or none."
             )
         features = [kind for name, kind in schema.of_kind(TabularKind).items() if name != target or n_classes == 1]
         levels = [kind.n_levels for kind in features if not kind.is_numeric]
@@ -368,7 +368,7 @@ def run_table(
 
     settings = choose(None)
     grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
-    target = None if facts.n_classes == 1 else fit.target
+    target = None if facts.n_classes == 1 else fit.facts.class_column
     layout = TableLayout(grid, None if target is None else schema.released.index(target))
     counting = measuring.counts(layout)
     counts = fit.measure(names.marginals, counting)
