@@ -121,6 +121,13 @@ BUGS = [
         "tests/methods/tables/test_histograms.py -k law_that_ends",
     ),
     PlantedBug(
+        "moments: what is left of a faint feature is divided by its weight",
+        "methods/tables/cross_moments.py",
+        "    return together / scale * prior / (prior + low_rank_variances(together, variance) / scale**2)\n",
+        "    return together / scale\n",
+        "tests/methods/tables/test_cross_moments.py -k no_record_has",
+    ),
+    PlantedBug(
         "softmax: a few rows are raked to shares, which undoes their dependence",
         "maths/constants.py",
         "fewest_raked: int = 64",

@@ -144,6 +144,8 @@ class PairConstants:
     least_variance: float = 0.05  # of an entry's noise, which is left of it at least | not tuned
     most_correlation: float = 0.995  # of two scores | not tuned
     least_clipped: float = 0.5  # of a product, that clipping leaves at least | not tuned
+    # square of a feature's moments at most, in its weight | chosen on made-up factor tables of rare levels; decision 69
+    most_square: float = 4.0
     unmeasured: float = 1e6  # variance of a mean that was not measured | not tuned: for infinity
     strong: float = 0.4  # correlation from which a pair's moments are made those of a law | not tuned
     most_strong: int = 2_000  # such pairs, of some hundredths of a second each | not tuned

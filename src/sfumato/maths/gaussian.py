@@ -8,6 +8,7 @@ from scipy import linalg, special
 from sfumato.maths.constants import VECTORS
 
 _SQRT_2PI = np.sqrt(2 * np.pi)
+_LEAST_EIGENVALUE = 1e-9  # of the largest: what is below was set to 0
 
 
 def project_to_simplex(values: np.ndarray, total: float) -> np.ndarray:
@@ -120,3 +121,20 @@ def shrink_spectrum(matrix: np.ndarray, edge: float) -> np.ndarray:
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
     shrunken = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     return (vectors * shrunken) @ vectors.T
+
+
+def low_rank_variances(matrix: np.ndarray, variance: float) -> np.ndarray:
+    """Return the variance of each entry of what `shrink_spectrum` has left of a noisy matrix, shape (d, d).
+
+    To first order in the noise, of entry (i, j): σ²·(Pᵢᵢ + Pⱼⱼ), P the projection onto what is left.
+
+    Args:
+        matrix: what is left, shape (d, d).
+        variance: σ², of the noise of an entry off the diagonal.
+
+    Reference: Stewart and Sun 1990, Matrix Perturbation Theory, chapter V.
+    """
+    values, vectors = linalg.eigh(matrix)
+    inside = np.abs(values) > _LEAST_EIGENVALUE * np.abs(values).max(initial=0.0)
+    reach = (vectors[:, inside] ** 2).sum(axis=1)
+    return variance * (reach[:, None] + reach)

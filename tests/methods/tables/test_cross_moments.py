@@ -191,6 +191,33 @@ def test_few_columns_that_go_together_are_seen_among_many():
     assert errors[0] < np.mean(off_diagonal(truth, entries) ** 2) / 4
 
 
+@pytest.mark.parametrize("n_classes", [1, 2])
+def test_a_level_that_no_record_has_has_no_moments(n_classes):
+    """What noise leaves of it among what columns share, divided by its weight, would be ±1."""
+    d, shares = 30, np.array([0.6, 0.4, 1e-7])
+    x = rng().standard_normal((N, 1)) * 0.6 + 0.8 * rng(1).standard_normal((N, d + 1))
+    cells = x.argsort(axis=0).argsort(axis=0) * 24 // N
+    cells[:, d] = cells[:, d] < 10
+    features = [*features_of(d, 1), level_features(shares)]
+    runs = [np.arange(24)] * d + [np.arange(3)]
+    columns = zip([*[EVEN] * d, shares], runs, features, [24] * d + [0], strict=True)
+    entries = Entries.of([ColumnShares(s, r, r, f, s[None], 0.0, n) for s, r, f, n in columns])
+    y, std = records(features, cells), 2_000.0
+    weight = 0.0 if n_classes == 1 else 0.5
+    if weight:
+        y = np.concatenate([y, np.sqrt(weight) * np.eye(2)[np.arange(N) % 2]], axis=1)
+    parts = [y] if n_classes == 1 else [y, y[::2], y[1::2]]
+    value = np.stack([part.T @ part for part in parts]) + symmetric(y.shape[1], std, 0, len(parts))
+    counts, weights = np.full(n_classes, N / n_classes), np.ones(len(parts))
+    moments = cross_moments(Noisy(value, std, symmetric=True), weights, entries, counts, weight, low_rank=True)
+    places = np.flatnonzero((entries.roots**2 < 1e-3) & (entries.owner == d))
+    assert places.size
+    assert np.abs(moments.means[places]).max() < 0.01
+    assert np.abs(moments.by_class[:, places]).max(initial=0.0) < 0.01
+    shared = off_diagonal(moments.means - exact(features, cells), entries)
+    assert np.sqrt(np.mean(shared[np.abs(shared) < 1] ** 2)) < 0.1
+
+
 class TestClasses:
     """A table of two classes, whose moments are of opposite signs."""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.maths.constants import PAIRS, VECTORS
-from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
+from sfumato.maths.gaussian import low_rank_variances, noise_reach, shrink_spectrum, shrinkage_weight
 from sfumato.maths.shrinkage import shrunk
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
@@ -140,7 +140,7 @@ def cross_moments(
     if variance:
         if low_rank:
             together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
-            prior = np.where(across, together / scale, 0.0)
+            prior = np.where(across, _unscaled(together, variance / n**2, scale, entries.roots), 0.0)
             classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
         copied = _set_copies(prior, released, variances, entries)
@@ -151,7 +151,8 @@ def cross_moments(
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
     if low_rank and len(by_class):
-        by_class = _low_rank_classes(by_class - means, class_variances * scale**2, scale, across) + means
+        noise = class_variances * scale**2
+        by_class = _low_rank_classes(by_class - means, noise, scale, entries.roots, across) + means
         class_variances = class_variances * PAIRS.least_variance
     left = np.maximum(spreads, PAIRS.least_variance * variances)
     return CrossMoments(
@@ -257,7 +258,7 @@ def _moments_of_offsets(offsets: np.ndarray, classes: ClassMeans) -> np.ndarray:
 
 
 def _low_rank_classes(
-    deviations: np.ndarray, variances: np.ndarray, scale: np.ndarray, across: np.ndarray
+    deviations: np.ndarray, variances: np.ndarray, scale: np.ndarray, roots: np.ndarray, across: np.ndarray
 ) -> np.ndarray:
     """Return what of the classes' deviations stands above the edge of their noise's spectrum.
 
@@ -265,6 +266,7 @@ def _low_rank_classes(
         deviations: shape (k, d, d).
         variances: of the noise of their products with `scale`: of a class, the same everywhere, shape (k, d, d).
         scale: shape (d, d).
+        roots: of the features' weights, shape (d,).
         across: whether two entries are of two columns, shape (d, d).
     """
     low_rank = np.zeros_like(deviations)
@@ -273,8 +275,27 @@ def _low_rank_classes(
     for k, variance in enumerate(variances):
         edge = noise_reach(float(np.sqrt(2 * variance[0, 0])), len(across))
         inside = np.where(across, deviations[k] * scale, 0.0)
-        low_rank[k] = np.where(across, shrink_spectrum(inside, edge) / scale, 0.0)
+        together = shrink_spectrum(inside, edge)
+        low_rank[k] = np.where(across, _unscaled(together, float(variance[0, 0]), scale, roots), 0.0)
     return low_rank
+
+
+def _unscaled(together: np.ndarray, variance: float, scale: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    """Moments of features of variance 1, of those that all columns share in the units of the noise, shape (d, d).
+
+    A feature of next to no weight, as of a level that no record has, has next to no moments in these units; what noise
+    has left of them, divided by the weight, would be any number. Each is the posterior mean under N(0, τ²), where τ² is
+    at most 1, and of a level of share p about p: the means of others in it are about 1 deviation off, times √p.
+
+    Args:
+        together: of low rank, shape (d, d).
+        variance: of the noise off the diagonal.
+        scale: what moments were multiplied by, shape (d, d).
+        roots: of the features' weights, shape (d,).
+    """
+    most = np.minimum(1.0, PAIRS.most_square * roots**2)
+    prior = np.outer(most, most)
+    return together / scale * prior / (prior + low_rank_variances(together, variance) / scale**2)
 
 
 def _unclipped(pooled: np.ndarray, variance: float, entries: Entries, n: float) -> np.ndarray:
