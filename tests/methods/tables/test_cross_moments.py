@@ -212,8 +212,8 @@ def test_a_level_that_no_record_has_has_no_moments(n_classes):
     moments = cross_moments(Noisy(value, std, symmetric=True), weights, entries, counts, weight, low_rank=True)
     places = np.flatnonzero((entries.roots**2 < 1e-3) & (entries.owner == d))
     assert places.size
-    assert np.abs(moments.means[places]).max() < 0.01
-    assert np.abs(moments.by_class[:, places]).max(initial=0.0) < 0.01
+    assert np.abs(moments.means[places]).max() < 0.05
+    assert np.abs(moments.by_class[:, places]).max(initial=0.0) < 0.05
     shared = off_diagonal(moments.means - exact(features, cells), entries)
     assert np.sqrt(np.mean(shared[np.abs(shared) < 1] ** 2)) < 0.1
 
