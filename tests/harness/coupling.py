@@ -26,7 +26,7 @@ import sfumato.fitting.arguments
 from fixtures.methods import every_module
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms import mixing, queries
-from sfumato.mechanisms import words as thresholds
+from sfumato.mechanisms import unlisted_words as thresholds
 from sfumato.mechanisms.mixing import MixtureBlock
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import Noisy

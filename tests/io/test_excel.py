@@ -114,7 +114,7 @@ def test_texts_that_cells_share(tmp_path):
 
 def test_many_shared_texts_lie_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("sfumato.io.workbook._IN_MEMORY", 100)
-    monkeypatch.setattr("sfumato.io.workbook._KEPT", 2)
+    monkeypatch.setattr("sfumato.io.workbook._CACHE_SIZE", 2)
     texts = [f"Māra {i}" for i in range(5_000)]
     path = workbook(tmp_path / "t.xlsx", ["a"], *([{"t": "s", "v": i}] for i in range(4_999, -1, -1)), texts=texts)
     assert read(open_source(path)) == {"a": texts[::-1]}
