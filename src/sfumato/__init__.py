@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sfumato.measurements.stated_counts import marginal
     from sfumato.methods.dpgm.recipe import DPGM
     from sfumato.methods.dpmix import AutoDegree, DPMix
-    from sfumato.methods.dpvae import DPVAE
     from sfumato.methods.images.recipe import Fidelity, Training
     from sfumato.methods.items import IndependentItems
     from sfumato.methods.max_entropy import MaxEntropy
@@ -59,7 +58,6 @@ else:  # a type checker should not take every name for one of ours
 
     _HOMES = {
         "DPGM": "sfumato.methods.dpgm.recipe",
-        "DPVAE": "sfumato.methods.dpvae",
         "P3GM": "sfumato.methods.p3gm.recipe",
         "Advantage": "sfumato.privacy.risk",
         "AutoDegree": "sfumato.methods.dpmix",
@@ -124,7 +122,6 @@ else:  # a type checker should not take every name for one of ours
 
 __all__ = [
     "DPGM",
-    "DPVAE",
     "P3GM",
     "Advantage",
     "AutoDegree",

@@ -15,13 +15,13 @@ from sfumato.privacy.budget import NonPrivate
 if TYPE_CHECKING:
     from sfumato.fitting import synthesizer
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import dpmix, dpvae, items, max_entropy
+    from sfumato.methods import dpmix, items, max_entropy
     from sfumato.methods.dpgm import recipe as dpgm
     from sfumato.methods.p3gm import recipe as p3gm
     from sfumato.methods.sets import recipe as sets
 else:  # a list of names needs none of them
     synthesizer = later("sfumato.fitting.synthesizer")
-    dpmix, dpvae = later("sfumato.methods.dpmix"), later("sfumato.methods.dpvae")
+    dpmix = later("sfumato.methods.dpmix")
     items, max_entropy = later("sfumato.methods.items"), later("sfumato.methods.max_entropy")
     dpgm, p3gm = later("sfumato.methods.dpgm.recipe"), later("sfumato.methods.p3gm.recipe")
     sets = later("sfumato.methods.sets.recipe")
@@ -54,7 +54,8 @@ OWN: Mapping[str, Method] = {
     ),
     "p3gm": Method(
         lambda: p3gm.P3GM,
-        "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
+        "Principal axes, a Gaussian per class, and a decoder by private gradient descent; with --preset dp-vae its "
+        "baseline DP-VAE, a variational autoencoder. Minutes; needs torch.",
     ),
     "latent-classes": Method(
         lambda: sets.LatentClasses,
@@ -67,18 +68,11 @@ OWN: Mapping[str, Method] = {
         lambda: dpgm.DPGM,
         "Private kernel k-means, and a network per cluster. Sets of items, images, tables. Minutes; needs torch.",
     ),
-    "dp-vae": Method(
-        lambda: dpvae.DPVAE,
-        "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch.",
-    ),
     "dpmix": Method(
         lambda: dpmix.DPMix,
         "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
     ),
     "pgm": Method(lambda: p3gm.P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
-    "vae": Method(
-        lambda: dpvae.DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False
-    ),
 }
 
 
