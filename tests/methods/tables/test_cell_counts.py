@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, MOST_RUNS, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 

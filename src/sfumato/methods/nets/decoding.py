@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.maths.streams import public_stream
-from sfumato.methods.marginals import TableLayout, class_cell_counts, fit_marginals
+from sfumato.methods.nets.marginals import cell_counts, cell_shares
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Calibration, LatentDecoder, Layers, decoder_arrays
@@ -122,10 +122,9 @@ def map_records(fit: Fit) -> Mapped:
     multiplier = fit.plan[MARGINALS].noise_multiplier
     cells = cells_of(multiplier, len(schema.released), fit.n_public)
     grid = rank_grid(schema, cells)
-    counts = fit.measure(MARGINALS, class_cell_counts(TableLayout(grid, None)))
-    marginals = fit_marginals(counts, grid.columns)
-    pooled = [marginals.pooled(j) for j in range(len(grid.columns))]
-    vectors = RankVectors(grid, tuple(shares / shares.sum() for shares in pooled))
+    counts = fit.measure(MARGINALS, cell_counts(grid))
+    shares = cell_shares(counts, grid.columns)
+    vectors = RankVectors(grid, tuple(share / share.sum() for share in shares))
     arrays = {**{f"shares{j}": shares for j, shares in enumerate(vectors.shares)}, **grid.arrays()}
     return Mapped(vectors, arrays, ((MARGINALS, counts),))
 
