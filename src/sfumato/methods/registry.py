@@ -5,25 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from sfumato._lazy import later
-from sfumato.entry_points import Plugin, find, names
+from sfumato.entry_points import Plugin, built_in, find, names
 from sfumato.errors import ConfigError, PluginWarning
 from sfumato.privacy.budget import NonPrivate
 
 if TYPE_CHECKING:
     from sfumato.fitting import synthesizer
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import dpmix, items, max_entropy
-    from sfumato.methods.dpgm import recipe as dpgm
-    from sfumato.methods.p3gm import recipe as p3gm
+    from sfumato.methods import items, max_entropy
     from sfumato.methods.sets import recipe as sets
 else:  # a list of names needs none of them
     synthesizer = later("sfumato.fitting.synthesizer")
-    dpmix = later("sfumato.methods.dpmix")
     items, max_entropy = later("sfumato.methods.items"), later("sfumato.methods.max_entropy")
-    dpgm, p3gm = later("sfumato.methods.dpgm.recipe"), later("sfumato.methods.p3gm.recipe")
     sets = later("sfumato.methods.sets.recipe")
 
 
@@ -53,7 +50,7 @@ OWN: Mapping[str, Method] = {
         "Noisy counts and moments, and the law of most entropy with these. Tables and images, in seconds. The default.",
     ),
     "p3gm": Method(
-        lambda: p3gm.P3GM,
+        partial(built_in, "method", "p3gm"),
         "Principal axes, a Gaussian per class, and a decoder by private gradient descent; with --preset dp-vae its "
         "baseline DP-VAE, a variational autoencoder. Minutes; needs torch.",
     ),
@@ -65,14 +62,18 @@ OWN: Mapping[str, Method] = {
         lambda: items.IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
     ),
     "dpgm": Method(
-        lambda: dpgm.DPGM,
+        partial(built_in, "method", "dpgm"),
         "Private kernel k-means, and a network per cluster. Sets of items, images, tables. Minutes; needs torch.",
     ),
     "dpmix": Method(
-        lambda: dpmix.DPMix,
+        partial(built_in, "method", "dpmix"),
         "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
     ),
-    "pgm": Method(lambda: p3gm.P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
+    "pgm": Method(
+        partial(built_in, "method", "p3gm"),
+        "p3gm without noise: NOT private, for seeing what noise costs.",
+        private=False,
+    ),
 }
 
 

@@ -21,8 +21,7 @@ import numpy as np
 from sfumato.maths.shrinkage import denoised
 from sfumato.methods.mixtures.kmeans import Weights
 from sfumato.methods.nets.batches import VectorEncoder
-from sfumato.models.sets import SetEncoder
-from sfumato.plugins import Noisy, NonNegativeSum, Rows, step_of, whole_rows
+from sfumato.plugins import Noisy, NonNegativeSum, Rows, SetEncoder, step_of, whole_rows
 
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096

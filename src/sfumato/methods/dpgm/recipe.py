@@ -41,7 +41,6 @@ from sfumato.methods.nets.decoding import (
 )
 from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
 from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
-from sfumato.models.sets import SetEncoder
 from sfumato.plugins import (
     Facts,
     Fit,
@@ -51,6 +50,7 @@ from sfumato.plugins import (
     Preset,
     Records,
     Rows,
+    SetEncoder,
     Stage,
     Synthesizer,
     arrays_of,
