@@ -107,13 +107,13 @@ METHODS: Mapping[str, Method] = Methods()
 
 def _loaded(plugin: Plugin) -> Method:
     """Return the method of an entry point, which names a synthesizer's class."""
-    found = plugin.load()
-    if not (isinstance(found, type) and issubclass(found, synthesizer.Synthesizer) and is_dataclass(found)):
+    kind = plugin.load()
+    if not (isinstance(kind, type) and issubclass(kind, synthesizer.Synthesizer) and is_dataclass(kind)):
         raise plugin.wrong("a dataclass that is a sfumato.plugins.Synthesizer")
-    if found.__dict__.get("method") != plugin.name:
+    if kind.__dict__.get("method") != plugin.name:
         raise plugin.wrong(f"a synthesizer whose `method` is {plugin.name!r}")
-    about = (found.__doc__ or "").strip().partition("\n\n")[0]
-    return Method(lambda: found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
+    about = (kind.__doc__ or "").strip().partition("\n\n")[0]
+    return Method(lambda: kind, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
 
 
 def find_method(method: str) -> Method:

@@ -172,10 +172,10 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     layout = encoder.layout
     sampler = ImagePortrait(fit.data.schema, fitted.sampler, fitted.parameters)
     stream = public_stream(_WARM_SEED)
-    drawn = [sampler.rows(_WARM_BLOCK, stream) for _ in range(_WARM_BLOCKS)]
-    features = np.concatenate([gradient_features(layout.pictures(rows[layout.image]), encoder) for rows in drawn])
+    samples = [sampler.rows(_WARM_BLOCK, stream) for _ in range(_WARM_BLOCKS)]
+    features = np.concatenate([gradient_features(layout.pictures(rows[layout.image]), encoder) for rows in samples])
     standardised = Standardised.of(encoder, features)
-    classes = np.concatenate([layout.classes(rows) for rows in drawn])
+    classes = np.concatenate([layout.classes(rows) for rows in samples])
     released: list[Noisy] = []
 
     def gradient(weights: np.ndarray) -> np.ndarray:

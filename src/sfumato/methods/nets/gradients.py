@@ -32,7 +32,7 @@ class Task:
     n_normals: int = 0
 
 
-class Found(Protocol):
+class BatchGradients(Protocol):
     """Gradients of some records, not yet summed: exact."""
 
     @property
@@ -46,7 +46,7 @@ class Found(Protocol):
 
 
 @runtime_checkable
-class NarrowFound(Found, Protocol):
+class NarrowGradients(BatchGradients, Protocol):
     """Gradients of some records whose sum can be had in 32 bits."""
 
     def sum_into(self, out: Sequence[Tensor], factors: Tensor, block: int, scratch: Tensor) -> None:
@@ -70,10 +70,10 @@ class Gradients(Protocol):
     n_normals: int
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters, in the order of `Found.weighted`."""
+        """Return the parameters, in the order of `BatchGradients.weighted`."""
         ...
 
-    def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
         """Return the gradients of some records, and their parts, shape (b,); both in one order of the records."""
         ...
 
@@ -89,28 +89,27 @@ class Gradients(Protocol):
         """Return released values other than the parameters that are needed to go on."""
         ...
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `keep` returned."""
         ...
 
 
-class TaskGradients:
-    """The gradients of a task's losses: one network."""
+class NetworkGradients:
+    """The gradients of a network that holds nothing but its parameters, as `ClippedGradients` finds them.
 
-    n_parts = 1
+    Args:
+        network: what is trained.
+        n_parts: k.
+        n_normals: that a record's loss takes.
+    """
 
-    def __init__(self, task: Task) -> None:
-        self.network, self.n_normals, self._losses = task.network, task.n_normals, task.losses
-        self._clipped = ClippedGradients(task.network)
+    def __init__(self, network: nn.Module, n_parts: int, n_normals: int) -> None:
+        self.network, self.n_parts, self.n_normals = network, n_parts, n_normals
+        self._clipped = ClippedGradients(network)
 
     def parameters(self) -> list[nn.Parameter]:
         """Return the network's parameters."""
         return self._clipped.parameters()
-
-    def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
-        """Return the gradients of the losses; all records are of part 0."""
-        found = self._clipped.per_record(lambda _: self._losses(vectors, normals))
-        return found, torch.zeros(len(vectors), dtype=torch.long)
 
     def narrow(self, block: int) -> bool:
         """Return whether 32-bit products are whole here."""
@@ -123,5 +122,18 @@ class TaskGradients:
         """Return nothing: parameters are all there is."""
         return {}
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Nothing else is kept."""
+
+
+class TaskGradients(NetworkGradients):
+    """The gradients of a task's losses: one network."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.network, 1, task.n_normals)
+        self._losses = task.losses
+
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
+        """Return the gradients of the losses; all records are of part 0."""
+        gradients = self._clipped.per_record(lambda _: self._losses(vectors, normals))
+        return gradients, torch.zeros(len(vectors), dtype=torch.long)

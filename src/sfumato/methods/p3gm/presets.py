@@ -64,9 +64,9 @@ def _of_run(data: str) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Preset]:
     """Return the presets: `as-released` and `as-written`, of MNIST, and `as-released:adult` of another data set."""
-    found = {RELEASED: _released(_USUAL), WRITTEN: _written(_USUAL)}
-    found |= {f"{RELEASED}:{data}": _released(data) for data in PUBLISHED}
-    return found | {f"{WRITTEN}:{data}": _written(data) for data in PUBLISHED} | _baselines()
+    by_name = {RELEASED: _released(_USUAL), WRITTEN: _written(_USUAL)}
+    by_name |= {f"{RELEASED}:{data}": _released(data) for data in PUBLISHED}
+    return by_name | {f"{WRITTEN}:{data}": _written(data) for data in PUBLISHED} | _baselines()
 
 
 def _baselines() -> dict[str, Preset]:

@@ -297,17 +297,13 @@ class P3GM(Synthesizer):
         """Return the mixture of latents scaled to order 1, and what its iterations released."""
 
         def make() -> dict[str, np.ndarray]:
-            reader = axes.reader(vectors)
-            shared = {
-                "dimension": axes.latent_dim, "stage": MIXTURE, "ledger": fit.ledger, "noise": fit.noise,
-                "bits": product_bits(fit.n_public),
-            }  # fmt: skip
-            k = self._n_components(fit.facts)
+            reader, k, q = axes.reader(vectors), self._n_components(fit.facts), axes.latent_dim
             if isinstance(self.prior, Mixture):
-                mixture, noisy = fit_mixture_prior(fit.data, reader, n_components=k, form=self.prior.form, **shared)
+                form = self.prior.form
+                mixture, noisy = fit_mixture_prior(fit, MIXTURE, reader, n_components=k, form=form, dimension=q)
             else:
                 classes = _Classes(_class_column(fit.facts))
-                mixture, noisy = fit_class_prior(fit.data, reader, classes, n_classes=k, **shared)
+                mixture, noisy = fit_class_prior(fit, MIXTURE, reader, classes, n_classes=k, dimension=q)
             return {**mixture.to_arrays(), **arrays_of(noisy)}
 
         arrays = fit.account.once(MIXTURE, make)
