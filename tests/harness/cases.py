@@ -35,8 +35,7 @@ from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, defaul
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
-from sfumato.methods.nets.decoding import rank_grid
-from sfumato.methods.nets.marginals import cell_counts
+from sfumato.methods.nets.decoding import cell_counts, rank_grid
 from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts

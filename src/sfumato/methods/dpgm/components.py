@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from sfumato.maths.streams import public_stream
 from sfumato.methods.nets.autoencoder import Output, as_tensor, draw_start
 from sfumato.methods.nets.clipped import RecordGradients
-from sfumato.methods.nets.gradients import NetworkGradients
+from sfumato.methods.nets.gradients import Gradients, NetworkGradients
 from sfumato.methods.nets.stacked import Groups, StackedLinear, stacked_sum
 from sfumato.models.nets.decoder import Layers
 from sfumato.models.nets.ensemble import Boltzmann
@@ -126,7 +126,7 @@ class StackedMachines(nn.Module):
         return tuple(Boltzmann(weight[c], visible[c], hidden[c], parts) for c in range(len(weight)))
 
 
-class MachineGradients:
+class MachineGradients(Gradients):
     """Descent directions of k machines by persistent contrastive divergence (`Gradients`).
 
         gᵢ = (M − hᵢvᵢᵀ, v̄' − vᵢ, h̄' − hᵢ),   hᵢ = p(h | vᵢ),   M = mean of h'v'ᵀ over the chains

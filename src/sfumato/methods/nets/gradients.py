@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -54,7 +55,7 @@ class NarrowGradients(BatchGradients, Protocol):
         ...
 
 
-class Gradients(Protocol):
+class Gradients(ABC):
     """What is learned, where a task with a loss does not say it: k networks side by side, or none of layers.
 
     A record's gradient is 0 in all parts but its own, which a public rule gives it from its vector alone.
@@ -69,39 +70,31 @@ class Gradients(Protocol):
     n_parts: int
     n_normals: int
 
+    @abstractmethod
     def parameters(self) -> list[nn.Parameter]:
         """Return the parameters, in the order of `BatchGradients.weighted`."""
-        ...
 
+    @abstractmethod
     def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
         """Return the gradients of some records, and their parts, shape (b,); both in one order of the records."""
-        ...
 
+    @abstractmethod
     def narrow(self, block: int) -> bool:
         """Return whether what `of` finds can be summed in 32 bits, products of `block` records keeping all of them."""
-        ...
 
-    def stepped(self, step: int) -> None:
+    def stepped(self, step: int) -> None:  # noqa: B027 - mostly nothing else moves
         """Note that the parameters have moved: what follows from them and from public randomness may move too."""
-        ...
 
     def keep(self) -> dict[str, np.ndarray]:
         """Return released values other than the parameters that are needed to go on."""
-        ...
+        return {}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027 - mostly nothing else is kept
         """Go on from what `keep` returned."""
-        ...
 
 
-class NetworkGradients:
-    """The gradients of a network that holds nothing but its parameters, as `ClippedGradients` finds them.
-
-    Args:
-        network: what is trained.
-        n_parts: k.
-        n_normals: that a record's loss takes.
-    """
+class NetworkGradients(Gradients):
+    """The gradients of a network that holds nothing but its parameters, as `ClippedGradients` finds them."""
 
     def __init__(self, network: nn.Module, n_parts: int, n_normals: int) -> None:
         self.network, self.n_parts, self.n_normals = network, n_parts, n_normals
@@ -114,16 +107,6 @@ class NetworkGradients:
     def narrow(self, block: int) -> bool:
         """Return whether 32-bit products are whole here."""
         return self._clipped.whole_products(block)
-
-    def stepped(self, step: int) -> None:
-        """Nothing else moves."""
-
-    def keep(self) -> dict[str, np.ndarray]:
-        """Return nothing: parameters are all there is."""
-        return {}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Nothing else is kept."""
 
 
 class TaskGradients(NetworkGradients):

@@ -7,7 +7,7 @@ from harness.cases import TABLE, table_rows
 from harness.privacy import FakeRecords, join
 from sfumato.columns.kinds import Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.nets.marginals import cell_counts, cell_shares
+from sfumato.methods.nets.decoding import cell_counts, cell_shares
 from sfumato.records.engine import reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
