@@ -62,7 +62,7 @@ CORE = frozenset(
 FAMILIES = tuple(
     f"{PACKAGE}.{name}"
     for name in (
-        "methods.dpgm", "methods.dpmix", "methods.dpvae", "methods.images", "methods.mixtures", "methods.nets",
+        "methods.dpgm", "methods.dpmix", "methods.images", "methods.mixtures", "methods.nets",
         "methods.p3gm", "models.images", "models.mixed", "models.mixed_training", "models.mixtures", "models.nets",
     )
 )  # fmt: skip

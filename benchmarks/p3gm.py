@@ -29,6 +29,7 @@ from sfumato.columns.kinds import Categorical, Image
 from sfumato.evaluate import total_variation
 from sfumato.evaluate.utility import classifier_scores
 from sfumato.methods.p3gm.recipe import P3GM
+from sfumato.methods.p3gm.settings import StandardNormal
 from sfumato.privacy.budget import NonPrivate
 
 DELTA = 1e-5
@@ -38,7 +39,7 @@ DATA = ("adult", "credit", "esr", "isolet", *IMAGES)
 METHODS = ("best", "released", "written", "ae", "vae", "pgm", "plain vae")
 
 
-def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> sfumato.P3GM | sfumato.DPVAE:
+def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> P3GM:
     """Return the synthesizer of a cell; published settings have their own ε."""
     if method == "released":
         return P3GM.as_released(data, n_public=rows, delta=DELTA)
@@ -50,9 +51,9 @@ def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> sfum
     if method == "plain vae":
         # the epochs of a private descent leave it far from trained (chosen on validation rows of Credit)
         epochs = 4.0 if data in IMAGES else 40.0
-        return sfumato.DPVAE(epsilon=NonPrivate(), batch_size=batch, epochs=epochs)
+        return P3GM(epsilon=NonPrivate(), prior=StandardNormal(), batch_size=batch, epochs=epochs)
     if method == "vae":
-        return sfumato.DPVAE(epsilon=epsilon, delta=DELTA, batch_size=batch)
+        return P3GM(epsilon=epsilon, delta=DELTA, prior=StandardNormal(), batch_size=batch)
     return P3GM(epsilon=epsilon, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
 
 

@@ -23,7 +23,7 @@ import sfumato
 from sfumato.evaluate.utility import classifier_scores
 from sfumato.fitting.facts import Facts
 from sfumato.methods.p3gm.recipe import P3GM
-from sfumato.methods.p3gm.settings import Random
+from sfumato.methods.p3gm.settings import Random, StandardNormal
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan
 
@@ -42,10 +42,10 @@ def synthesizer(method: str, data: str, epochs: int, schema: sfumato.Schema, tar
         low, high = 0.02, 50.0  # its noise follows from ε: the ε of this noise, by bisection
         for _ in range(12):
             middle = (low * high) ** 0.5
-            made = sfumato.DPVAE(epsilon=middle, heads="squared", draw=False, **shared)
+            made = P3GM(epsilon=middle, prior=StandardNormal(), heads="squared", draw=False, **shared)
             plan = made.plan(schema, target=target, n_public=rows)
             low, high = (middle, high) if plan.stages[-1].noise_multiplier > vae_step else (low, middle)
-        return sfumato.DPVAE(epsilon=high, heads="squared", draw=False, **shared)
+        return P3GM(epsilon=high, prior=StandardNormal(), heads="squared", draw=False, **shared)
     published = P3GM.as_released(data, n_public=rows, delta=DELTA)
     made = replace(published, noise=replace(published.noise, decoder=step, moment=10.0), **shared)
     made = replace(made, variance=method == "P3GM", start=published.start if data == "mnist" else Random())

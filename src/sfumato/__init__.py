@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
     from sfumato.data_ledger.ledger_state import LedgerState
     from sfumato.fitting.fit_options import FitOptions
+    from sfumato.fitting.purposes import Fidelity, Training
     from sfumato.front import describe, fit
     from sfumato.inference.combining import Combined, combine
     from sfumato.inference.estimate import Estimate, Estimates
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from sfumato.measurements.stated_counts import marginal
     from sfumato.methods.dpgm.recipe import DPGM
     from sfumato.methods.dpmix import AutoDegree, DPMix
-    from sfumato.methods.dpvae import DPVAE
-    from sfumato.methods.images.recipe import Fidelity, Training
     from sfumato.methods.items import IndependentItems
     from sfumato.methods.max_entropy import MaxEntropy
     from sfumato.methods.p3gm.recipe import P3GM
@@ -60,7 +59,6 @@ else:  # a type checker should not take every name for one of ours
 
     _HOMES = {
         "DPGM": "sfumato.methods.dpgm.recipe",
-        "DPVAE": "sfumato.methods.dpvae",
         "P3GM": "sfumato.methods.p3gm.recipe",
         "Advantage": "sfumato.privacy.risk",
         "AutoDegree": "sfumato.methods.dpmix",
@@ -72,7 +70,7 @@ else:  # a type checker should not take every name for one of ours
         "Estimate": "sfumato.inference.estimate",
         "Estimates": "sfumato.inference.estimate",
         "FitOptions": "sfumato.fitting.fit_options",
-        "Fidelity": "sfumato.methods.images.recipe",
+        "Fidelity": "sfumato.fitting.purposes",
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
         "LedgerState": "sfumato.data_ledger.ledger_state",
@@ -87,7 +85,7 @@ else:  # a type checker should not take every name for one of ours
         "Release": "sfumato.release_front",
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
-        "Training": "sfumato.methods.images.recipe",
+        "Training": "sfumato.fitting.purposes",
         "TruePositiveRate": "sfumato.privacy.risk",
         "Tables": "sfumato.schema.unit",
         "Unit": "sfumato.schema.unit",
@@ -126,7 +124,6 @@ else:  # a type checker should not take every name for one of ours
 
 __all__ = [
     "DPGM",
-    "DPVAE",
     "P3GM",
     "Advantage",
     "AutoDegree",

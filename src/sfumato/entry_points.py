@@ -1,7 +1,8 @@
-"""Plugins of other installed packages, found by the entry points that they declare.
+"""What joins by name: families of methods that come with Sfumato, and plugins, which other installed packages declare.
 
-Only names are read until a plugin is asked for; then its module is imported. A name comes from a caller, or from a file
-that a stranger wrote: it is looked up among what is installed and is never taken for the path of a module.
+Nothing of the core imports a family: it is asked for by a name of `FAMILIES`. Only names are read until one is asked
+for; then its module is imported. A name comes from a caller, or from a file that a stranger wrote: it is looked up
+among ours and what is installed, and is never taken for the path of a module.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -19,7 +21,32 @@ from sfumato.errors import ConfigError
 What: TypeAlias = Literal["method", "sampler", "format", "kind"]
 
 OURS = "sfumato"
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    "method": {
+        "p3gm": "sfumato.methods.p3gm.recipe:P3GM",
+        "dpgm": "sfumato.methods.dpgm.recipe:DPGM",
+        "dpmix": "sfumato.methods.dpmix:DPMix",
+    },
+    "images": {"max-entropy": "sfumato.methods.images.recipe:ImageEntropy"},
+    "sampler": {
+        "image_portrait": "sfumato.models.images.sampler:ImagePortrait",
+        "latent_decoder": "sfumato.models.nets.decoder:LatentDecoder",
+        "network_mixture": "sfumato.models.nets.ensemble:NetworkMixture",
+        "mixtures": "sfumato.models.mixed:MixtureSet",
+        "gaussian_mixture": "sfumato.models.mixtures.samplers:MixturePoints",
+        "factor_analysis": "sfumato.models.mixtures.samplers:FactorPoints",
+        "kmeans_centres": "sfumato.models.mixtures.samplers:CentrePoints",
+    },
+}
+"""Parts of families: what it is → its name → where it stands, as an entry point says it. "images": a method of that
+name where records are images."""
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+
+
+def built_in(what: str, name: str) -> Any:  # noqa: ANN401 - a class
+    """Import a part of one of our families, by one of the names of `FAMILIES`."""
+    module, _, attribute = FAMILIES[what][name].partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitOptions
 from sfumato.fitting.presets import Preset
+from sfumato.fitting.purposes import Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
@@ -52,6 +53,7 @@ from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
 from sfumato.mechanisms.queries import Noisy, noisy_count, noisy_histogram, noisy_second_moment, noisy_sum, together
 from sfumato.mechanisms.sampling import poisson_member_sets, poisson_members, sampling_probability
 from sfumato.mechanisms.statistics import ClippedSum, Counts, NonNegativeSum, OuterProducts, QueryCounts
+from sfumato.models.sets import SetEncoder
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.certificate import Certificate
@@ -99,10 +101,12 @@ __all__ = [
     "OuterProducts",
     "Plan",
     "PoissonMixing",
+    "Pose",
     "Preset",
     "PrivacyBudget",
     "PrivateData",
     "Progress",
+    "Purpose",
     "QueryCounts",
     "Records",
     "ReleaseError",
@@ -110,12 +114,14 @@ __all__ = [
     "Sampler",
     "Schema",
     "SchemaError",
+    "SetEncoder",
     "Source",
     "Stage",
     "Statistic",
     "SubsetMixing",
     "Synthesizer",
     "TabularKind",
+    "Training",
     "WholeKind",
     "account",
     "arrays_of",

@@ -8,7 +8,7 @@ Mixture(n_components=5, full_covariances=False, iterations=20)
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing
 from sfumato.methods.dpgm.settings import RBM, VAE, MixtureShares
 from sfumato.methods.nets.clip_norms import AdaptiveClip
-from sfumato.methods.p3gm.settings import ByClass, Mixture, Multipliers, PrincipalAxes, Random, Shares
+from sfumato.methods.p3gm.settings import ByClass, Mixture, Multipliers, PrincipalAxes, Random, Shares, StandardNormal
 
 __all__ = [
     "RBM",
@@ -23,5 +23,6 @@ __all__ = [
     "PrincipalAxes",
     "Random",
     "Shares",
+    "StandardNormal",
     "SubsetMixing",
 ]

@@ -19,11 +19,11 @@ from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_ref
 from harness.coupling import attack, leaves
 from sfumato import DPGM, BuyCount, DPMix, IndependentItems, LatentClasses, MaxEntropy
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
+from sfumato.fitting.purposes import Training
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
 from sfumato.methods import max_entropy
 from sfumato.methods.dpgm.settings import RBM, VAE
-from sfumato.methods.images.recipe import Training
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.registry import OWN
 from sfumato.methods.tables import recipe as tables_module

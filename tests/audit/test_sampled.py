@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from sfumato import DPVAE, P3GM, DPMix
+from sfumato import P3GM, DPMix, settings
 from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, plan_epsilon
 from sfumato.audit.shadow import Attacker, Shadow, corners
@@ -25,7 +25,7 @@ def dpmix(epsilon):
 
 
 def dpvae(epsilon):
-    return DPVAE(epsilon=epsilon, epochs=0.08, batch_size=2, **NET)
+    return P3GM(epsilon=epsilon, prior=settings.StandardNormal(), epochs=0.08, batch_size=2, **NET)
 
 
 def p3gm(epsilon):

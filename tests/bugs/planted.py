@@ -312,8 +312,8 @@ BUGS = [
     PlantedBug(
         "pairs of items: sizes are left out of the norm",
         PAIRS,
-        "    return 1 + held * (held + 1) // 2\n",
-        "    return max(1, held * (held + 1) // 2)\n",
+        "    return 1 + n_watched * (n_watched + 1) // 2\n",
+        "    return max(1, n_watched * (n_watched + 1) // 2)\n",
         PAIR_COUNTS,
     ),
     PlantedBug(
@@ -695,8 +695,8 @@ BUGS = [
     PlantedBug(
         "32-bit factors that run over",
         "methods/nets/shares.py",
-        "kept = torch.where(fine, norms, 0.5).clamp(_LEAST, _LARGEST)",
-        "kept = torch.ones_like(norms) / 2",
+        "clamped = torch.where(fine, norms, 0.5).clamp(_LEAST, _LARGEST)",
+        "clamped = torch.ones_like(norms) / 2",
         "tests/methods/nets/test_rounding.py -k exact",
     ),
     PlantedBug(
@@ -758,16 +758,16 @@ BUGS = [
     PlantedBug(
         "Poisson samples charged, records shuffled and dealt out",
         "methods/nets/batches.py",
-        "drawn = poisson_member_sets(len(vectors), len(gathered), stage=stage, ledger=ledger, noise=noise)",
+        "member_sets = poisson_member_sets(len(vectors), len(gathered), stage=stage, ledger=ledger, noise=noise)",
         "size = max(1, round(len(vectors) * sampling_probability(stage, ledger)))\n"
-        "            drawn = [(next(_DEALT) * size + np.arange(size)) % max(len(vectors), 1) for _ in gathered]",
+        "            member_sets = [(next(_DEALT) * size + np.arange(size)) % max(len(vectors), 1) for _ in gathered]",
         "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(
         "one sample for all steps of a pass",
         "methods/nets/batches.py",
-        "zip(gathered, drawn, strict=True)",
-        "zip(gathered, drawn[:1] * len(drawn), strict=True)",
+        "zip(gathered, member_sets, strict=True)",
+        "zip(gathered, member_sets[:1] * len(member_sets), strict=True)",
         "tests/methods/nets/test_batches.py",
     ),
     PlantedBug(

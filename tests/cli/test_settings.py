@@ -86,7 +86,8 @@ class TestValues:
             ("dpmix", ["mixture_degree=auto"], {"mixture_degree": AutoDegree()}),
             ("dpmix", ["mixture_degree=8", "mixing=subset"],
              {"mixture_degree": 8, "mixing": settings.SubsetMixing()}),
-            ("dp-vae", ["learning_rate=1e-4", "draw=false"], {"learning_rate": 1e-4, "draw": False}),
+            ("p3gm", ["learning_rate=1e-4", "draw=false"], {"learning_rate": 1e-4, "draw": False}),
+            ("p3gm", ["prior=standard-normal"], {"prior": settings.StandardNormal()}),
         ],
     )  # fmt: skip
     def test_what_an_entry_stands_for(self, method, entries, expected):
@@ -112,13 +113,13 @@ class TestValues:
 
 
 class TestDevices:
-    @pytest.mark.parametrize("method", ["p3gm", "dpgm", "dp-vae"])
+    @pytest.mark.parametrize("method", ["p3gm", "dpgm"])
     def test_what_is_no_device_is_refused(self, method):
         for device in ("gpu", "cuda:", "cpu:1"):
             with pytest.raises(ConfigError, match="device"):
                 _made(method, f"device={device}")
 
-    @pytest.mark.parametrize("method", ["p3gm", "dpgm", "dp-vae"])
+    @pytest.mark.parametrize("method", ["p3gm", "dpgm"])
     def test_a_device_that_is_not_there_is_refused_before_a_plan(self, method):
         with pytest.raises(ConfigError, match="torch sees"):
             _made(method, "device=cuda:99").plan(tables.schema(), target="income")
@@ -252,7 +253,7 @@ class TestCommands:
         assert (inner["with"], inner["default"], inner["type"]) == ("prior=mixture", 1, "a whole number")
         assert "`n_components`" not in inner["about"]
         (outer,) = [entry for entry in found if entry["name"] == "prior"]
-        assert (outer["type"], outer["default"]) == ("mixture or by-class", "by-class")
+        assert (outer["type"], outer["default"]) == ("mixture or by-class or standard-normal", "by-class")
 
     def test_no_such_method(self, call):
         done = call("methods", "nonsense")

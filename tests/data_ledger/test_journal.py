@@ -17,7 +17,7 @@ from fixtures import tables
 from fixtures.methods import QUICK, SMALL
 from fixtures.sampling import few_simulations
 from harness.privacy import FakeRecords
-from sfumato import DPVAE, P3GM, BuyCount, DPMix, MaxEntropy, OpenSchema, create_ledger, load
+from sfumato import P3GM, BuyCount, DPMix, MaxEntropy, OpenSchema, create_ledger, load
 from sfumato.data_ledger import journal
 from sfumato.data_ledger.data_ledger import read_ledger
 from sfumato.data_ledger.journal import Journal, written_out
@@ -26,6 +26,7 @@ from sfumato.fitting.account import Account, arrays_of
 from sfumato.fitting.arguments import RowCount
 from sfumato.mechanisms.noise import NoNoise, SecureNoise
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.p3gm.settings import StandardNormal
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 
@@ -136,7 +137,7 @@ class TestGoingOn:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("make", [method, lambda: DPVAE(epsilon=1.0, **SETTINGS)])
+    @pytest.mark.parametrize("make", [method, lambda: P3GM(epsilon=1.0, prior=StandardNormal(), **SETTINGS)])
     def test_a_finished_fit_is_told_again_and_never_made_again(self, tmp_path, make):
         """As when the release could not be saved; and an old copy of the checkpoint makes no second release."""
         ledger, path = tmp_path / "a.ledger", tmp_path / "fit.checkpoint"

@@ -13,7 +13,7 @@ from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, In
 from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
 from sfumato.io.sources import open_source
-from sfumato.methods.dpvae import DPVAE
+from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.records.private import PrivateData
 from sfumato.schema.open_schema import OpenSchema
 
@@ -215,7 +215,7 @@ def test_bad_calls_end_before_anything_is_charged():
     source = open_source(frame)
     opened = OpenSchema.of(source, rows=2_000)
     with pytest.raises(ConfigError, match="without open columns"):
-        DPVAE(epsilon=1).fit(source, schema=opened)
+        P3GM(epsilon=1).fit(source, schema=opened)
     with pytest.raises(ConfigError, match="delta"):
         MaxEntropy(epsilon=1).fit(source, schema=opened, n_public=BuyCount())
     assert OpenSchema.of(frame, rows=2_000) == opened

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from fixtures import tables
-from sfumato import DPGM, DPVAE, P3GM, DPMix, settings
+from sfumato import DPGM, P3GM, DPMix, settings
 from sfumato.errors import ConfigError
 from sfumato.fitting.presets import preset_of
 from sfumato.methods.registry import METHODS
 from sfumato.privacy.certificate import Certificate
 
-PAPERS = ("p3gm", "dp-vae", "dpgm", "dpmix")
+PAPERS = ("p3gm", "dpgm", "dpmix")
 KNOWN = [(method, name) for method in PAPERS for name, found in METHODS[method].make.presets().items()]
 
 
@@ -50,7 +50,7 @@ def test_settings_go_over_a_preset():
     assert DPGM.preset("published-rbm", epsilon=1.0).component == settings.RBM(
         hidden=200, learning_rate=0.01, n_chains=100, burn_in=1000
     )
-    assert DPVAE.preset("as-written", epsilon=1.0).latent_dim == 10
+    assert P3GM.preset("dp-vae:as-written", epsilon=1.0).latent_dim == 10
     changed = DPMix.preset("published", epsilon=1.0, mixture_degree=8)
     assert preset_of(changed.presets(), vars(changed)) is None
 

@@ -13,9 +13,11 @@ from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
 from sfumato.lenses.chain import plain_schema
+from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.contributions import clip_rows
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.statistics import QueryCounts
 from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
@@ -28,18 +30,18 @@ from sfumato.methods.linked.statistics import (
     WeightedStepMoments,
     step_bits,
 )
-from sfumato.methods.marginals import TableLayout, class_cell_counts
 from sfumato.methods.mixtures.centres import CentreGrid
 from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
-from sfumato.methods.nets.decoding import rank_grid
+from sfumato.methods.nets.decoding import cell_counts, rank_grid
 from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import level_features, number_features
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.weighted import WeightedCounts, WeightedMoments, weight_bits
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
 from sfumato.models.images.gradients import n_features
@@ -340,6 +342,10 @@ def table_layout(target: int | None = 3) -> TableLayout:
     return TableLayout(Grid.of(TABLE, numeric_cells=8), target)
 
 
+def class_cell_counts(layout: TableLayout) -> QueryCounts:
+    return QueryCounts(MarginalQuery(tuple((Cells.of(c),) for c in layout.features), (layout.class_cells,)))
+
+
 def table_moments(clip_norm: float, by_class: float, target: int | None = 3) -> TableMoments:
     """Features as a fit would release them, of uneven shares, so that rare cells have long vectors.
 
@@ -561,6 +567,7 @@ def _cases() -> dict[str, StatisticCase]:
         # under replace-one the number of records is public: the bound of 1 only overstates
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", class_cell_counts(layout), table),
+        StatisticCase("cell counts", cell_counts(layout.grid), table),
         StatisticCase("counts of pairs of cells", PairCounts(pair_layout(TABLE, "member")), table),
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),

@@ -139,7 +139,7 @@ class TestWhatIsSaidOfThem:
 
 
 class TestRefused:
-    @pytest.mark.parametrize("method", ["dpgm", "p3gm", "dp-vae", "independent-items", "latent-classes", "dpmix"])
+    @pytest.mark.parametrize("method", ["dpgm", "p3gm", "independent-items", "latent-classes", "dpmix"])
     def test_by_other_methods(self, frame, method):
         with pytest.raises(ConfigError, match=f"beside other columns for the method {method}, got sets.*'diagnoses'"):
             sfumato.fit(frame, SCHEMA, epsilon=1.0, method=method)

@@ -193,6 +193,10 @@ class TestSamplers:
             self.build(name="table")
         assert "others" not in sys.modules  # its code is not run for a release that is not of it
 
+    def test_those_of_families_have_the_names_that_they_are_found_by(self):
+        for name in entry_points.FAMILIES["sampler"]:
+            assert entry_points.built_in("sampler", name).name == name
+
     def test_ours_under_another_package(self):
         with pytest.raises(ReleaseError, match="got that of sfumato"):
             self.build(name=next(iter(SAMPLERS)), package="others")

@@ -13,9 +13,10 @@ import pytest
 
 from fixtures import second_accountant
 from fixtures.second_accountant import gaussian_epsilon, second_account
-from sfumato import DPMix, Schema
+from sfumato import Schema
 from sfumato.columns import Boolean, Categorical, Continuous, Image, Integer, ItemSet
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
+from sfumato.methods.p3gm.settings import StandardNormal
 from sfumato.methods.registry import OWN
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
@@ -49,8 +50,7 @@ def _certificate(method, plan, unit=None):
 
 
 def _of(method, schema, target, **settings):
-    make = OWN[method].make if not settings else lambda **budget: DPMix(**budget, **settings)
-    return _certificate(method, make(epsilon=EPSILON, delta=DELTA).plan(schema, target=target))
+    return _certificate(method, OWN[method].make(epsilon=EPSILON, delta=DELTA, **settings).plan(schema, target=target))
 
 
 def _discovering():
@@ -66,6 +66,7 @@ CASES = {
     "independent-items": ("independent-items", SETS, None, {}),
     "latent-classes": ("latent-classes", SETS, None, {}),
     "max-entropy, images": ("max-entropy", IMAGES, "digit", {}),
+    "dp-vae": ("p3gm", TABLE, "member", {"prior": StandardNormal()}),
     "dpgm, sets": ("dpgm", SETS, None, {}),
     "dpmix": ("dpmix", TABLE, "member", {"n_mixtures": 3000}),
     "dpmix, fixed degree": ("dpmix", TABLE, "member", {"mixing": FixedDegreeMixing(), "n_mixtures": 2000}),

@@ -21,13 +21,11 @@ from sfumato.cards.text import harmless
 
 if TYPE_CHECKING:
     from sfumato.inference import column_lines
-    from sfumato.models import mixed
     from sfumato.privacy import words
     from sfumato.privacy.certificate import Description
     from sfumato.release_front import Release
 else:
-    words, mixed = later("sfumato.privacy.words"), later("sfumato.models.mixed")
-    column_lines = later("sfumato.inference.column_lines")
+    words, column_lines = later("sfumato.privacy.words"), later("sfumato.inference.column_lines")
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}
@@ -84,7 +82,7 @@ def tell_written(release: Release, out: Path) -> None:
     if not release.certificate.private:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     print_columns(release)
-    number_of_rows = "" if release.sampler["name"] == mixed.MixtureSet.name else " -n 1000"
+    number_of_rows = "" if release.is_data_set else " -n 1000"
     suffix = _SUFFIXES.get(release.form.container, "parquet")
     say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic.{suffix}")
     if release.certificate.read_off:

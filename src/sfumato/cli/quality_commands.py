@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sfumato.evaluate import linked, schemas, tables
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
-    from sfumato.models import mixed
     from sfumato.release import files
     from sfumato.release_front import Release
     from sfumato.schema import set_columns, sources
@@ -49,11 +48,7 @@ if TYPE_CHECKING:
 else:
     audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
     linked, schemas, tables = (later(f"sfumato.evaluate.{name}") for name in ("linked", "schemas", "tables"))
-    kinds, parities, mixed = (
-        later("sfumato.columns.kinds"),
-        later("sfumato.evaluate.parity"),
-        later("sfumato.models.mixed"),
-    )
+    kinds, parities = later("sfumato.columns.kinds"), later("sfumato.evaluate.parity")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
@@ -196,7 +191,7 @@ def _is_release(text: str) -> bool:
 def _release_of_rows(path: Path) -> Release:
     release = sfumato.load(path)
     sets = set_columns.sets_alone(release.schema)
-    if sets or release.sampler["name"] == mixed.MixtureSet.name:
+    if sets or release.is_data_set:
         raise ConfigError(
             f"Expected SYNTHETIC to be a release of rows or images, got one of {'sets' if sets else 'mixtures'}. "
             f"Compare it by `sfumato report {path} --real REAL --out PAGE`."

@@ -19,7 +19,6 @@ from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
 from sfumato.inference.estimated_bounds import estimated_bounds, most
 from sfumato.inference.linked_questions import questions_of
-from sfumato.models.mixed import MixtureSet
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
 
@@ -111,7 +110,7 @@ def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
 def _has_shares(release: ReleaseValue) -> bool:
     """Whether there is a column of which a share is told."""
     schema = release.schema  # of pictures, many would be drawn for their labels alone
-    return release.sampler["name"] != MixtureSet.name and bool(schema.of_kind(LevelKind)) and not schema.images
+    return not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
 
 
 def _was_left_out(release: ReleaseValue, name: str) -> bool:

@@ -16,10 +16,10 @@ import numpy as np
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import EstimateError
 from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.item_queries import WEIGHT_PARTS, ItemPairQuery, ItemQuery
 from sfumato.measurements.measurement import Measurement
-from sfumato.models.mixed import MixtureSet
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.set_columns import SetColumn, sets_alone
@@ -137,7 +137,7 @@ class MeasuredItems:
     def _sets(self) -> CodedSets:
         """The model's sets."""
         sampler = build_sampler(plain_schema(self.release.schema), self.release.sampler, self.release.parameters)
-        assert not isinstance(sampler, MixtureSet)
+        assert not isinstance(sampler, DataSet)
         return sampler.rows(MODEL_SETS, public_stream(_STREAM))[self.column.name]
 
     @cached_property

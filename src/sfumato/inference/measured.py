@@ -23,9 +23,9 @@ from sfumato.inference.products import Products
 from sfumato.inference.support import ColumnCounts, supported
 from sfumato.inference.totals import RowWeights
 from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells
-from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.plan import Neighbours
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
@@ -76,7 +76,7 @@ class Measured:
         held, weight = release.measurements, "" if release.schema.weight is None else release.schema.weight.column
         self.tables = [table for m in held for table in CountTable.all_of(m, weight)]
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
-        if not self.tables or isinstance(self._sampler, MixtureSet):
+        if not self.tables or isinstance(self._sampler, DataSet):
             raise EstimateError(
                 "Expected a release that measured how many rows lie in the cells of columns, which estimates can rest "
                 "on, got another: sums by components of a mixture and steps of training are none. Fit the table with "
@@ -186,7 +186,7 @@ class Measured:
     @cached_property
     def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The model's rows as it draws them, and the cell of each in every measured column."""
-        assert not isinstance(self._sampler, MixtureSet)
+        assert not isinstance(self._sampler, DataSet)
         drawn = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
         names = [*self.names, *([] if self.class_column is None else [self.class_column])]
         cells = np.stack([self.columns[name].cells(drawn[name]) for name in names], axis=1)

@@ -7,10 +7,11 @@ what one record adds to a sum over the plain table is bounded as one plain recor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.columns.kind import ColumnKind, GivenValue
 
@@ -42,6 +43,29 @@ class Sampler(Protocol):
             ConfigError: the release gives such rows probability 0, or cannot fix these columns.
         """
         ...
+
+
+class DataSet(ABC):
+    """A release that is a data set, not a model: its rows are given back, whole or in part, and no more are drawn.
+
+    Attributes:
+        width: numbers of one row.
+    """
+
+    width: int
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def batches(self, n: int, seed: int, size: int) -> Iterator[pa.Table]:
+        """Yield n of them, in an order that the seed says, `size` at a time; the first do not depend on n.
+
+        Raises:
+            ConfigError: there are not so many.
+        """
 
 
 class Units(NamedTuple):

@@ -70,6 +70,25 @@ class ItemCounts(Counts):
 COUNTS = "counts of items"
 
 
+def count_stages(facts: Facts, method: str, noise_multiplier: float = 1.0) -> list[Stage]:
+    """The stage that counts items, the first of every method of sets.
+
+    Raises:
+        ConfigError: the schema is not of sets alone, or there is a target.
+    """
+    SetEncoder.of(facts.schema)
+    if facts.target is not None:
+        raise ConfigError(f"Expected no target for the method {method}, got target={facts.target!r}. Leave it out.")
+    measures = "how many sets hold each item"
+    return [Stage(name=COUNTS, noise_multiplier=noise_multiplier, replace_distance=_SQRT2, measures=measures)]
+
+
+def item_share_error(plan: Plan, facts: Facts) -> float:
+    """The noise of an item's share of the sets."""
+    norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
+    return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class IndependentItems(Synthesizer):
@@ -83,19 +102,7 @@ class IndependentItems(Synthesizer):
 
     def stages(self, facts: Facts) -> list[Stage]:
         """One release."""
-        SetEncoder.of(facts.schema)
-        if facts.target is not None:
-            raise ConfigError(
-                f"Expected no target for the method {self.method}, got target={facts.target!r}. Leave it out."
-            )
-        return [
-            Stage(
-                name=COUNTS,
-                noise_multiplier=1.0,
-                replace_distance=float(np.sqrt(2)),
-                measures="how many sets hold each item",
-            )
-        ]
+        return count_stages(facts, self.method)
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise means at `n_public`."""
@@ -103,16 +110,15 @@ class IndependentItems(Synthesizer):
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of an item's share of the sets."""
-        norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
-        return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
+        return item_share_error(plan, facts)
 
     def run(self, fit: Fit) -> Fitted:
         """Buy the counts."""
         statistic = ItemCounts(SetEncoder.of(fit.data.schema))
         counts = fit.measure(COUNTS, statistic)
-        kept = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)
+        clear = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)
         return Fitted(
             sampler={"name": IndependentItemsSampler.name},
-            parameters={"probabilities": np.clip(kept / fit.n_public, 0.0, 1.0)},
+            parameters={"probabilities": np.clip(clear / fit.n_public, 0.0, 1.0)},
             measurements=((ItemCounts.name, counts),),
         )

@@ -15,22 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
+from sfumato.entry_points import built_in
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
-from sfumato.methods.images.recipe import (
-    POSES,
-    Fidelity,
-    Pose,
-    Purpose,
-    Training,
-    class_share_error,
-    image_forecast,
-    image_stages,
-    run_images,
-)
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
@@ -79,29 +70,35 @@ class MaxEntropy(Synthesizer):
         if self.pose not in POSES:
             raise ConfigError(f"Expected pose to be one of {', '.join(map(repr, POSES))}, got pose={self.pose!r}.")
 
+    @property
+    def _images(self) -> Synthesizer:
+        """This method of images, which a family brings."""
+        make = built_in("images", self.method)
+        return make(epsilon=self.epsilon, delta=self.delta, purpose=self.purpose, pose=self.pose)
+
     def stages(self, facts: Facts) -> list[Stage]:
         """For tables two releases, for linked rows and for images four; see the module's docstring."""
         if facts.schema.images:
-            return image_stages(facts.schema, self.purpose)
+            return self._images.stages(facts)
         stages = linked_stages if facts.schema.linked else table_stages
         return stages(facts, marginal_share=self.marginal_share, level_groups=self.level_groups)
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
-        if facts.schema.linked:
-            return linked_forecast(plan, facts)
-        return (image_forecast if facts.schema.images else table_forecast)(plan, facts)
+        if facts.schema.images:
+            return self._images.forecast(plan, facts)
+        return (linked_forecast if facts.schema.linked else table_forecast)(plan, facts)
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""
-        if facts.schema.linked:
-            return linked_error(plan, facts)
-        return (class_share_error if facts.schema.images else one_way_error)(plan, facts)
+        if facts.schema.images:
+            return self._images.one_way_error(plan, facts)
+        return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
 
     def run(self, fit: Fit) -> Fitted:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
-            return run_images(fit, self.pose, self.purpose)
+            return self._images.run(fit)
         level_groups, clip_slack, simulated = self.level_groups, self.clip_slack, self.calibration_rows
         if fit.facts.schema.linked:
             return run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from sfumato._lazy import later
-from sfumato.entry_points import Plugin, find, names
+from sfumato.entry_points import Plugin, built_in, find, names
 from sfumato.errors import ConfigError, PluginWarning
 from sfumato.privacy.budget import NonPrivate
 
 if TYPE_CHECKING:
     from sfumato.fitting import synthesizer
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import dpmix, dpvae, items, max_entropy
-    from sfumato.methods.dpgm import recipe as dpgm
-    from sfumato.methods.p3gm import recipe as p3gm
+    from sfumato.methods import items, max_entropy
     from sfumato.methods.sets import recipe as sets
 else:  # a list of names needs none of them
     synthesizer = later("sfumato.fitting.synthesizer")
-    dpmix, dpvae = later("sfumato.methods.dpmix"), later("sfumato.methods.dpvae")
     items, max_entropy = later("sfumato.methods.items"), later("sfumato.methods.max_entropy")
-    dpgm, p3gm = later("sfumato.methods.dpgm.recipe"), later("sfumato.methods.p3gm.recipe")
     sets = later("sfumato.methods.sets.recipe")
 
 
@@ -53,8 +50,9 @@ OWN: Mapping[str, Method] = {
         "Noisy counts and moments, and the law of most entropy with these. Tables and images, in seconds. The default.",
     ),
     "p3gm": Method(
-        lambda: p3gm.P3GM,
-        "Principal axes, a Gaussian per class, and a decoder by private gradient descent. Minutes; needs torch.",
+        partial(built_in, "method", "p3gm"),
+        "Principal axes, a Gaussian per class, and a decoder by private gradient descent; with --preset dp-vae its "
+        "baseline DP-VAE, a variational autoencoder. Minutes; needs torch.",
     ),
     "latent-classes": Method(
         lambda: sets.LatentClasses,
@@ -64,20 +62,17 @@ OWN: Mapping[str, Method] = {
         lambda: items.IndependentItems, "Sets of items: each item on its own, with its noisy frequency. A baseline."
     ),
     "dpgm": Method(
-        lambda: dpgm.DPGM,
+        partial(built_in, "method", "dpgm"),
         "Private kernel k-means, and a network per cluster. Sets of items, images, tables. Minutes; needs torch.",
     ),
-    "dp-vae": Method(
-        lambda: dpvae.DPVAE,
-        "A variational autoencoder by private gradient descent: the baseline of p3gm. Minutes; needs torch.",
-    ),
     "dpmix": Method(
-        lambda: dpmix.DPMix,
+        partial(built_in, "method", "dpmix"),
         "A data set, not a model: noisy averages of few random records with soft labels, to train classifiers on.",
     ),
-    "pgm": Method(lambda: p3gm.P3GM, "p3gm without noise: NOT private, for seeing what noise costs.", private=False),
-    "vae": Method(
-        lambda: dpvae.DPVAE, "dp-vae without noise: NOT private, for seeing what noise costs.", private=False
+    "pgm": Method(
+        partial(built_in, "method", "p3gm"),
+        "p3gm without noise: NOT private, for seeing what noise costs.",
+        private=False,
     ),
 }
 
@@ -112,13 +107,13 @@ METHODS: Mapping[str, Method] = Methods()
 
 def _loaded(plugin: Plugin) -> Method:
     """Return the method of an entry point, which names a synthesizer's class."""
-    found = plugin.load()
-    if not (isinstance(found, type) and issubclass(found, synthesizer.Synthesizer) and is_dataclass(found)):
+    kind = plugin.load()
+    if not (isinstance(kind, type) and issubclass(kind, synthesizer.Synthesizer) and is_dataclass(kind)):
         raise plugin.wrong("a dataclass that is a sfumato.plugins.Synthesizer")
-    if found.__dict__.get("method") != plugin.name:
+    if kind.__dict__.get("method") != plugin.name:
         raise plugin.wrong(f"a synthesizer whose `method` is {plugin.name!r}")
-    about = (found.__doc__ or "").strip().partition("\n\n")[0]
-    return Method(lambda: found, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
+    about = (kind.__doc__ or "").strip().partition("\n\n")[0]
+    return Method(lambda: kind, f"{' '.join(about.split())} [{plugin.package} {plugin.version}]")
 
 
 def find_method(method: str) -> Method:

@@ -78,10 +78,10 @@ class ItemClasses:
         chosen = np.minimum(chosen, self._law.size - 1)
         alone = np.flatnonzero((chosen > 0) & (chosen < self._n_few))
         many = np.flatnonzero(chosen >= self._n_few)
-        drawn, bins = np.divmod(chosen[many] - self._n_few, self._n_bins)
+        of_class, bins = np.divmod(chosen[many] - self._n_few, self._n_bins)
         low, high = self._starts[bins], self._starts[bins + 1]
         numbers = low + (rng.random(many.size) * (high - low)).astype(np.int64)
-        watched_owners, places = self._watched_items(drawn, np.maximum(_PAIR - numbers, 0), rng)
+        watched_owners, places = self._watched_items(of_class, np.maximum(_PAIR - numbers, 0), rng)
         other_owners, others = self._other_items(np.minimum(numbers, self._others.size), rng)
         owners = np.concatenate([alone, many[watched_owners], many[other_owners]])
         codes = np.concatenate([chosen[alone] - 1, self._watched[places], others])
@@ -95,15 +95,15 @@ class ItemClasses:
 
         One item after the other: it is there with the probability that it is, given how many are still needed.
         """
-        there = np.zeros((self._watched.size, classes.size), dtype=bool)
+        members = np.zeros((self._watched.size, classes.size), dtype=bool)
         needed = needed.copy()
         for i, share in enumerate(self._items.T):
             reach, after = self._reach[:, i], self._reach[:, i + 1]
             p = share[classes] * after[np.maximum(needed - 1, 0), classes]
             p = np.where(needed == 0, share[classes], p / np.maximum(reach[needed, classes], 1e-300))
-            there[i] = rng.random(classes.size) < p
-            needed -= there[i] & (needed > 0)
-        places, owners = np.nonzero(there)
+            members[i] = rng.random(classes.size) < p
+            needed -= members[i] & (needed > 0)
+        places, owners = np.nonzero(members)
         return owners, places
 
     def _other_items(self, numbers: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +112,7 @@ class ItemClasses:
         Drawn by their weights, some twice, which are drawn again; after a few rounds what is missing stays missing.
         """
         m = self._encoder.dimension
-        found = np.zeros(0, dtype=np.int64)
+        pairs = np.zeros(0, dtype=np.int64)
         missing = numbers
         for _ in range(_ROUNDS):
             if not missing.any():
@@ -120,9 +120,9 @@ class ItemClasses:
             owners = np.repeat(np.arange(numbers.size), missing)
             places = np.searchsorted(self._cumulated, rng.random(owners.size) * self._cumulated[-1], side="right")
             codes = self._others[np.minimum(places, self._others.size - 1)]
-            found = np.union1d(found, owners * m + codes)
-            missing = numbers - np.bincount(found // m, minlength=numbers.size)
-        return found // m, found % m
+            pairs = np.union1d(pairs, owners * m + codes)
+            missing = numbers - np.bincount(pairs // m, minlength=numbers.size)
+        return pairs // m, pairs % m
 
     def given(self, codes: Mapping[str, float]) -> ItemClasses:
         """Refuse: sets are not given."""
@@ -140,12 +140,12 @@ def reach(items: np.ndarray) -> np.ndarray:
         array([1.  , 0.75, 0.25])
     """
     k, f = items.shape
-    found = np.zeros((_PAIR + 1, f + 1, k))
-    found[0] = 1.0
+    reached = np.zeros((_PAIR + 1, f + 1, k))
+    reached[0] = 1.0
     for i in range(f - 1, -1, -1):
         for t in range(1, _PAIR + 1):
-            found[t, i] = items[:, i] * found[t - 1, i + 1] + (1 - items[:, i]) * found[t, i + 1]
-    return found
+            reached[t, i] = items[:, i] * reached[t - 1, i + 1] + (1 - items[:, i]) * reached[t, i + 1]
+    return reached
 
 
 def drawn_shares(shares: np.ndarray, sizes: np.ndarray, reached: np.ndarray) -> np.ndarray:

@@ -11,23 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
+from sfumato.lenses.lens import DataSet
 from sfumato.maths.arrays import require_array
 from sfumato.maths.streams import public_stream
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.schema.schema import Schema
-
-if TYPE_CHECKING:
-    from scipy import ndimage
-else:
-    ndimage = later("scipy.ndimage")
 
 _MISSING_ABOVE = 0.5
 
@@ -189,7 +184,7 @@ def _entry_names(block: Block) -> list[str]:
     return [*names, f"{block.name} missing"][: block.kind.n_levels]
 
 
-class MixtureSet:
+class MixtureSet(DataSet):
     """Mixtures in the encoder's coordinates, as they were released.
 
     Of a table: a column per entry, in [0, 1] before mixing and noise; a number is its position between its bounds. Of
@@ -211,6 +206,7 @@ class MixtureSet:
         if isinstance(denoise, bool) or not isinstance(denoise, int | float) or not 0 <= denoise <= _WIDEST_DENOISING:
             raise ReleaseError(f"Expected denoise between 0 and {_WIDEST_DENOISING:g} in the release.")
         self._denoise = float(denoise)
+        self.width = self._features.shape[1] + self._labels.shape[1]
         if schema.images:
             self._layout = ImageLayout.of(schema)
             sizes = self._layout.dimension, self._layout.n_classes if self._layout.label else 0
@@ -231,27 +227,18 @@ class MixtureSet:
         return int((~self._is_label).sum()), int(self._is_label.sum())
 
     @property
-    def n_mixtures(self) -> int:
-        """T, how many there are."""
+    def n_rows(self) -> int:
+        """T, how many mixtures there are."""
         return len(self._features)
 
-    @property
-    def width(self) -> int:
-        """Numbers of one mixture."""
-        return self._features.shape[1] + self._labels.shape[1]
-
     def batches(self, n: int, seed: int, size: int) -> Iterator[pa.Table]:
-        """Yield n of the mixtures, in an order that the seed says, `size` at a time; the first do not depend on n.
-
-        Raises:
-            ConfigError: there are not so many.
-        """
-        if n > self.n_mixtures:
+        """Yield n of the mixtures."""
+        if n > self.n_rows:
             raise ConfigError(
-                f"Expected n of at most {self.n_mixtures}, got {n=}. This release is a data set of that many mixtures, "
+                f"Expected n of at most {self.n_rows}, got {n=}. This release is a data set of that many mixtures, "
                 "not a model: more cannot be drawn from it. Sample fewer, or fit with more n_mixtures."
             )
-        order = public_stream(seed).permutation(self.n_mixtures)[:n]
+        order = public_stream(seed).permutation(self.n_rows)[:n]
         return (self.table(order[start : start + size]) for start in range(0, max(n, 1), size))
 
     def table(self, chosen: np.ndarray) -> pa.Table:
@@ -271,5 +258,7 @@ class MixtureSet:
         channels, height, width = self._layout.picture
         pictures = features.reshape(len(features), channels, height, width)
         if self._denoise:
+            from scipy import ndimage
+
             pictures = ndimage.gaussian_filter(pictures, self._denoise, axes=(2, 3))
         return self._layout.pixels(pictures)

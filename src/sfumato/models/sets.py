@@ -114,8 +114,8 @@ class SetEncoder:
         if (sets.lengths > self.kind.longest).any():
             order = np.lexsort((codes, -vectors[owners, codes], owners))
             rank = np.arange(owners.size) - sets.offsets[owners]
-            kept = np.sort(order[rank < self.kind.longest])
-            sets = CodedSets.of(owners[kept], codes[kept], len(vectors))
+            largest = np.sort(order[rank < self.kind.longest])
+            sets = CodedSets.of(owners[largest], codes[largest], len(vectors))
         return {self.name: sets}
 
 
@@ -124,8 +124,8 @@ def shortened(owners: np.ndarray, codes: np.ndarray, n: int, longest: int, rng: 
     sets = CodedSets.of(owners, codes, n)
     if (sets.lengths > longest).any():
         order = np.lexsort((rng.random(owners.size), owners))
-        kept = np.sort(order[np.arange(owners.size) - sets.offsets[owners] < longest])
-        sets = CodedSets.of(owners[kept], sets.codes[kept], n)
+        chosen = np.sort(order[np.arange(owners.size) - sets.offsets[owners] < longest])
+        sets = CodedSets.of(owners[chosen], sets.codes[chosen], n)
     return sets
 
 

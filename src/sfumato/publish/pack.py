@@ -26,7 +26,6 @@ from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_in
 from sfumato.io.sinks import write_table
 from sfumato.io.table_folders import MARKER, TableFormat, write_tables
 from sfumato.maths.streams import fresh_seed
-from sfumato.models.mixed import MixtureSet
 from sfumato.publish.card import data_card, hugging_face_card
 from sfumato.publish.codebook import categories_table, columns_table
 from sfumato.publish.croissant import croissant
@@ -271,7 +270,7 @@ def _counted(parts: Iterable[dict[str, pa.Table]], numbers: dict[str, int]) -> I
 
 def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
     """Return the formats of rows: images and mixtures are arrays; sets in one cell are lists, which no CSV holds."""
-    if release.schema.images or release.sampler["name"] == MixtureSet.name:
+    if release.schema.images or release.is_data_set:
         if tuple(formats) != ("csv",):
             raise ConfigError("Expected no formats for images and mixtures, which are written as .npz. Leave them out.")
         return ("npz",)

@@ -22,11 +22,10 @@ from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
 from sfumato.io.table_folders import write_tables
 from sfumato.lenses.chain import plain_schema, shaped
-from sfumato.lenses.lens import UnitSampler
+from sfumato.lenses.lens import DataSet, UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.maths.threads import few_threads
 from sfumato.measurements.measurement import Measurement
-from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
@@ -78,9 +77,14 @@ class ReleaseValue:
         return f"{type(self).__name__}({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
 
     @cached_property
-    def _sampler(self) -> Sampler | MixtureSet:
+    def _sampler(self) -> Sampler | DataSet:
         inner = build_sampler(plain_schema(self.schema), self.sampler, self.parameters)
-        return inner if isinstance(inner, MixtureSet) else shaped(self.schema, inner)
+        return inner if isinstance(inner, DataSet) else shaped(self.schema, inner)
+
+    @property
+    def is_data_set(self) -> bool:
+        """Whether it is a data set, given back whole or in part, and not a model to draw from."""
+        return isinstance(self._sampler, DataSet)
 
     def check(self) -> None:
         """Build the sampler and try the form, so that a damaged release fails here and not while sampling.
@@ -107,7 +111,7 @@ class ReleaseValue:
             )
         for name in self._plain():
             self.schema.columns[name].check_storage(name, self.form.storage[name])
-        if isinstance(self._sampler, MixtureSet):
+        if isinstance(self._sampler, DataSet):
             self._contained(next(self._sampler.batches(1, 0, 1)))
             return
         trial = self._trial(self._sampler)
@@ -160,7 +164,7 @@ class ReleaseValue:
         form = self.form
         if not self._has_library():
             raise ConfigError("Expected polars to be installed. Install sfumato[polars], or write the rows to a file.")
-        dtypes = {} if isinstance(self._sampler, MixtureSet) else form.dtypes  # those of records
+        dtypes = {} if isinstance(self._sampler, DataSet) else form.dtypes  # those of records
         return to_container(table, container=form.container, dtypes=dtypes, keys=form.keys)
 
     @few_threads
@@ -247,13 +251,13 @@ class ReleaseValue:
             their unit, without units that have none; `table_batches` yields both.
         """
         workers = require_integer(at_least=1, workers=workers)
-        if isinstance(self._sampler, MixtureSet):
+        if isinstance(self._sampler, DataSet):
             if given or class_counts or unique_rows != "keep" or unique_columns:
                 raise ConfigError(
                     "Expected no given values, no class_counts and no unique_rows for a release of mixtures, got some. "
                     "It is a data set, not a model: select its rows yourself."
                 )
-            n = require_integer(at_least=0, n=self._sampler.n_mixtures if n is None else n)
+            n = require_integer(at_least=0, n=self._sampler.n_rows if n is None else n)
             return self._sampler.batches(n, seed_of(seed), block_rows(self._sampler.width))
         compared = columns_to_compare(self.schema, unique_rows, unique_columns, class_counts=class_counts)
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)

@@ -12,32 +12,20 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.facts import shown
-from sfumato.entry_points import OURS, canonical, find, is_package, names, package_named
+from sfumato.entry_points import FAMILIES, OURS, built_in, canonical, find, is_package, names, package_named
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.models.images.sampler import ImagePortrait
+from sfumato.lenses.lens import DataSet
 from sfumato.models.item_classes import ItemClasses
-from sfumato.models.mixed import MixtureSet
-from sfumato.models.mixtures.samplers import CentrePoints, FactorPoints, MixturePoints
-from sfumato.models.nets.decoder import LatentDecoder
-from sfumato.models.nets.ensemble import NetworkMixture
 from sfumato.models.sets import IndependentItems
 from sfumato.release.linked import LinkedTable
 from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.schema.schema import Schema
 
-SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
-    TableSoftmax.name: TableSoftmax,
-    ImagePortrait.name: ImagePortrait,
-    LatentDecoder.name: LatentDecoder,
-    IndependentItems.name: IndependentItems,
-    ItemClasses.name: ItemClasses,
-    MixtureSet.name: MixtureSet,
-    MixturePoints.name: MixturePoints,
-    FactorPoints.name: FactorPoints,
-    CentrePoints.name: CentrePoints,
-    NetworkMixture.name: NetworkMixture,
-    LinkedTable.name: LinkedTable,
+_OF_CORE: Mapping[str, Callable[..., Sampler]] = {
+    kind.name: kind for kind in (TableSoftmax, IndependentItems, ItemClasses, LinkedTable)
 }
+SAMPLERS = (*_OF_CORE, *FAMILIES["sampler"])
+"""Names of our own."""
 
 
 def with_package(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,7 +36,7 @@ def with_package(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def build_sampler(
     schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
-) -> Sampler | MixtureSet:
+) -> Sampler | DataSet:
     """Return the sampler that a release names.
 
     Raises:
@@ -62,27 +50,27 @@ def build_sampler(
     raise ReleaseError(f"The release does not fit its own schema: {problem}")
 
 
-def _sampler_class(settings: Mapping[str, Any]) -> Callable[..., Sampler | MixtureSet]:
+def _sampler_class(settings: Mapping[str, Any]) -> Callable[..., Sampler | DataSet]:
     name, package = str(settings.get("name")), settings.get("package", OURS)
+    sampler: Any = None
     problem = ""
     try:
         plugin = find("sampler", name, SAMPLERS)
-        if plugin is None:
-            found = SAMPLERS.get(name)
-        else:
+        if plugin is not None:
             _require_package(name, package, plugin.package)  # before any of its code is run
-            found = plugin.load()
+            sampler = plugin.load()
     except ConfigError as error:
-        plugin, found, problem = None, None, str(error)
+        plugin, problem = None, str(error)
     if problem:
         raise ReleaseError(problem)
-    if found is None:
-        raise ReleaseError(_not_installed(name, package))
     if plugin is None:
+        if name not in SAMPLERS:
+            raise ReleaseError(_not_installed(name, package))
         _require_package(name, package, OURS)
-    elif not (isinstance(found, type) and all(hasattr(found, part) for part in ("rows", "given"))):
+        return _OF_CORE[name] if name in _OF_CORE else built_in("sampler", name)
+    if not (isinstance(sampler, type) and all(hasattr(sampler, part) for part in ("rows", "given"))):
         raise plugin.wrong("a class of samplers with `rows` and `given`")
-    return found
+    return sampler
 
 
 def _require_package(name: str, stated: object, found: str) -> None:

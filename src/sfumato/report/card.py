@@ -22,7 +22,6 @@ from sfumato.inference.column_lines import ColumnLine, column_lines, cures, wors
 from sfumato.inference.items import MeasuredItems
 from sfumato.inference.questions import Questions
 from sfumato.io.sources import open_source
-from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
@@ -53,7 +52,7 @@ def release_card(release: ReleaseValue) -> str:
         <style
     """
     certificate, released = release.certificate, release.schema.released
-    mixtures = release.sampler["name"] == MixtureSet.name
+    mixtures = release.is_data_set
     what = "a data set of mixtures" if mixtures else "synthetic rows of"
     columns = f"{len(released)} column{'s' if len(released) > 1 else ''}"
     return card(

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from sfumato.columns.kinds import Image, LevelKind
 from sfumato.io.pictures import channels_of, png_bytes, require_pillow
-from sfumato.models.mixed import MixtureSet
 from sfumato.release.model import ReleaseValue
 
 PER_CLASS, MOST_CLASSES = 8, 12
@@ -41,7 +40,7 @@ def sheets(release: ReleaseValue, *, seed: int) -> list[Sheet]:
     kind = None if name is None else release.schema.of_kind(Image)[name]
     if name is None or kind is None or len(kind.shape) not in {2, 3} or channels_of(kind.shape) > 3:
         return []
-    if channels_of(kind.shape) == 2 or release.sampler["name"] == MixtureSet.name:
+    if channels_of(kind.shape) == 2 or release.is_data_set:
         return []
     require_pillow()
     labels = next(iter(release.schema.of_kind(LevelKind).values()), None)

@@ -8,7 +8,6 @@ from typing import Any
 
 from sfumato.cards.text import shown
 from sfumato.inference.column_lines import MANY, ColumnLine, column_lines, worst
-from sfumato.models.mixed import MixtureSet
 from sfumato.release.model import ReleaseValue
 from sfumato.report.estimates import estimates_of
 from sfumato.report.other_verdicts import image_verdicts, linked_verdicts
@@ -34,7 +33,7 @@ def uses_of(release: ReleaseValue, estimates: Mapping[str, Any] | None = None) -
 def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> list[Verdict]:
     """Return the verdicts that noise alone makes."""
     schema = release.schema
-    if release.sampler["name"] == MixtureSet.name or sets_alone(schema):
+    if release.is_data_set or sets_alone(schema):
         return []
     if schema.linked:
         return linked_verdicts(release)

@@ -22,7 +22,6 @@ from sfumato.extras import require_extra
 from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.sources import open_source
-from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.records.table_pairs import open_records
 from sfumato.release.model import ReleaseValue, read_release
@@ -166,7 +165,7 @@ def page_content(
         ],
         "sheets": sheets(release, seed=seed),
         "measured": _WORDS,
-        "mixtures": release.sampler["name"] == MixtureSet.name,
+        "mixtures": release.is_data_set,
         **dict.fromkeys(
             (
                 "columns",

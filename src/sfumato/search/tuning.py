@@ -29,10 +29,10 @@ from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.lenses.chain import PlainRows, plain_schema
+from sfumato.lenses.lens import DataSet
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
-from sfumato.models.mixed import MixtureSet
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -282,7 +282,7 @@ class Search:
     def _inner(self, fitted: Fitted) -> Sampler:
         """Return the release's own sampler."""
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
-        if isinstance(sampler, MixtureSet):
+        if isinstance(sampler, DataSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
         return sampler
 

@@ -13,7 +13,7 @@ from sfumato.errors import ConfigError  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
 from sfumato.methods.dpgm.components import (  # noqa: E402
     AutoencoderGradients,
-    MachineFound,
+    MachineDirections,
     MachineGradients,
     StackedAutoencoders,
     StackedMachines,
@@ -322,7 +322,7 @@ def test_a_direction_whose_terms_cancel_is_not_called_too_short():
     chain_h = torch.from_numpy(rng.random((1, 1, 200)))
     for away in (0.0, 1e-12, 1e-9, 1e-6):
         h = chain_h[0] + away
-        found = MachineFound.of(v, h, v[None], chain_h, (slice(0, 1),))
+        found = MachineDirections.of(v, h, v[None], chain_h, (slice(0, 1),))
         true = away * np.sqrt(200) * np.sqrt(float((v**2).sum()) + 1)
         assert float(found.norms[0]) >= true
         assert float(found.norms[0]) <= 1.1 * true + 1e-2

@@ -9,6 +9,7 @@ pytest.importorskip("torch", reason="networks need the extra nets")
 import sfumato
 from sfumato.columns.kinds import Boolean, Continuous, Integer
 from sfumato.schema.schema import Schema
+from sfumato.settings import StandardNormal
 
 N = 4000
 SCHEMA = Schema(
@@ -32,16 +33,16 @@ def table():
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "least"),
+    ("method", "settings", "target", "least"),
     [
-        ("p3gm", "ill", 0.1),
-        pytest.param("dpgm", None, 0.02, marks=pytest.mark.slow),
-        pytest.param("dp-vae", None, None, marks=pytest.mark.slow),
+        ("p3gm", {}, "ill", 0.1),
+        pytest.param("dpgm", {}, None, 0.02, marks=pytest.mark.slow),
+        pytest.param("p3gm", {"prior": StandardNormal()}, None, None, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.slow
-def test_numbers_are_missing_as_often_as_they_were(table, method, target, least):
-    release = sfumato.fit(table, SCHEMA, epsilon=8.0, method=method, target=target, seed=0)
+def test_numbers_are_missing_as_often_as_they_were(table, method, settings, target, least):
+    release = sfumato.fit(table, SCHEMA, epsilon=8.0, method=method, settings=settings, target=target, seed=0)
     rows = release.sample(10_000, seed=1)
     missing, ill = np.asarray(rows["age"].is_null()), np.asarray(rows["ill"])
     assert missing.mean() == pytest.approx(0.13, abs=0.03)

@@ -10,7 +10,7 @@ from sfumato import P3GM, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.methods.p3gm.recipe import Mixture, Multipliers, Random, Shares
-from sfumato.methods.p3gm.settings import released_noise, written_noise
+from sfumato.methods.p3gm.settings import StandardNormal, released_noise, written_noise
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
 
@@ -75,6 +75,8 @@ class TestPublished:
         ({"prior": 3}, "prior"),
         ({"noise": 1.0}, "noise"),
         ({"record_norm": -1}, "record_norm"),
+        ({"prior": StandardNormal(), "record_norm": 1.0}, "no axes"),
+        ({"prior": StandardNormal(), "variance": False}, "variance network"),
     ],
 )
 def test_settings_outside_their_domain(settings, said):
@@ -85,6 +87,39 @@ def test_settings_outside_their_domain(settings, said):
 def test_shares_leave_some_for_the_decoder():
     with pytest.raises(ConfigError, match="decoder"):
         Shares(moment=0.6, mixture=0.5)
+
+
+class TestBaseline:
+    """DP-VAE: a standard normal prior, and an encoder that is trained."""
+
+    def test_only_marginals_are_bought_beside_the_steps(self):
+        _, schema = table(400)
+        plan = P3GM(epsilon=1.0, delta=1e-5, prior=StandardNormal()).plan(schema, target="label")
+        assert [stage.name for stage in plan.stages] == ["marginals", "autoencoder"]
+        assert plan["autoencoder"].sampling_probability == 300 / 400
+
+    def test_the_steps_get_all_that_the_marginals_leave(self):
+        """At equal marginals the descent has less noise than one that shares with axes and a mixture."""
+        _, schema = table(400)
+        settings = {"epsilon": 1.0, "delta": 1e-5}
+        alone = P3GM(prior=StandardNormal(), **settings).plan(schema)
+        shared = P3GM(**settings).plan(schema)
+        assert alone["autoencoder"].noise_multiplier < 0.8 * shared["decoder"].noise_multiplier
+        assert alone["marginals"].noise_multiplier == pytest.approx(shared["marginals"].noise_multiplier, rel=0.1)
+
+    def test_multipliers_are_those_of_the_stages(self):
+        _, schema = table(400)
+        noise = Multipliers(centre=1.0, moment=1.0, mixture=1.0, decoder=3.0, marginals=9.0)
+        plan = P3GM(epsilon=1.0, delta=1e-5, prior=StandardNormal(), noise=noise).plan(schema)
+        one, other = plan.stages
+        assert one.noise_multiplier / other.noise_multiplier == pytest.approx(3.0)
+
+    def test_a_certificate_says_which_it_is(self):
+        frame, schema = table(400)
+        method = P3GM.preset("dp-vae", epsilon=1.0, latent_dim=2, hidden=4, epochs=0.5)
+        release = method.fit(frame, schema=schema, seed=0)
+        assert release.certificate.preset.startswith("dp-vae: as DP-VAE")
+        assert release.parameters["prior_means"].tolist() == [[0.0, 0.0]]
 
 
 def table(n: int = 4000):

@@ -5,8 +5,8 @@ import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.maths.constants import SIZES
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Integer
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.feature_moments import MomentBits, PairCounts, TableMoments
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema

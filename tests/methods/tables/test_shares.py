@@ -5,9 +5,9 @@ import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.features import LABEL, MARK, SCORE
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.shares import Resolution, _runs, column_shares, released_counts
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema

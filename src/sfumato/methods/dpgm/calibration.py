@@ -32,8 +32,8 @@ def calibrated(networks: Decoders | Machines, vectors: AnyVectors, profiles: Pro
     if isinstance(vectors, RankVectors):
         rng = public_stream(_CALIBRATION_SEED, k)
         chosen = rng.choice(k, size=_TABLE_DRAWS, p=profiles.shares)
-        drawn = [networks.outputs(c, int((chosen == c).sum()), public_stream(_CALIBRATION_SEED, c)) for c in range(k)]
-        fitted = Calibration.of(np.nan_to_num(np.concatenate(drawn)), vectors.parts, vectors.targets(), rng)
+        draws = [networks.outputs(c, int((chosen == c).sum()), public_stream(_CALIBRATION_SEED, c)) for c in range(k)]
+        fitted = Calibration.of(np.nan_to_num(np.concatenate(draws)), vectors.parts, vectors.targets(), rng)
         return {"component_shifts": shifts, **fitted.to_arrays()}
     for c in range(k):
         outputs = np.nan_to_num(networks.outputs(c, _DRAWS, public_stream(_CALIBRATION_SEED, c)))

@@ -17,11 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.maths.streams import public_stream
-from sfumato.methods.nets.autoencoder import Output
-from sfumato.methods.nets.clipped import ClippedGradients, RecordGradients
+from sfumato.methods.nets.autoencoder import Output, as_tensor, draw_start
+from sfumato.methods.nets.clipped import RecordGradients
+from sfumato.methods.nets.gradients import Gradients, NetworkGradients
 from sfumato.methods.nets.stacked import Groups, StackedLinear, stacked_sum
-from sfumato.models.nets.decoder import Layers, Part
+from sfumato.models.nets.decoder import Layers
 from sfumato.models.nets.ensemble import Boltzmann
+from sfumato.models.nets.flat import Part
 
 Assign = Callable[[np.ndarray], np.ndarray]
 """Vectors (b, m) → their clusters (b,): a public rule that looks at one row at a time, to the last bit."""
@@ -59,14 +61,9 @@ class StackedAutoencoders(nn.Module):
         self.mean = StackedLinear(groups, hidden[-1], latent_dim)
         self.log_variance = StackedLinear(groups, hidden[-1], latent_dim)
         self.decoder = _chain(groups, (latent_dim, *reversed(hidden), dimension), last_relu=False)
-        rng = public_stream(_START_SEED)
+        draw_start(self)
         with torch.no_grad():
-            for layer in self.modules():
-                if isinstance(layer, StackedLinear):
-                    bound = 1 / np.sqrt(layer.weight.shape[2])
-                    for parameter in layer.parameters():
-                        parameter.copy_(_tensor(rng.uniform(-bound, bound, tuple(parameter.shape))))
-            self._decoder_layers()[-1].bias.copy_(_tensor(biases))
+            self._decoder_layers()[-1].bias.copy_(as_tensor(biases))
 
     def losses(self, x: Tensor, normals: Tensor) -> Tensor:
         """Return −log p(x | z) + KL(q(z | x) ‖ N(0, I)) of sorted records, shape (b,)."""
@@ -87,19 +84,12 @@ class StackedAutoencoders(nn.Module):
         return [layer for layer in self.decoder if isinstance(layer, StackedLinear)]
 
 
-class AutoencoderGradients:
-    """Gradients of k autoencoders (`sfumato.methods.nets.gradients.Gradients`)."""
+class AutoencoderGradients(NetworkGradients):
+    """Gradients of k autoencoders; the first axis of every parameter is that of the networks."""
 
     def __init__(self, network: StackedAutoencoders, assign: Assign) -> None:
-        self.network: nn.Module = network
-        self.n_parts = network.groups.n_parts
-        self.n_normals = network.mean.weight.shape[1]
+        super().__init__(network, network.groups.n_parts, network.mean.weight.shape[1])
         self._stack, self._assign = network, assign
-        self._clipped = ClippedGradients(network)
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters; the first axis is that of the networks."""
-        return self._clipped.parameters()
 
     def of(self, vectors: Tensor, normals: Tensor) -> tuple[RecordGradients, Tensor]:
         """Return the gradients of some records and their clusters, sorted by cluster."""
@@ -111,20 +101,6 @@ class AutoencoderGradients:
     def layers(self) -> tuple[Layers, ...]:
         """Return the k decoders as arrays."""
         return self._stack.layers()
-
-    def narrow(self, block: int) -> bool:
-        """Return whether 32-bit products are whole here."""
-        return self._clipped.whole_products(block)
-
-    def stepped(self, step: int) -> None:
-        """Nothing else moves."""
-
-    def keep(self) -> dict[str, np.ndarray]:
-        """Return nothing: parameters are all there is."""
-        return {}
-
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
-        """Nothing else is kept."""
 
 
 class StackedMachines(nn.Module):
@@ -140,8 +116,8 @@ class StackedMachines(nn.Module):
         super().__init__()
         k = len(biases)
         draws = public_stream(_START_SEED).standard_normal((k, hidden, dimension))
-        self.weight = nn.Parameter(_tensor(_SMALL_WEIGHTS * draws), requires_grad=False)
-        self.visible = nn.Parameter(_tensor(biases), requires_grad=False)
+        self.weight = nn.Parameter(as_tensor(_SMALL_WEIGHTS * draws), requires_grad=False)
+        self.visible = nn.Parameter(as_tensor(biases), requires_grad=False)
         self.hidden = nn.Parameter(torch.zeros(k, hidden), requires_grad=False)
 
     def machines(self, parts: Sequence[Part]) -> tuple[Boltzmann, ...]:
@@ -150,7 +126,7 @@ class StackedMachines(nn.Module):
         return tuple(Boltzmann(weight[c], visible[c], hidden[c], parts) for c in range(len(weight)))
 
 
-class MachineGradients:
+class MachineGradients(Gradients):
     """Descent directions of k machines by persistent contrastive divergence (`Gradients`).
 
         gᵢ = (M − hᵢvᵢᵀ, v̄' − vᵢ, h̄' − hᵢ),   hᵢ = p(h | vᵢ),   M = mean of h'v'ᵀ over the chains
@@ -184,7 +160,7 @@ class MachineGradients:
         """Return W, b and a; the first axis is that of the machines."""
         return [self._stack.weight, self._stack.visible, self._stack.hidden]
 
-    def of(self, vectors: Tensor, normals: Tensor) -> tuple[MachineFound, Tensor]:
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[MachineDirections, Tensor]:
         """Return the directions of some records and their clusters, sorted by cluster."""
         order, parts = _sorted(vectors, self._assign)
         groups = Groups(self.n_parts)
@@ -194,7 +170,7 @@ class MachineGradients:
         h = torch.cat([torch.sigmoid(v[s] @ weight[c].T + hidden[c]) for c, s in enumerate(groups.slices())])
         chains = torch.from_numpy(self.chains).to(v)
         chain_means = torch.sigmoid(torch.einsum("cnm,chm->cnh", chains, weight) + hidden[:, None])
-        return MachineFound.of(v, h, chains, chain_means, groups.slices()), parts
+        return MachineDirections.of(v, h, chains, chain_means, groups.slices()), parts
 
     def machines(self) -> tuple[Boltzmann, ...]:
         """Return the k machines as arrays."""
@@ -214,13 +190,13 @@ class MachineGradients:
         """Return the chains."""
         return {"chains": self.chains}
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on with the chains."""
-        self.chains = kept["chains"].copy()
+        self.chains = arrays["chains"].copy()
 
 
 @dataclass(frozen=True)
-class MachineFound:
+class MachineDirections:
     """Directions of records, with norms in closed form: no outer product per record is made.
 
     ‖g‖² = ‖h‖²‖v‖² − 2 hᵀMv + ‖M‖² + ‖v − v̄'‖² + ‖h − h̄'‖²,   hᵀMv = mean over chains of (h·h')(v·v')
@@ -235,7 +211,9 @@ class MachineFound:
     slices: tuple[slice, ...]
 
     @classmethod
-    def of(cls, v: Tensor, h: Tensor, chains: Tensor, chain_means: Tensor, slices: tuple[slice, ...]) -> MachineFound:
+    def of(
+        cls, v: Tensor, h: Tensor, chains: Tensor, chain_means: Tensor, slices: tuple[slice, ...]
+    ) -> MachineDirections:
         """Compute norms; v (b, m) and h (b, h) sorted by machine, chains (k, n, m), their hidden means (k, n, h)."""
         negative = torch.einsum("cnh,cnm->chm", chain_means, chains) / chains.shape[1]
         chain_v, chain_h = chains.mean(1), chain_means.mean(1)
@@ -275,10 +253,6 @@ def _chain(groups: Groups, sizes: Sequence[int], *, last_relu: bool) -> nn.Seque
     for inputs, outputs in pairwise(sizes):
         layers += [StackedLinear(groups, inputs, outputs), nn.ReLU()]
     return nn.Sequential(*(layers if last_relu else layers[:-1]))
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -21,8 +21,7 @@ import numpy as np
 from sfumato.maths.shrinkage import denoised
 from sfumato.methods.mixtures.kmeans import Weights
 from sfumato.methods.nets.batches import VectorEncoder
-from sfumato.models.sets import SetEncoder
-from sfumato.plugins import Noisy, NonNegativeSum, Rows, step_of, whole_rows
+from sfumato.plugins import Noisy, NonNegativeSum, Rows, SetEncoder, step_of, whole_rows
 
 _SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096
@@ -135,9 +134,9 @@ class Profiles:
         expected = np.outer(sizes / n, total)
         away = sums - expected
         with np.errstate(all="ignore"):
-            kept = np.maximum(1 - (_OUT_OF_NOISE * sum_std / away) ** 2, 0.0)
+            strengths = np.maximum(1 - (_OUT_OF_NOISE * sum_std / away) ** 2, 0.0)
         # a cluster's sum is at most its size: the noise of small clusters would take what belongs to others
-        shrunk = np.clip(expected + np.where(away == 0, 0.0, kept) * away, _LEAST / k, sizes[:, None])
+        shrunk = np.clip(expected + np.where(away == 0, 0.0, strengths) * away, _LEAST / k, sizes[:, None])
         shrunk *= total / shrunk.sum(axis=0)
         least = _LEAST / n
         shares = np.maximum(counts, 1.0)

@@ -41,7 +41,6 @@ from sfumato.methods.nets.decoding import (
 )
 from sfumato.models.nets.ensemble import Decoders, Machines, NetworkMixture
 from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetVectors
-from sfumato.models.sets import SetEncoder
 from sfumato.plugins import (
     Facts,
     Fit,
@@ -51,6 +50,7 @@ from sfumato.plugins import (
     Preset,
     Records,
     Rows,
+    SetEncoder,
     Stage,
     Synthesizer,
     arrays_of,
@@ -276,7 +276,7 @@ class DPGM(Synthesizer):
         start = self._start(features, classes)
 
         def make() -> dict[str, np.ndarray]:
-            found = fit_kmeans(
+            clusters = fit_kmeans(
                 records,
                 _Features(features, vectors),
                 start,
@@ -285,11 +285,11 @@ class DPGM(Synthesizer):
                 noise=fit.noise,
                 rng=public_stream(_START_SEED, 1),
             )
-            return {"centres": found.centres, **arrays_of(together(found.releases))}
+            return {"centres": clusters.centres, **arrays_of(together(clusters.releases))}
 
-        kept = fit.account.once(CLUSTERS, make)
-        centres = kept["centres"]
-        return _NearestCentre(features, centres), ((CLUSTERS, noisy_of(kept, CLUSTERS)),)
+        arrays = fit.account.once(CLUSTERS, make)
+        centres = arrays["centres"]
+        return _NearestCentre(features, centres), ((CLUSTERS, noisy_of(arrays, CLUSTERS)),)
 
     def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
         """Return centres that no record has a part in: as given, or a class each, or random directions."""

@@ -77,8 +77,8 @@ def _curves(sums: np.ndarray, counts: np.ndarray, root: np.ndarray) -> np.ndarra
         curves[b] = np.clip(isotonic_regression(means[b], increasing=False).x, 0.0, 1 / 0.05)
         if not curves[b].any():
             curves[b] = np.maximum(1 - np.arange(d) / (2 * root[b] ** 2), 0.0)
-    seen = np.flatnonzero(counts > 0)
-    return curves[seen[np.abs(seen - places[:, None]).argmin(axis=1)]]
+    filled = np.flatnonzero(counts > 0)
+    return curves[filled[np.abs(filled - places[:, None]).argmin(axis=1)]]
 
 
 def sums_clip_norm(intensities: Intensities, encoder: ImageEncoder) -> float:
@@ -117,8 +117,8 @@ class ClassMeans:
             apart = means[:, part] - middle
             noise = len(part) * float(shares**2 @ variances)
             noise_apart = len(part) * max(float(variances.sum()) - len(counts) * float(shares**2 @ variances), 0.0)
-            kept = shrinkage_weight(float((middle**2).sum()), noise) * middle
-            means[:, part] = kept + shrinkage_weight(float((apart**2).sum()), noise_apart) * apart
+            centre = shrinkage_weight(float((middle**2).sum()), noise) * middle
+            means[:, part] = centre + shrinkage_weight(float((apart**2).sum()), noise_apart) * apart
         return cls(counts, means, max(area - explained, 0.05 * area))
 
     @property
@@ -149,8 +149,8 @@ class Spread:
         values, vectors = linalg.eigh(noisy.value[:low, :low] / n)
         edge = symmetric_noise_edge(noisy.noise_std, low) / n
         q = max(1, min(MOST_AXES, int((values > edge).sum())))
-        axes, kept = vectors[:, ::-1][:, :q].copy(), np.maximum(values[::-1][:q], 0.0)
-        rest = np.maximum(np.diag(noisy.value)[:low] / n - (axes**2) @ kept, 0.0)
+        axes, variances = vectors[:, ::-1][:, :q].copy(), np.maximum(values[::-1][:q], 0.0)
+        rest = np.maximum(np.diag(noisy.value)[:low] / n - (axes**2) @ variances, 0.0)
         for frequency in np.unique(encoder.frequency[:low]):  # noise is halved, structure across frequencies kept
             part = encoder.frequency[:low] == frequency
             rest[part] = (rest[part] + rest[part].mean()) / 2
@@ -158,7 +158,7 @@ class Spread:
         energies = np.maximum(np.diag(noisy.value)[low:] / n, 0.0) / np.maximum(np.bincount(high), 1)
         # columns: a public guess of their variance beside the axes'
         columns = 0.001 * encoder.layout.dimension * encoder.n_columns / 7
-        norm = float(np.sqrt(max(kept.sum(), _LEAST_VARIANCE) + columns))
+        norm = float(np.sqrt(max(variances.sum(), _LEAST_VARIANCE) + columns))
         return cls(axes, np.sqrt(np.concatenate([rest, energies[high]])), _MOMENTS_SLACK * norm)
 
 

@@ -8,18 +8,16 @@
     classifier, 10 times   a quarter of all, for training only → which samples to keep (`teacher.py`)
 
 The class is the label column, whatever the target.
-
-What samples of a release are for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.errors import ConfigError, require_open_unit
+from sfumato.errors import ConfigError
 from sfumato.maths.gaussian import symmetric_noise_edge
 from sfumato.maths.streams import public_stream
 from sfumato.methods.images.model import (
@@ -42,157 +40,131 @@ from sfumato.plugins import (
     Fitted,
     Noisy,
     Plan,
-    Schema,
+    Pose,
+    Purpose,
     Stage,
+    Synthesizer,
+    Training,
     multiplier_for_share,
     product_bits,
     together,
 )
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class Fidelity:
-    """Samples look and count like the records."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """Samples teach a classifier.
-
-    Images are varied beyond the records, and only those are kept that a privately trained classifier labels as the
-    model does: samples carry what that classifier learned from the records, which others call distillation.
-    Tables are the same as for `Fidelity`: nothing that was tried taught a classifier better.
-
-    Attributes:
-        teacher_share: part of the squared budget that trains the classifier, in (0, 1).
-        spread: factor of the Gaussian's standard deviations, in [0, 4].
-        elastic: smooth distortion in pixels of a picture of 28 × 28, in [0, 4].
-        jitter: noise on poses, where images are posed, in [0, 4].
-    """
-
-    teacher_share: float = 0.25
-    spread: float = 1.2
-    elastic: float = 1.0
-    jitter: float = 1.2
-
-    def __post_init__(self) -> None:
-        require_open_unit(teacher_share=self.teacher_share)
-        for name in ("spread", "elastic", "jitter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 4:
-                raise ConfigError(f"Expected {name} between 0 and 4, got {name}={value!r}.")
-
-
-Purpose = Fidelity | Training
-
-
 PROFILES, SUMS, POOLED, MOMENTS = "profiles", "class sums", "pooled second moment", "second moments by class"
 TEACHER = "classifier's gradients"
-Pose = Literal["auto", "affine", "none"]
-POSES: tuple[Pose, ...] = get_args(Pose)
 _SHARES = {PROFILES: 0.03, SUMS: 0.15, POOLED: 0.27, MOMENTS: 0.55}
+_MEASURES = {
+    PROFILES: "how much of an image is lit, how brightly, and its mean pose",
+    SUMS: "per class, how many images, and their mean",
+    POOLED: "how coefficients of images go together in all classes",
+    MOMENTS: "per class, how the leading axes, pose, exposure and area go together",
+}
+_SQRT2 = float(np.sqrt(2))
 _LIT = 0.2  # of the values of an image, for forecasts: no norm is known before the profiles are
 _EXPLAINED = 0.6
 _WARM_BLOCKS, _WARM_BLOCK, _WARM_SEED = 5, 4096, 0  # synthetic images that the classifier starts from
 _COUNT_ERROR = float(np.sqrt(101))  # norm of a record's class sums ÷ the constant that counts it
 
 
-def image_stages(schema: Schema, purpose: Purpose) -> list[Stage]:
-    """Return the four stages, and for training the classifier's.
+@final
+@dataclass(frozen=True, kw_only=True)
+class ImageEntropy(Synthesizer):
+    """`MaxEntropy` of images, which gets its settings from there.
 
-    Raises:
-        ConfigError: the schema is not of one image column and at most one label column, or has no labels to train on.
+    Attributes:
+        purpose: what samples are for.
+        pose: whether images are posed before their moments.
     """
-    layout = ImageLayout.of(schema)
-    teacher = []
-    left = 1.0
-    if isinstance(purpose, Training):
-        if layout.label is None:
-            raise ConfigError(
-                "Expected a label column beside the images for purpose Training(). Declare it, or leave "
-                "the purpose out."
-            )
-        left = 1 - purpose.teacher_share
-        teacher = [
+
+    method: ClassVar[str] = "max-entropy"
+
+    purpose: Purpose
+    pose: Pose
+
+    def stages(self, facts: Facts) -> list[Stage]:
+        """The four stages, and for training the classifier's.
+
+        Raises:
+            ConfigError: the schema is not of one image column and at most one label column, or has no labels to train
+                on.
+        """
+        layout, left = ImageLayout.of(facts.schema), 1.0
+        teacher = []
+        if isinstance(self.purpose, Training):
+            if layout.label is None:
+                raise ConfigError(
+                    "Expected a label column beside the images for purpose Training(). Declare it, or leave "
+                    "the purpose out."
+                )
+            left = 1 - self.purpose.teacher_share
+            teacher = [
+                Stage(
+                    name=TEACHER,
+                    noise_multiplier=multiplier_for_share(self.purpose.teacher_share / STEPS),
+                    count=STEPS,
+                    measures="how a classifier of images should change",
+                )
+            ]
+        moments = [
             Stage(
-                name=TEACHER,
-                noise_multiplier=multiplier_for_share(purpose.teacher_share / STEPS),
-                replace_distance=2.0,
-                count=STEPS,
-                measures="how a classifier of images should change",
+                name=name,
+                noise_multiplier=multiplier_for_share(share * left),
+                replace_distance=2.0 if name == SUMS else _SQRT2,
+                measures=_MEASURES[name],
             )
+            for name, share in _SHARES.items()
         ]
-    ratio = float(np.sqrt(2))
-    measures = {
-        PROFILES: "how much of an image is lit, how brightly, and its mean pose",
-        SUMS: "per class, how many images, and their mean",
-        POOLED: "how coefficients of images go together in all classes",
-        MOMENTS: "per class, how the leading axes, pose, exposure and area go together",
-    }
-    moments = [
-        Stage(
-            name=name,
-            noise_multiplier=multiplier_for_share(share * left),
-            replace_distance=2.0 if name == SUMS else ratio,
-            measures=measures[name],
+        return moments + teacher
+
+    def one_way_error(self, plan: Plan, facts: Facts) -> float:
+        """The forecast standard error of a class share."""
+        return plan[SUMS].noise_multiplier * _COUNT_ERROR * facts.unit_rows / facts.rows
+
+    def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
+        """What the noise means for classes of equal size, images a fifth lit, and means that explain 60 % of them."""
+        layout = ImageLayout.of(facts.schema)
+        error = self.one_way_error(plan, facts)
+        n_public = facts.rows / facts.unit_rows  # noise grows with the rows of a unit
+        area = _LIT * layout.dimension
+        each = n_public / layout.n_classes
+        residual = (1 - _EXPLAINED) * area
+        low = ImageEncoder(layout).n_low
+        pixel = plan[SUMS].noise_multiplier * np.sqrt(area) / each
+        pooled = symmetric_noise_edge(plan[POOLED].noise_multiplier * residual, low) / n_public
+        moments = symmetric_noise_edge(plan[MOMENTS].noise_multiplier * residual, MOST_AXES) / each
+        known = {
+            PROFILES: f"standard error of a share of areas ±{plan[PROFILES].noise_multiplier * 10 / n_public:.2g}",
+            SUMS: f"standard error of a class share ±{error:.2g}, of a pixel of a mean image ±{pixel:.2g}",
+            POOLED: f"an axis is seen if its variance exceeds {pooled:.2g}",
+            MOMENTS: f"a class's own variance is seen if it exceeds {moments:.2g}",
+        }
+        if plan.stages[-1].name == TEACHER:
+            step = plan[TEACHER].noise_multiplier * CLIP_NORM / n_public
+            known[TEACHER] = f"standard error of an entry of a mean gradient ±{step:.2g}"
+        return known
+
+    def run(self, fit: Fit) -> Fitted:
+        """Fit the images."""
+        layout = ImageLayout.of(fit.data.schema)
+        profiles = Profiles(layout)
+        first = fit.measure(PROFILES, profiles)
+        intensities = Intensities.of(profiles, first)
+        encoder = ImageEncoder(layout, intensities.pose if _poses(layout, self.pose, intensities) else None)
+        sums = ClassSums(encoder, sums_clip_norm(intensities, encoder))
+        second = fit.measure(SUMS, sums)
+        known = ClassMeans.of(sums, second, intensities.area)
+        pooled = PooledMoment(encoder, known.means, known.clip_norm, bits=product_bits(fit.n_public))
+        third = fit.measure(POOLED, pooled)
+        spread = Spread.of(pooled, third, float(known.counts.sum()))
+        moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm, bits=product_bits(fit.n_public))
+        fourth = fit.measure(MOMENTS, moments)
+        fitted = Fitted(
+            sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
+            parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
+            measurements=((PROFILES, first), (SUMS, second), (POOLED, third), (MOMENTS, fourth)),
         )
-        for name, share in _SHARES.items()
-    ]
-    return moments + teacher
-
-
-def class_share_error(plan: Plan, facts: Facts) -> float:
-    """Return the forecast standard error of a class share."""
-    return plan[SUMS].noise_multiplier * _COUNT_ERROR * facts.unit_rows / facts.rows
-
-
-def image_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
-    """Say what the noise means for classes of equal size, images a fifth lit, and means that explain 60 % of them."""
-    layout = ImageLayout.of(facts.schema)
-    error = class_share_error(plan, facts)
-    n_public = facts.rows / facts.unit_rows  # noise grows with the rows of a unit
-    area = _LIT * layout.dimension
-    each = n_public / layout.n_classes
-    residual = (1 - _EXPLAINED) * area
-    low = ImageEncoder(layout).n_low
-    pixel = plan[SUMS].noise_multiplier * np.sqrt(area) / each
-    pooled = symmetric_noise_edge(plan[POOLED].noise_multiplier * residual, low) / n_public
-    moments = symmetric_noise_edge(plan[MOMENTS].noise_multiplier * residual, MOST_AXES) / each
-    known = {
-        PROFILES: f"standard error of a share of areas ±{plan[PROFILES].noise_multiplier * 10 / n_public:.2g}",
-        SUMS: f"standard error of a class share ±{error:.2g}, of a pixel of a mean image ±{pixel:.2g}",
-        POOLED: f"an axis is seen if its variance exceeds {pooled:.2g}",
-        MOMENTS: f"a class's own variance is seen if it exceeds {moments:.2g}",
-    }
-    if plan.stages[-1].name == TEACHER:
-        step = plan[TEACHER].noise_multiplier * CLIP_NORM / n_public
-        known[TEACHER] = f"standard error of an entry of a mean gradient ±{step:.2g}"
-    return known
-
-
-def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
-    """Fit the images of `MaxEntropy`."""
-    layout = ImageLayout.of(fit.data.schema)
-    profiles = Profiles(layout)
-    first = fit.measure(PROFILES, profiles)
-    intensities = Intensities.of(profiles, first)
-    encoder = ImageEncoder(layout, intensities.pose if _poses(layout, pose, intensities) else None)
-    sums = ClassSums(encoder, sums_clip_norm(intensities, encoder))
-    second = fit.measure(SUMS, sums)
-    known = ClassMeans.of(sums, second, intensities.area)
-    pooled = PooledMoment(encoder, known.means, known.clip_norm, bits=product_bits(fit.n_public))
-    third = fit.measure(POOLED, pooled)
-    spread = Spread.of(pooled, third, float(known.counts.sum()))
-    moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm, bits=product_bits(fit.n_public))
-    fourth = fit.measure(MOMENTS, moments)
-    fitted = Fitted(
-        sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
-        parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
-        measurements=((PROFILES, first), (SUMS, second), (POOLED, third), (MOMENTS, fourth)),
-    )
-    return _for_training(fit, fitted, encoder, purpose) if isinstance(purpose, Training) else fitted
+        purpose = self.purpose
+        return _for_training(fit, fitted, encoder, purpose) if isinstance(purpose, Training) else fitted
 
 
 def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Training) -> Fitted:
@@ -200,10 +172,10 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     layout = encoder.layout
     sampler = ImagePortrait(fit.data.schema, fitted.sampler, fitted.parameters)
     stream = public_stream(_WARM_SEED)
-    drawn = [sampler.rows(_WARM_BLOCK, stream) for _ in range(_WARM_BLOCKS)]
-    features = np.concatenate([gradient_features(layout.pictures(rows[layout.image]), encoder) for rows in drawn])
+    samples = [sampler.rows(_WARM_BLOCK, stream) for _ in range(_WARM_BLOCKS)]
+    features = np.concatenate([gradient_features(layout.pictures(rows[layout.image]), encoder) for rows in samples])
     standardised = Standardised.of(encoder, features)
-    classes = np.concatenate([layout.classes(rows) for rows in drawn])
+    classes = np.concatenate([layout.classes(rows) for rows in samples])
     released: list[Noisy] = []
 
     def gradient(weights: np.ndarray) -> np.ndarray:

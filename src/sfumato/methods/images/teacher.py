@@ -137,10 +137,10 @@ def _descend(
     weights: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float, last: int = 1
 ) -> np.ndarray:
     """Descend with momentum; return the mean of the last iterates."""
-    velocity, kept = np.zeros_like(weights), np.zeros_like(weights)
+    velocity, best = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(steps):
         velocity = _MOMENTUM * velocity - rate * gradient(weights)
         weights = weights + velocity
         if step >= steps - last:
-            kept += weights / last
-    return kept
+            best += weights / last
+    return best

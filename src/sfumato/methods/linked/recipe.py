@@ -26,8 +26,8 @@ from sfumato.methods.linked.statistics import (
     WeightedStepMoments,
     step_bits,
 )
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.clip_norms import least_cost_norm, mean_square, simulated_squares
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,
     Measuring,

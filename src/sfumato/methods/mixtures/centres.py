@@ -120,10 +120,10 @@ class CentreGrid:
         best: tuple[float, np.ndarray, np.ndarray] | None = None
         while True:
             heavy = np.flatnonzero((counts > 3 * noise_std) & (counts > 0))
-            kept = float(counts[heavy].sum())
-            if best is None or kept > best[0]:
-                best = kept, grid.middles[heavy], counts[heavy]
-            if kept >= _ENOUGH * total or grid.per_axis % 2 or grid.per_axis <= _FEWEST_PER_AXIS:
+            mass = float(counts[heavy].sum())
+            if best is None or mass > best[0]:
+                best = mass, grid.middles[heavy], counts[heavy]
+            if mass >= _ENOUGH * total or grid.per_axis % 2 or grid.per_axis <= _FEWEST_PER_AXIS:
                 return best[1], best[2]
             half = grid.per_axis // 2
             counts = counts.reshape((half, 2) * self.dimension).sum(axis=tuple(range(1, 2 * self.dimension, 2))).ravel()

@@ -144,8 +144,8 @@ class MStep:
         seconds = moments.seconds + scale * form.identity_seconds(q)
         if form.per_component:
             weight, divisor = heavier, masses + degrees
-            found = form.of_seconds(seconds / weight[:, None], means, shares)
-            covariances = found * _per_component(weight / divisor, found)
+            per_component = form.of_seconds(seconds / weight[:, None], means, shares)
+            covariances = per_component * _per_component(weight / divisor, per_component)
             floor = moments.noise_stds[2] * form.noise_reach(q) / divisor
         else:
             weight, divisor = heavier.sum(), masses.sum() + degrees

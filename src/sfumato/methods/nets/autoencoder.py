@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.nets.axes import LatentAxes
+from sfumato.methods.nets.stacked import StackedLinear
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.decoder import Layers
 
@@ -111,7 +112,7 @@ class Autoencoder(nn.Module):
         self.decoder = _network(latent_dim, hidden, dimension)
         self._axes = None if axes is None else _Projection(axes)
         self._prior = None if prior is None else _Prior(prior)
-        _initialise(self)
+        draw_start(self)
 
     def latent_means(self, x: Tensor) -> Tensor:
         """Return μ(x), shape (b, q)."""
@@ -143,14 +144,14 @@ class Autoencoder(nn.Module):
         targets = self.output.link(axes.inverse(latents / axes.scale))
         first, last = (layer for layer in self.decoder if isinstance(layer, nn.Linear))
         with torch.no_grad():
-            hidden = torch.relu(first(_tensor(latents))).double().numpy()
+            hidden = torch.relu(first(as_tensor(latents))).double().numpy()
         design = np.concatenate([hidden, np.ones((len(hidden), 1))], axis=1)
         gram = design.T @ design
         gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
         solution = np.linalg.solve(gram, design.T @ targets)
         with torch.no_grad():
-            last.weight.copy_(_tensor(solution[:-1].T))
-            last.bias.copy_(_tensor(solution[-1]))
+            last.weight.copy_(as_tensor(solution[:-1].T))
+            last.bias.copy_(as_tensor(solution[-1]))
 
     def layers(self) -> Layers:
         """Return the decoder as arrays."""
@@ -169,8 +170,8 @@ class _Projection(nn.Module):
 
     def __init__(self, axes: LatentAxes) -> None:
         super().__init__()
-        self.register_buffer("centre", _tensor(axes.centre))
-        self.register_buffer("axes", _tensor(axes.axes))
+        self.register_buffer("centre", as_tensor(axes.centre))
+        self.register_buffer("axes", as_tensor(axes.axes))
         self._radius, self._scale = axes.radius, axes.scale
 
     def forward(self, x: Tensor) -> Tensor:
@@ -191,10 +192,10 @@ class _Prior(nn.Module):
         super().__init__()
         covariances = prior.dense_covariances()
         precisions = np.linalg.inv(covariances)
-        self.register_buffer("log_weights", _tensor(np.log(np.maximum(prior.weights, 1e-12))))
-        self.register_buffer("means", _tensor(prior.means))
-        self.register_buffer("precisions", _tensor(precisions))
-        self.register_buffer("log_determinants", _tensor(np.linalg.slogdet(covariances)[1]))
+        self.register_buffer("log_weights", as_tensor(np.log(np.maximum(prior.weights, 1e-12))))
+        self.register_buffer("means", as_tensor(prior.means))
+        self.register_buffer("precisions", as_tensor(precisions))
+        self.register_buffer("log_determinants", as_tensor(np.linalg.slogdet(covariances)[1]))
 
     def divergence(self, mean: Tensor, log_variance: Tensor) -> Tensor:
         away = mean[:, None] - self.means
@@ -208,15 +209,15 @@ def _network(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
 
-def _initialise(module: nn.Module) -> None:
+def draw_start(module: nn.Module) -> None:
     """Draw weights as torch does, from a public stream: the start is no secret, and the same for one seed."""
     rng = public_stream(_START_SEED)
     with torch.no_grad():
         for layer in module.modules():
-            if isinstance(layer, nn.Linear | nn.Conv2d):
-                bound = 1 / np.sqrt(layer.weight[0].numel())
+            if isinstance(layer, nn.Linear | StackedLinear):
+                bound = 1 / np.sqrt(layer.weight.shape[-1])
                 for parameter in layer.parameters():
-                    parameter.copy_(_tensor(rng.uniform(-bound, bound, tuple(parameter.shape))))
+                    parameter.copy_(as_tensor(rng.uniform(-bound, bound, tuple(parameter.shape))))
 
 
 def level_slices(parts: Sequence[object]) -> tuple[slice, ...]:
@@ -224,5 +225,6 @@ def level_slices(parts: Sequence[object]) -> tuple[slice, ...]:
     return tuple(part.entries for part in parts if part.levels)  # type: ignore[attr-defined]
 
 
-def _tensor(array: np.ndarray) -> Tensor:
+def as_tensor(array: np.ndarray) -> Tensor:
+    """Return an array as 32-bit floats of torch."""
     return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))

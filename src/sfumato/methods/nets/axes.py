@@ -117,10 +117,10 @@ class LatentAxes:
         d = len(moment)
         values, vectors = linalg.eigh(moment, subset_by_index=[max(d - latent_dim, 0), d - 1])
         values, vectors = values[::-1], vectors[:, ::-1]
-        seen = values > noise_edge
-        seen[0] = True
-        explained = float(np.maximum(values[seen], 0.0).sum()) / n
-        return cls(centre, np.ascontiguousarray(vectors * seen), max(_SLACK * np.sqrt(explained), _LEAST_RADIUS))
+        above = values > noise_edge
+        above[0] = True
+        explained = float(np.maximum(values[above], 0.0).sum()) / n
+        return cls(centre, np.ascontiguousarray(vectors * above), max(_SLACK * np.sqrt(explained), _LEAST_RADIUS))
 
     @property
     def latent_dim(self) -> int:

@@ -89,8 +89,8 @@ def poisson_batches(
         for rows in records.coded():
             with np.errstate(all="ignore"):  # a warning of numpy's would say something of a record
                 vectors = encoder.encode(rows).astype(np.float32, copy=False)
-            drawn = poisson_member_sets(len(vectors), len(gathered), stage=stage, ledger=ledger, noise=noise)
-            for members, chosen in zip(gathered, drawn, strict=True):
+            member_sets = poisson_member_sets(len(vectors), len(gathered), stage=stage, ledger=ledger, noise=noise)
+            for members, chosen in zip(gathered, member_sets, strict=True):
                 members.append(vectors[chosen])
         gathered.reverse()
         while gathered:  # a step's members are let go when the next step asks for its own

@@ -101,7 +101,7 @@ class ClipNorms:
         """Return all that is needed to go on."""
         return {"norms": self.norms, "counts": self._counts, "variance": np.array([self._variance])}
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `keep` returned."""
-        self.norms, self._counts = kept["norms"].copy(), kept["counts"].copy()
-        self._variance = float(kept["variance"][0])
+        self.norms, self._counts = arrays["norms"].copy(), arrays["counts"].copy()
+        self._variance = float(arrays["variance"][0])

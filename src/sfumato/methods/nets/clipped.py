@@ -162,12 +162,12 @@ def clip_factors(norms: Tensor, clip_norms: float | Tensor) -> Tensor:
 
 def _layers(network: nn.Module) -> Iterator[_Layer]:
     """Yield the layers with parameters; refuse what this module cannot clip."""
-    seen: set[int] = set()
+    known: set[int] = set()
     for module in network.modules():
         own = list(module.parameters(recurse=False))
-        if any(id(p) in seen for p in own):
+        if any(id(p) in known for p in own):
             raise ConfigError("Expected layers that share no parameters, got a parameter of two layers.")
-        seen.update(map(id, own))
+        known.update(map(id, own))
         if isinstance(module, nn.Flatten | nn.Unflatten) and _first_axis(module) == 0:
             raise ConfigError(f"Expected {type(module).__name__} to leave the axis of records alone, got axis 0.")
         if isinstance(module, nn.Linear | StackedLinear):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -32,7 +33,7 @@ class Task:
     n_normals: int = 0
 
 
-class Found(Protocol):
+class BatchGradients(Protocol):
     """Gradients of some records, not yet summed: exact."""
 
     @property
@@ -46,7 +47,7 @@ class Found(Protocol):
 
 
 @runtime_checkable
-class NarrowFound(Found, Protocol):
+class NarrowGradients(BatchGradients, Protocol):
     """Gradients of some records whose sum can be had in 32 bits."""
 
     def sum_into(self, out: Sequence[Tensor], factors: Tensor, block: int, scratch: Tensor) -> None:
@@ -54,7 +55,7 @@ class NarrowFound(Found, Protocol):
         ...
 
 
-class Gradients(Protocol):
+class Gradients(ABC):
     """What is learned, where a task with a loss does not say it: k networks side by side, or none of layers.
 
     A record's gradient is 0 in all parts but its own, which a public rule gives it from its vector alone.
@@ -69,59 +70,53 @@ class Gradients(Protocol):
     n_parts: int
     n_normals: int
 
+    @abstractmethod
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters, in the order of `Found.weighted`."""
-        ...
+        """Return the parameters, in the order of `BatchGradients.weighted`."""
 
-    def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
+    @abstractmethod
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
         """Return the gradients of some records, and their parts, shape (b,); both in one order of the records."""
-        ...
 
+    @abstractmethod
     def narrow(self, block: int) -> bool:
         """Return whether what `of` finds can be summed in 32 bits, products of `block` records keeping all of them."""
-        ...
 
-    def stepped(self, step: int) -> None:
+    def stepped(self, step: int) -> None:  # noqa: B027 - mostly nothing else moves
         """Note that the parameters have moved: what follows from them and from public randomness may move too."""
-        ...
 
     def keep(self) -> dict[str, np.ndarray]:
         """Return released values other than the parameters that are needed to go on."""
-        ...
+        return {}
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027 - mostly nothing else is kept
         """Go on from what `keep` returned."""
-        ...
 
 
-class TaskGradients:
-    """The gradients of a task's losses: one network."""
+class NetworkGradients(Gradients):
+    """The gradients of a network that holds nothing but its parameters, as `ClippedGradients` finds them."""
 
-    n_parts = 1
-
-    def __init__(self, task: Task) -> None:
-        self.network, self.n_normals, self._losses = task.network, task.n_normals, task.losses
-        self._clipped = ClippedGradients(task.network)
+    def __init__(self, network: nn.Module, n_parts: int, n_normals: int) -> None:
+        self.network, self.n_parts, self.n_normals = network, n_parts, n_normals
+        self._clipped = ClippedGradients(network)
 
     def parameters(self) -> list[nn.Parameter]:
         """Return the network's parameters."""
         return self._clipped.parameters()
 
-    def of(self, vectors: Tensor, normals: Tensor) -> tuple[Found, Tensor]:
-        """Return the gradients of the losses; all records are of part 0."""
-        found = self._clipped.per_record(lambda _: self._losses(vectors, normals))
-        return found, torch.zeros(len(vectors), dtype=torch.long)
-
     def narrow(self, block: int) -> bool:
         """Return whether 32-bit products are whole here."""
         return self._clipped.whole_products(block)
 
-    def stepped(self, step: int) -> None:
-        """Nothing else moves."""
 
-    def keep(self) -> dict[str, np.ndarray]:
-        """Return nothing: parameters are all there is."""
-        return {}
+class TaskGradients(NetworkGradients):
+    """The gradients of a task's losses: one network."""
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
-        """Nothing else is kept."""
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.network, 1, task.n_normals)
+        self._losses = task.losses
+
+    def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
+        """Return the gradients of the losses; all records are of part 0."""
+        gradients = self._clipped.per_record(lambda _: self._losses(vectors, normals))
+        return gradients, torch.zeros(len(vectors), dtype=torch.long)

@@ -113,9 +113,9 @@ def descend(
     state = _State(gradients, settings)
     sums = BatchSums(gradients, settings.device, divisor)
     progress = progress or Progress()
-    first, kept = progress.start()
+    first, state_arrays = progress.start()
     if first:
-        state.restore(kept)
+        state.restore(state_arrays)
         ledger.replay(stage, first)
     batches = poisson_batches(
         records, encoder, n_steps - first, stage=stage, ledger=ledger, noise=noise, n_public=n_public
@@ -219,27 +219,27 @@ class _State:
 
     def keep(self) -> dict[str, np.ndarray]:
         """Return all that is needed to go on."""
-        kept = {"steps": np.array([self._steps], dtype=np.int64)}
+        arrays = {"steps": np.array([self._steps], dtype=np.int64)}
         for i, p in enumerate(self._parameters):
             moments = self._optimiser.state[p]
-            kept[f"weights{i}"] = p.detach().cpu().numpy()
-            kept[f"first{i}"] = moments["exp_avg"].cpu().numpy()
-            kept[f"second{i}"] = moments["exp_avg_sq"].cpu().numpy()
+            arrays[f"weights{i}"] = p.detach().cpu().numpy()
+            arrays[f"first{i}"] = moments["exp_avg"].cpu().numpy()
+            arrays[f"second{i}"] = moments["exp_avg_sq"].cpu().numpy()
         if self.clip.following is not None:
-            kept |= {f"clip {name}": array for name, array in self.clip.norms.keep().items()}
-        return kept | {f"other {name}": array for name, array in self._gradients.keep().items()}
+            arrays |= {f"clip {name}": array for name, array in self.clip.norms.keep().items()}
+        return arrays | {f"other {name}": array for name, array in self._gradients.keep().items()}
 
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `keep` returned."""
-        self._steps = int(kept["steps"][0])
+        self._steps = int(arrays["steps"][0])
         with torch.no_grad():
             for i, p in enumerate(self._parameters):
-                p.copy_(torch.from_numpy(kept[f"weights{i}"]))
+                p.copy_(torch.from_numpy(arrays[f"weights{i}"]))
                 self._optimiser.state[p] = {
                     "step": torch.tensor(float(self._steps), device=p.device),
-                    "exp_avg": torch.from_numpy(kept[f"first{i}"].copy()).to(p.device),
-                    "exp_avg_sq": torch.from_numpy(kept[f"second{i}"].copy()).to(p.device),
+                    "exp_avg": torch.from_numpy(arrays[f"first{i}"].copy()).to(p.device),
+                    "exp_avg_sq": torch.from_numpy(arrays[f"second{i}"].copy()).to(p.device),
                 }
         if self.clip.following is not None:
-            self.clip.norms.restore({n.removeprefix("clip "): a for n, a in kept.items() if n.startswith("clip ")})
-        self._gradients.restore({n.removeprefix("other "): a for n, a in kept.items() if n.startswith("other ")})
+            self.clip.norms.restore({n.removeprefix("clip "): a for n, a in arrays.items() if n.startswith("clip ")})
+        self._gradients.restore({n.removeprefix("other "): a for n, a in arrays.items() if n.startswith("other ")})

@@ -93,8 +93,8 @@ class ConvShare:
 
     def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
         """Yield the weighted sums for weight and bias, 64-bit."""
-        kept = torch.where(fine[:, None, None], self.per_record, 0.0)
-        total = torch.einsum("b,boj->oj", factors, kept)
+        finite = torch.where(fine[:, None, None], self.per_record, 0.0)
+        total = torch.einsum("b,boj->oj", factors, finite)
         yield total[:, : self.weight_shape[1:].numel()].reshape(self.weight_shape)
         if self.has_bias:
             yield total[:, -1]
@@ -152,5 +152,5 @@ def block_product(left: Tensor, right: Tensor, block: int, out: Tensor, scratch:
 
 def _powers(norms: Tensor, fine: Tensor) -> Tensor:
     """Return powers of two, 64-bit, that bring norms from 2^-90 to 2^120 to [1/2, 1); 1 for what is not fine."""
-    kept = torch.where(fine, norms, 0.5).clamp(_LEAST, _LARGEST)
-    return torch.frexp(kept).mantissa / kept  # exact: the quotient is a power of two
+    clamped = torch.where(fine, norms, 0.5).clamp(_LEAST, _LARGEST)
+    return torch.frexp(clamped).mantissa / clamped  # exact: the quotient is a power of two

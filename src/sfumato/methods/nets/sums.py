@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sfumato.methods.nets.gradients import Gradients, NarrowFound
+from sfumato.methods.nets.gradients import Gradients, NarrowGradients
 from sfumato.methods.nets.rounding import Blocks, blocks_for
 from sfumato.plugins import NoiseSource
 
@@ -59,10 +59,11 @@ class BatchSums:
         total = torch.zeros(self.size, dtype=torch.float64, device=self._device)
         norms, parts = [np.empty(0)], [np.empty(0, dtype=np.int64)]
         for start in range(0, len(batch), _CHUNK):
-            found, own = self._gradients.of(*self._inputs(batch[start : start + _CHUNK], noise))
-            for place, gradient in zip(self._places(total), found.weighted(factors(found.norms, own)), strict=True):
-                place += gradient
-            norms.append(found.norms.cpu().numpy())
+            gradients, own = self._gradients.of(*self._inputs(batch[start : start + _CHUNK], noise))
+            sums = gradients.weighted(factors(gradients.norms, own))
+            for place, own_sum in zip(self._places(total), sums, strict=True):
+                place += own_sum
+            norms.append(gradients.norms.cpu().numpy())
             parts.append(own.cpu().numpy())
         return to_host(total), np.concatenate(norms), np.concatenate(parts)
 
@@ -71,12 +72,12 @@ class BatchSums:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not len(batch):
             return np.zeros(self.size), np.empty(0), np.empty(0, dtype=np.int64)
-        found, parts = self._gradients.of(*self._inputs(batch, noise))
-        if not isinstance(found, NarrowFound):
+        gradients, parts = self._gradients.of(*self._inputs(batch, noise))
+        if not isinstance(gradients, NarrowGradients):
             raise TypeError("Expected gradients that can be summed in 32 bits, as they say. This is a bug.")
-        found.sum_into(self._places(self._flat), factors(found.norms, parts), blocks.block, self._scratch)
+        gradients.sum_into(self._places(self._flat), factors(gradients.norms, parts), blocks.block, self._scratch)
         total = to_host(self._flat).astype(np.float64)
-        return total, found.norms.cpu().numpy(), parts.cpu().numpy()
+        return total, gradients.norms.cpu().numpy(), parts.cpu().numpy()
 
     def _inputs(self, batch: np.ndarray, noise: NoiseSource) -> tuple[Tensor, Tensor]:
         normals = noise.normals((len(batch), self._gradients.n_normals)).astype(np.float32)

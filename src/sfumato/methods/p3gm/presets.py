@@ -16,17 +16,21 @@ from sfumato.methods.p3gm.settings import (
     Mixture,
     PrincipalAxes,
     Random,
+    StandardNormal,
     released_noise,
     written_noise,
 )
 from sfumato.plugins import Preset
 
-WRITTEN, RELEASED = "as-written", "as-released"
+WRITTEN, RELEASED, BASELINE = "as-written", "as-released", "dp-vae"
 _USUAL = "mnist"  # what a preset without the name of a data set is of
 _OURS = (
     "the mean record is bought, not exact; masses, sums and moments are one release; batches are Poisson; latents come "
     "from the mixture; of tables numbers are bought ranks; epsilon is by exact account, not by the paper's theorem"
 )
+_TRAINED = "but Poisson batches, exact epsilon, of tables numbers as bought ranks"
+_OF_MNIST = "epochs and batches are those of MNIST."
+_OF_AXES = ("variance", "record_norm")
 
 
 def written(data: str) -> dict[str, Any]:
@@ -60,9 +64,22 @@ def _of_run(data: str) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Preset]:
     """Return the presets: `as-released` and `as-written`, of MNIST, and `as-released:adult` of another data set."""
-    found = {RELEASED: _released(_USUAL), WRITTEN: _written(_USUAL)}
-    found |= {f"{RELEASED}:{data}": _released(data) for data in PUBLISHED}
-    return found | {f"{WRITTEN}:{data}": _written(data) for data in PUBLISHED}
+    by_name = {RELEASED: _released(_USUAL), WRITTEN: _written(_USUAL)}
+    by_name |= {f"{RELEASED}:{data}": _released(data) for data in PUBLISHED}
+    return by_name | {f"{WRITTEN}:{data}": _written(data) for data in PUBLISHED} | _baselines()
+
+
+def _baselines() -> dict[str, Preset]:
+    """DP-VAE, with our settings last: a certificate names the first preset whose settings a fit has."""
+    run = {name: value for name, value in _of_run(_USUAL).items() if name not in _OF_AXES}
+    normal = {"prior": StandardNormal()}
+    code = f"as DP-VAE of the authors' code, {_TRAINED}; {_OF_MNIST}"
+    paper = f"as DP-VAE of the paper, {_TRAINED}; {_OF_MNIST}"
+    return {
+        f"{BASELINE}:{RELEASED}": Preset({**normal, "latent_dim": 30, **run}, code),
+        f"{BASELINE}:{WRITTEN}": Preset({**normal, "latent_dim": 10, **run}, paper),
+        BASELINE: Preset(normal, f"as DP-VAE, the paper's baseline, {_TRAINED}."),
+    }
 
 
 def _named(data: str) -> str:

@@ -13,15 +13,7 @@ from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shar
 from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.plugins import (
-    Account,
-    Ledger,
-    NoiseSource,
-    Noisy,
-    Records,
-    Rows,
-    together,
-)
+from sfumato.plugins import Account, Fit, Noisy, Rows, product_bits, together
 
 _START_SEED = 0
 Classes = Callable[[Rows], np.ndarray]
@@ -55,51 +47,36 @@ def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> Gaussian
 
 
 def fit_class_prior(
-    records: Records,
-    vectors: Vectors,
-    classes: Classes,
-    *,
-    n_classes: int,
-    dimension: int,
-    stage: str,
-    ledger: Ledger,
-    noise: NoiseSource,
-    bits: int,
+    fit: Fit, stage: str, vectors: Vectors, classes: Classes, *, n_classes: int, dimension: int
 ) -> tuple[GaussianMixture, Noisy]:
     """Return one Gaussian per class, from one joint release of counts, sums and second moments.
 
     Privacy: one `Gaussian(σ)` event of the stage, as one iteration of `fit_mixture`. Proof: docs/proofs/em.md.
     """
     start = unit_mixture(n_classes, dimension)
-    shares = default_shares(start.form, dimension)
-    weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
-    statistic = ClassLatents(vectors, start, weights, bits=bits, classes=classes)
-    noisy = Account(ledger, noise).measure(stage, statistic, records)
+    count, total, second = (float(np.sqrt(share)) for share in default_shares(start.form, dimension))
+    bits = product_bits(fit.n_public)
+    statistic = ClassLatents(vectors, start, (count, total, second), bits=bits, classes=classes)
+    noisy = Account(fit.ledger, fit.noise).measure(stage, statistic, fit.data)
     return MStep(split_dead=False)(statistic.moments(noisy), start), noisy
 
 
 def fit_mixture_prior(
-    records: Records,
-    vectors: Vectors,
-    *,
-    n_components: int,
-    form: CovarianceForm,
-    dimension: int,
-    stage: str,
-    ledger: Ledger,
-    noise: NoiseSource,
-    bits: int,
+    fit: Fit, stage: str, vectors: Vectors, *, n_components: int, form: CovarianceForm, dimension: int
 ) -> tuple[GaussianMixture, Noisy]:
     """Return a mixture by noisy EM, and its releases end to end; a bought start comes first.
 
     Privacy: as `fit_mixture`.
     """
     rng = public_stream(_START_SEED, 2)
-    if n_components > 1 and ledger.plan[stage].count > 1:
+    if n_components > 1 and fit.plan[stage].count > 1:
         start: GaussianMixture | MomentStart = MomentStart(
             n_components=n_components, form=form, dimension=dimension, rng=rng
         )
     else:
         start = random_start(n_components, np.full(dimension, dimension**-0.5), form=form, rng=rng)
-    mixture, released = fit_mixture(records, vectors, start=start, stage=stage, ledger=ledger, noise=noise, bits=bits)
+    bits = product_bits(fit.n_public)
+    mixture, released = fit_mixture(
+        fit.data, vectors, start=start, stage=stage, ledger=fit.ledger, noise=fit.noise, bits=bits
+    )
     return mixture, together(released, np.concatenate)

@@ -10,12 +10,17 @@ Takagi, Takahashi, Cao and Yoshikawa 2021, arXiv:2006.12101; all stages are in o
 ranks under bought marginals instead of scaled by the data's own bounds, and levels are one-hot; the centre is bought
 instead of taken exactly; the mixture's statistics are one Gaussian release per iteration; labels are entries of a
 record's vector; latents are drawn from the released mixture.
+
+With the prior `StandardNormal()` it is DP-VAE, the baseline of the same paper, and without noise the VAE:
+
+    marginals        G(σ)                → ranks of numbers; tables only
+    autoencoder      P(q, G(σ)), T times → weights of encoder and decoder
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -27,7 +32,9 @@ from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.batches import require_single_records
 from sfumato.methods.nets.decoding import (
     MARGINALS,
+    Mapped,
     flat_dimension,
+    is_table,
     map_records,
     marginal_stages,
     nominal_budget,
@@ -48,6 +55,7 @@ from sfumato.methods.p3gm.settings import (
     Prior,
     Random,
     Shares,
+    StandardNormal,
     Start,
     published,
 )
@@ -75,6 +83,7 @@ from sfumato.plugins import (
 )
 
 CENTRE, MOMENT, MIXTURE, DECODER = "centre", "second moment", "mixture", "decoder"
+AUTOENCODER = "autoencoder"
 _SQRT2 = float(np.sqrt(2))
 
 
@@ -85,7 +94,7 @@ class P3GM(Synthesizer):
 
     Attributes:
         latent_dim: number of axes q.
-        prior: law of the latents.
+        prior: law of the latents; with `StandardNormal()` it is DP-VAE, and what is said of axes below does not apply.
         epochs: passes over the public number of records, in expectation.
         batch_size: expected members of a batch.
         hidden: units of a hidden layer.
@@ -130,8 +139,15 @@ class P3GM(Synthesizer):
             require_positive(record_norm=self.record_norm)
         require_heads(self.heads)
         require_device(self.device)
-        if not isinstance(self.prior, Mixture | ByClass):
-            raise ConfigError(f"Expected prior to be Mixture(...) or ByClass(), got prior={self.prior!r}.")
+        if not isinstance(self.prior, Mixture | ByClass | StandardNormal):
+            raise ConfigError(
+                f"Expected prior to be Mixture(...), ByClass() or StandardNormal(), got prior={self.prior!r}."
+            )
+        if isinstance(self.prior, StandardNormal) and (self.record_norm is not None or self.variance is False):
+            raise ConfigError(
+                "Expected no record_norm and a variance network with prior=StandardNormal(), which has no axes. Leave "
+                "record_norm and variance out."
+            )
         if not isinstance(self.start, Random | PrincipalAxes):
             raise ConfigError(f"Expected start to be Random() or PrincipalAxes(), got start={self.start!r}.")
         if not isinstance(self.noise, Shares | Multipliers):
@@ -191,7 +207,7 @@ class P3GM(Synthesizer):
         return cls(epsilon=account(plan, delta).epsilon, delta=delta, **settings)
 
     def stages(self, facts: Facts) -> list[Stage]:
-        """Return the four stages; see the module's docstring."""
+        """The stages of the module's docstring."""
         require_networks(self.device)
         require_single_records(facts.unit_rows)
         probability, n_steps = schedule(facts.rows, self.batch_size, self.epochs)
@@ -200,9 +216,20 @@ class P3GM(Synthesizer):
             probability=probability,
             n_steps=n_steps,
             iterations=self.prior.iterations,
+            tables=is_table(facts.schema),
         )
+        descent = Stage(
+            name=DECODER,
+            noise_multiplier=noise.decoder,
+            sampling_probability=probability,
+            count=n_steps,
+            measures="how the decoder and the encoder's variance should change",
+        )
+        marginals = marginal_stages(facts.schema, noise.marginals)
+        if isinstance(self.prior, StandardNormal):
+            return [*marginals, replace(descent, name=AUTOENCODER, measures="how the autoencoder should change")]
         return [
-            *marginal_stages(facts.schema, noise.marginals),
+            *marginals,
             Stage(name=CENTRE, noise_multiplier=noise.centre, replace_distance=_SQRT2, measures="the mean record"),
             Stage(
                 name=MOMENT,
@@ -212,20 +239,13 @@ class P3GM(Synthesizer):
             ),
             em_stage(
                 MIXTURE,
-                form=FullCovariance() if isinstance(self.prior, ByClass) else self.prior.form,
+                form=self.prior.form,
                 n_components=self._n_components(facts),
                 dimension=min(self.latent_dim, flat_dimension(facts.schema)),
                 iterations=self.prior.iterations,
                 noise_multiplier=noise.mixture,
             ),
-            Stage(
-                name=DECODER,
-                noise_multiplier=noise.decoder,
-                replace_distance=2.0,
-                sampling_probability=probability,
-                count=n_steps,
-                measures="how the decoder and the encoder's variance should change",
-            ),
+            descent,
         ]
 
     def _varies(self, schema: Schema) -> bool:
@@ -238,21 +258,25 @@ class P3GM(Synthesizer):
         return 1 if column is None else facts.schema.of_kind(LevelKind)[column].n_levels
 
     def run(self, fit: Fit) -> Fitted:
-        """Fit axes, mixture and decoder; of a table, marginals first."""
+        """Fit axes, mixture and decoder, or encoder and decoder; of a table, marginals first."""
         mapped = map_records(fit)
+        if isinstance(self.prior, StandardNormal):
+            q = self.latent_dim
+            standard = GaussianMixture(np.ones(1), np.zeros((1, q)), np.eye(q)[None], self.prior.form)
+            decoder = self._decoder(fit, AUTOENCODER, mapped.vectors)
+            return self._fitted(fit, mapped, standard, decoder)
         axes, measured = self._axes(fit, mapped.vectors)
         prior, iterations = self._mixture(fit, mapped.vectors, axes)
-        decoder = self._decoder(fit, mapped.vectors, axes, prior)
-        by_class = isinstance(self.prior, ByClass)
-        settings, arrays = sampler_of(
-            mapped,
-            prior,
-            decoder,
-            heads=self.heads,
-            draw=self.draw,
-            class_column=_class_column(fit.facts) if by_class else None,
-        )
-        return Fitted(settings, arrays, (*mapped.measured, *measured, (MIXTURE, iterations)))
+        decoder = self._decoder(fit, DECODER, mapped.vectors, axes, prior)
+        return self._fitted(fit, mapped, prior, decoder, *measured, (MIXTURE, iterations))
+
+    def _fitted(
+        self, fit: Fit, mapped: Mapped, prior: GaussianMixture, decoder: Layers, *measured: tuple[str, Noisy]
+    ) -> Fitted:
+        """The sampler of a prior and a decoder, with all that was measured."""
+        column = _class_column(fit.facts) if isinstance(self.prior, ByClass) else None
+        settings, arrays = sampler_of(mapped, prior, decoder, heads=self.heads, draw=self.draw, class_column=column)
+        return Fitted(settings, arrays, (*mapped.measured, *measured))
 
     def _axes(self, fit: Fit, vectors: Vectors) -> tuple[LatentAxes, list[tuple[str, Noisy]]]:
         norm = vectors.typical_norm if self.record_norm is None else self.record_norm
@@ -273,48 +297,48 @@ class P3GM(Synthesizer):
         """Return the mixture of latents scaled to order 1, and what its iterations released."""
 
         def make() -> dict[str, np.ndarray]:
-            reader = axes.reader(vectors)
-            shared = {
-                "dimension": axes.latent_dim, "stage": MIXTURE, "ledger": fit.ledger, "noise": fit.noise,
-                "bits": product_bits(fit.n_public),
-            }  # fmt: skip
-            if isinstance(self.prior, ByClass):
-                k = self._n_components(fit.facts)
-                column = _class_column(fit.facts)
-                mixture, noisy = fit_class_prior(fit.data, reader, _Classes(column), n_classes=k, **shared)
+            reader, k, q = axes.reader(vectors), self._n_components(fit.facts), axes.latent_dim
+            if isinstance(self.prior, Mixture):
+                form = self.prior.form
+                mixture, noisy = fit_mixture_prior(fit, MIXTURE, reader, n_components=k, form=form, dimension=q)
             else:
-                mixture, noisy = fit_mixture_prior(
-                    fit.data, reader, n_components=self.prior.n_components, form=self.prior.form, **shared
-                )
+                classes = _Classes(_class_column(fit.facts))
+                mixture, noisy = fit_class_prior(fit, MIXTURE, reader, classes, n_classes=k, dimension=q)
             return {**mixture.to_arrays(), **arrays_of(noisy)}
 
-        kept = fit.account.once(MIXTURE, make)
-        form = FullCovariance() if isinstance(self.prior, ByClass) else self.prior.form
-        prior = GaussianMixture.from_arrays(kept, form)
+        arrays = fit.account.once(MIXTURE, make)
+        prior = GaussianMixture.from_arrays(arrays, self.prior.form)
         scaled = GaussianMixture(
             prior.weights, prior.means * axes.scale, prior.dense_covariances() * axes.scale**2, FullCovariance()
         )
-        return scaled, noisy_of(kept, MIXTURE)
+        return scaled, noisy_of(arrays, MIXTURE)
 
-    def _decoder(self, fit: Fit, vectors: Vectors, axes: LatentAxes, prior: GaussianMixture) -> Layers:
-        """Train the decoder and return it."""
+    def _decoder(
+        self,
+        fit: Fit,
+        stage: str,
+        vectors: Vectors,
+        axes: LatentAxes | None = None,
+        prior: GaussianMixture | None = None,
+    ) -> Layers:
+        """Train the decoder, without axes the encoder with it, and return it."""
         from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
         from sfumato.methods.nets.sgd import Descent, Task, train
 
-        output = Output(Heads(self.heads), level_slices(vectors.parts))
+        q = self.latent_dim if axes is None else axes.latent_dim
         network = Autoencoder(
             vectors.dimension,
-            axes.latent_dim,
+            q,
             self.hidden,
             axes=axes,
             prior=prior,
-            variance=self._varies(fit.data.schema),
-            output=output,
+            variance=axes is None or self._varies(fit.data.schema),
+            output=Output(Heads(self.heads), level_slices(vectors.parts)),
         )
-        if isinstance(self.start, PrincipalAxes):
+        if axes is not None and prior is not None and isinstance(self.start, PrincipalAxes):
             network.start_from(axes, prior)
         settings = Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device)
-        train(fit, DECODER, Task(network, network.losses, axes.latent_dim), fit.data, vectors, settings)
+        train(fit, stage, Task(network, network.losses, q), fit.data, vectors, settings)
         return network.layers()
 
 

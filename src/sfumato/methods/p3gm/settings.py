@@ -62,15 +62,28 @@ class ByClass:
     """The prior has one Gaussian per class of the target, or per label of images, bought in one release."""
 
     iterations: ClassVar[int] = 1
+    form: ClassVar[CovarianceForm] = FullCovariance()
 
 
-Prior: TypeAlias = Mixture | ByClass
+@final
+@dataclass(frozen=True, slots=True)
+class StandardNormal:
+    """The prior is N(0, I), and the encoder is trained with the decoder: DP-VAE, the baseline of P3GM's paper.
+
+    Without axes, nothing but a table's marginals is released before the descent, which gets the rest of the budget.
+    """
+
+    iterations: ClassVar[int] = 0
+    form: ClassVar[CovarianceForm] = FullCovariance()
+
+
+Prior: TypeAlias = Mixture | ByClass | StandardNormal
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Shares of the squared budget; the decoder takes what is left.
+    """Shares of the squared budget; the decoder takes what is left, of a standard normal prior all but the marginals'.
 
     Attributes:
         marginals: of a table's marginals; images have none.
@@ -93,14 +106,17 @@ class Shares:
     def _left(self) -> float:
         return 1 - self.marginals - self.centre - self.moment - self.mixture
 
-    def multipliers(self, budget: PrivacyBudget, *, probability: float, n_steps: int, iterations: int) -> Multipliers:
-        """Return the noise multipliers that these shares mean."""
+    def multipliers(
+        self, budget: PrivacyBudget, *, probability: float, n_steps: int, iterations: int, tables: bool
+    ) -> Multipliers:
+        """The noise multipliers that these shares mean; without iterations there is no mixture and are no axes."""
+        left = self._left if iterations else 1 - (self.marginals if tables else 0.0)
         return Multipliers(
             marginals=one_shot(self.marginals, budget),
             centre=one_shot(self.centre, budget),
             moment=one_shot(self.moment, budget),
-            mixture=one_shot(self.mixture, budget, iterations),
-            decoder=sampled(self._left, budget, probability=probability, count=n_steps),
+            mixture=one_shot(self.mixture, budget, max(iterations, 1)),
+            decoder=sampled(left, budget, probability=probability, count=n_steps),
         )
 
 
@@ -127,8 +143,10 @@ class Multipliers:
         for name in ("marginals", "centre", "moment", "mixture", "decoder"):
             require_positive(**{name: getattr(self, name)})
 
-    def multipliers(self, budget: PrivacyBudget, *, probability: float, n_steps: int, iterations: int) -> Multipliers:
-        """Return these."""
+    def multipliers(
+        self, budget: PrivacyBudget, *, probability: float, n_steps: int, iterations: int, tables: bool
+    ) -> Multipliers:
+        """These, whatever the budget."""
         return self
 
 

@@ -169,10 +169,10 @@ class _Fit:
         """Return the parameters of the least error near some; weights of sets follow the classes, round by round."""
         for _ in range(rounds):
             weights = _Weights.of(self.classes(place), self.pairs.weights)
-            found = optimize.minimize(
+            solution = optimize.minimize(
                 self.error, place, args=(weights,), jac=True, method="L-BFGS-B", options={"maxiter": steps}
             )
-            place = found.x
+            place = solution.x
         return place
 
     def classes(self, place: np.ndarray) -> Classes:
@@ -182,29 +182,29 @@ class _Fit:
 
     def misfit(self, place: np.ndarray) -> float:
         """Return the squared differences from the counts, in units of their noise; without the penalty."""
-        found = self.classes(place)
-        return self._differences(found, _Weights.of(found, self.pairs.weights))[0]
+        classes = self.classes(place)
+        return self._differences(classes, _Weights.of(classes, self.pairs.weights))[0]
 
     def error(self, place: np.ndarray, weights: _Weights) -> tuple[float, np.ndarray]:
         """Return the penalised error and its gradient, weights held."""
-        found = self.classes(place)
-        error, by_share, by_item, by_size = self._differences(found, weights)
+        classes = self.classes(place)
+        error, by_share, by_item, by_size = self._differences(classes, weights)
         _, logits, sizes = self._apart(place)
         away = logits - self.overall[0], sizes - self.overall[1]
         error += 0.5 * self.penalty * sum(float((a**2).sum()) for a in away)
-        to_logits = by_item * found.items * (1 - found.items) + self.penalty * away[0]
-        inner = (by_size * found.sizes).sum(axis=1, keepdims=True)
-        to_sizes = found.sizes * (by_size - inner) + self.penalty * away[1]
-        return error, np.concatenate([found.shares * by_share, to_logits.ravel(), to_sizes.ravel()])
+        to_logits = by_item * classes.items * (1 - classes.items) + self.penalty * away[0]
+        inner = (by_size * classes.sizes).sum(axis=1, keepdims=True)
+        to_sizes = classes.sizes * (by_size - inner) + self.penalty * away[1]
+        return error, np.concatenate([classes.shares * by_share, to_logits.ravel(), to_sizes.ravel()])
 
     def _apart(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         k, f = self.n_classes, self.overall[0].size
         return place[:k], place[k : k + k * f].reshape(k, f), place[k + k * f :].reshape(k, -1)
 
-    def _differences(self, found: Classes, weights: _Weights) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    def _differences(self, classes: Classes, weights: _Weights) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
         """Return half of the squared differences, and its derivatives by π, p and q."""
-        n, p, q = self.items.n, found.items, found.sizes
-        pi = n * found.shares
+        n, p, q = self.items.n, classes.items, classes.sizes
+        pi = n * classes.shares
         lone = p * weights.alone  # P(the item and no other watched one)
         both = p * weights.apart
         off = (both.T * (pi * weights.pair)) @ both - self.pairs.pairs
@@ -220,37 +220,37 @@ class _Fit:
         error = 0.5 * per_pair * (0.5 * float((off**2).sum()) + float((crossed**2).sum()))
         error += 0.5 * per_item * float(single @ single) + 0.5 * per_mean * mean**2
         weighted = (per_pair * off, per_pair * crossed, per_item * single, per_mean * mean / n)
-        by_share, by_item, by_size = self._slopes(found, weights, weighted)
-        more, *by_sizes = self._sizes(found, per_pair)
+        by_share, by_item, by_size = self._slopes(classes, weights, weighted)
+        more, *by_sizes = self._sizes(classes, per_pair)
         return error + more, by_share + by_sizes[0], by_item + by_sizes[1], by_size + by_sizes[2]
 
-    def _sizes(self, found: Classes, per_size: float) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    def _sizes(self, classes: Classes, per_size: float) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
         """Return what sizes add to the squared differences, and to their derivatives by π, p and q."""
-        p, q, weights = found.items, found.sizes, self.pairs.weights
-        shares = self.items.n * found.shares[:, None] * q
+        p, q, weights = classes.items, classes.sizes, self.pairs.weights
+        shares = self.items.n * classes.shares[:, None] * q
         before = prefixes(p, weights.size - 1)
-        held = np.add.reduceat(before[-1] * weights, self.pairs.held_bins, axis=1)
-        apart = _longer(shares.T @ held) - self.pairs.sizes
+        law = np.add.reduceat(before[-1] * weights, self.pairs.held_bins, axis=1)
+        apart = _longer(shares.T @ law) - self.pairs.sizes
         weighted = _longer(per_size * apart)
-        by_law = held @ weighted.T
+        by_law = law @ weighted.T
         bins = np.searchsorted(self.pairs.held_bins, np.arange(weights.size), side="right") - 1
         after = suffixes(p, (shares @ weighted)[:, bins] * weights)
         by_share = self.items.n * (by_law * q).sum(axis=1)
-        by_size = self.items.n * found.shares[:, None] * by_law
+        by_size = self.items.n * classes.shares[:, None] * by_law
         return 0.5 * per_size * float((apart**2).sum()), by_share, slopes(before, after), by_size
 
     def _others(self, sizes: np.ndarray, weights: _Weights) -> np.ndarray:
         """Return the mean number of other items by class, in sets of two items or more, shape (K,)."""
-        found = sizes @ self.middles
-        return found - sizes[:, 1] * weights.none if sizes.shape[1] > 1 else found
+        means = sizes @ self.middles
+        return means - sizes[:, 1] * weights.none if sizes.shape[1] > 1 else means
 
     def _slopes(
-        self, found: Classes, weights: _Weights, weighted: tuple[np.ndarray, np.ndarray, np.ndarray, float]
+        self, classes: Classes, weights: _Weights, weighted: tuple[np.ndarray, np.ndarray, np.ndarray, float]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the derivatives by π, p and q, of differences that are weighted by what they are known by."""
         off, crossed, single, mean = weighted
-        n, p, q = self.items.n, found.items, found.sizes
-        pi = n * found.shares
+        n, p, q = self.items.n, classes.items, classes.sizes
+        pi = n * classes.shares
         both = p * weights.apart
         by_off, by_crossed = both @ off, q @ crossed.T
         lone = weights.first * crossed[:, 0] + single  # what an item and no other watched one must not count for
@@ -273,7 +273,7 @@ class _Fit:
 
 def _longer(sizes: np.ndarray) -> np.ndarray:
     """Return sizes of the rest by numbers of watched items, without sets of less than two items, shape (B, H)."""
-    found = sizes.copy()
-    found[0, :2] = 0.0
-    found[1:2, 0] = 0.0
-    return found
+    longer = sizes.copy()
+    longer[0, :2] = 0.0
+    longer[1:2, 0] = 0.0
+    return longer

@@ -44,9 +44,9 @@ def size_bins(longest: int) -> np.ndarray:
     return np.array(starts)
 
 
-def squared_length(held: int) -> int:
+def squared_length(n_watched: int) -> int:
     """Return how many ones a set of so many watched items adds: its pairs, its items, and itself."""
-    return 1 + held * (held + 1) // 2
+    return 1 + n_watched * (n_watched + 1) // 2
 
 
 def most_in_full(noise_multiplier: float, n_public: float, longest: int, *, noise_to_sampling: float) -> int:
@@ -56,10 +56,10 @@ def most_in_full(noise_multiplier: float, n_public: float, longest: int, *, nois
     by. At least 3, or what sets mostly hold would count less; at most the longest set.
     """
     best = min(3, longest)
-    for held in range(best, longest + 1):
-        if noise_multiplier * math.sqrt(squared_length(held)) > noise_to_sampling * math.sqrt(n_public):
+    for n_watched in range(best, longest + 1):
+        if noise_multiplier * math.sqrt(squared_length(n_watched)) > noise_to_sampling * math.sqrt(n_public):
             break
-        best = held
+        best = n_watched
     return best
 
 
@@ -194,11 +194,11 @@ class CountedPairs:
         f = len(self.pairs)
         draw = np.triu(rng.standard_normal((f, f)), 1)
         g = (draw + draw.T, rng.standard_normal(self.by_size.shape), rng.standard_normal(self.sizes.shape))
-        made = []
+        readings = []
         for factor in (share, -1 / share):
             moved = [
                 a + factor * self.noise_std * b for a, b in zip((self.pairs, self.by_size, self.sizes), g, strict=True)
             ]
             noise_std = self.noise_std * math.sqrt(1 + factor**2)
-            made.append(replace(self, pairs=moved[0], by_size=moved[1], sizes=moved[2], noise_std=noise_std))
-        return made[0], made[1]
+            readings.append(replace(self, pairs=moved[0], by_size=moved[1], sizes=moved[2], noise_std=noise_std))
+        return readings[0], readings[1]

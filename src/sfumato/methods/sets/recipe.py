@@ -14,13 +14,13 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from sfumato.errors import ConfigError, require_integer, require_open_unit
+from sfumato.errors import require_integer, require_open_unit
 from sfumato.fitting.driver import Fit, Fitted
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.shrinkage import denoised
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.items import COUNTS, ItemCounts
+from sfumato.methods.items import COUNTS, ItemCounts, count_stages, item_share_error
 from sfumato.methods.sets.latent import Classes, CountedItems, fit_classes
 from sfumato.methods.sets.pairs import ItemPairCounts, most_in_full, squared_length
 from sfumato.models.item_classes import ItemClasses, drawn_shares, reach
@@ -70,18 +70,8 @@ class LatentClasses(Synthesizer):
 
     def stages(self, facts: Facts) -> list[Stage]:
         """Two releases of all sets."""
-        SetEncoder.of(facts.schema)
-        if facts.target is not None:
-            raise ConfigError(
-                f"Expected no target for the method {self.method}, got target={facts.target!r}. Leave it out."
-            )
         return [
-            Stage(
-                name=COUNTS,
-                noise_multiplier=multiplier_for_share(1 - self.pairs),
-                replace_distance=_SQRT2,
-                measures="how many sets hold each item",
-            ),
+            *count_stages(facts, self.method, multiplier_for_share(1 - self.pairs)),
             Stage(
                 name=PAIRS,
                 noise_multiplier=multiplier_for_share(self.pairs),
@@ -102,8 +92,7 @@ class LatentClasses(Synthesizer):
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of an item's share of the sets."""
-        norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
-        return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
+        return item_share_error(plan, facts)
 
     def run(self, fit: Fit) -> Fitted:
         """Buy both counts, and fit the classes."""
@@ -145,10 +134,10 @@ class LatentClasses(Synthesizer):
         self, statistic: ItemPairCounts, totals: np.ndarray, counts: Noisy, bought: Noisy, n_public: int
     ) -> tuple[np.ndarray, Classes]:
         """Return the shares of the empty set and of each item alone, and the classes of longer sets. Free."""
-        found = statistic.read(bought)
-        few = denoised(found.few, found.few_std)
+        reading = statistic.read(bought)
+        few = denoised(reading.few, reading.few_std)
         few = np.maximum(few, 0.0) * min(1.0, n_public / max(float(few.sum()), 1.0))
-        single_std = float(np.hypot(counts.noise_std, found.few_std))
+        single_std = float(np.hypot(counts.noise_std, reading.few_std))
         paired = np.maximum(totals - few[1:], _LEAST)
         others = np.setdiff1d(np.arange(totals.size), statistic.watched)
         items = CountedItems(
@@ -160,10 +149,10 @@ class LatentClasses(Synthesizer):
         )
         edges = _edges(statistic)
         middles = (edges[:-1] + edges[1:] - 1) / 2
-        classes = fit_classes(items, found, middles, n_classes=self.n_classes)
-        drawn = float(drawn_shares(classes.shares, classes.sizes, reach(classes.items)).sum())
+        classes = fit_classes(items, reading, middles, n_classes=self.n_classes)
+        share_of_long = float(drawn_shares(classes.shares, classes.sizes, reach(classes.items)).sum())
         many = max(n_public - float(few.sum()), 0.0) / n_public  # what is not short is long: better known than classes
-        return few / n_public, replace(classes, shares=classes.shares * many / max(drawn, 1e-12))
+        return few / n_public, replace(classes, shares=classes.shares * many / max(share_of_long, 1e-12))
 
 
 def _edges(statistic: ItemPairCounts) -> np.ndarray:

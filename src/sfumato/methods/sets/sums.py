@@ -22,14 +22,14 @@ def prefixes(items: np.ndarray, most: int) -> np.ndarray:
         array([[0.25, 0.5 , 0.25]])
     """
     k, f = items.shape
-    found = np.zeros((f + 1, k, most + 1))
-    found[0, :, 0] = 1.0
+    laws = np.zeros((f + 1, k, most + 1))
+    laws[0, :, 0] = 1.0
     for i in range(f):
-        moved = found[i] * items[:, i, None]
-        np.subtract(found[i], moved, out=found[i + 1])
-        found[i + 1, :, 1:] += moved[:, :-1]
-        found[i + 1, :, -1] += moved[:, -1]
-    return found
+        moved = laws[i] * items[:, i, None]
+        np.subtract(laws[i], moved, out=laws[i + 1])
+        laws[i + 1, :, 1:] += moved[:, :-1]
+        laws[i + 1, :, -1] += moved[:, -1]
+    return laws
 
 
 def suffixes(items: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -44,13 +44,13 @@ def suffixes(items: np.ndarray, values: np.ndarray) -> np.ndarray:
         np.float64(1.0)
     """
     k, f = items.shape
-    found = np.empty((f + 1, k, values.shape[1]))
-    found[f] = values
+    expected = np.empty((f + 1, k, values.shape[1]))
+    expected[f] = values
     for i in range(f - 1, -1, -1):
-        after = found[i + 1]
-        np.copyto(found[i], after)
-        found[i, :, :-1] += items[:, i, None] * (after[:, 1:] - after[:, :-1])
-    return found
+        after = expected[i + 1]
+        np.copyto(expected[i], after)
+        expected[i, :, :-1] += items[:, i, None] * (after[:, 1:] - after[:, :-1])
+    return expected
 
 
 def slopes(before: np.ndarray, after: np.ndarray) -> np.ndarray:

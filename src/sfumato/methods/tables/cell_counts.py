@@ -16,7 +16,7 @@ from sfumato.maths.constants import SIZES
 from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.statistics import Counts
-from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid
 

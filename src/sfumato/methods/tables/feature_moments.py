@@ -22,7 +22,7 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import CellEntries, MomentBits, MomentQuery
 from sfumato.mechanisms.contributions import step_of
 from sfumato.mechanisms.statistics import OuterProducts
-from sfumato.methods.marginals import TableLayout
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.records.engine import ROWS_AT_ONCE, Rows
 
 _WORK_BYTES = 1 << 20  # of vectors at once: they stay in the cache

@@ -23,11 +23,11 @@ from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.second_stage import (
     MOMENTS,
     FirstRelease,

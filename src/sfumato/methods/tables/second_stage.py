@@ -17,10 +17,10 @@ import numpy as np
 from sfumato.fitting.driver import Fit
 from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, cross_moments
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.pair_laws import Copy
 from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share

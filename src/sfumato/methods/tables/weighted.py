@@ -16,9 +16,9 @@ from sfumato.fitting.driver import Fit
 from sfumato.fitting.facts import Facts
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.maths.constants import SIZES
-from sfumato.methods.marginals import TableLayout
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.recipe import Measuring, Settings
 from sfumato.records.engine import Rows
 from sfumato.schema.weighting import weight_bound

@@ -12,8 +12,10 @@ Pose, log s and √a come along as a few more columns, so that samples get them 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import fft
@@ -21,7 +23,6 @@ from scipy import fft
 from sfumato.columns.kinds import Image, LevelKind
 from sfumato.errors import ConfigError
 from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses, with_pose, without_pose
-from sfumato.records.engine import Rows
 from sfumato.schema.schema import Schema
 
 AREA_BINS = 32
@@ -93,7 +94,7 @@ class ImageLayout:
         """Whether images are large enough to have a pose."""
         return min(self.picture[1:]) >= _LEAST_POSED
 
-    def classes(self, rows: Rows) -> np.ndarray:
+    def classes(self, rows: Mapping[str, Any]) -> np.ndarray:
         """Return the class of each row, shape (n,)."""
         if self.label is None:
             return np.zeros(len(rows[self.image]), dtype=np.int64)

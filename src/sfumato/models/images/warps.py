@@ -55,10 +55,10 @@ def poses(pictures: np.ndarray) -> np.ndarray:
     straight = np.maximum(xx - 2 * shear * xy + shear**2 * yy, 0.05)
     scale_x = 0.7 * np.log(np.sqrt(straight) * 7 / width)
     scale_y = 0.7 * np.log(np.sqrt(np.maximum(yy, 0.05)) * 5.6 / height)
-    found = np.stack([shift_x, shift_y, shear, scale_x, scale_y], axis=1)
-    found[by_row.sum(axis=1) <= 0] = 0.0
+    pose = np.stack([shift_x, shift_y, shear, scale_x, scale_y], axis=1)
+    pose[by_row.sum(axis=1) <= 0] = 0.0
     limits = PoseRange(height, width).limits
-    return np.clip(found, -limits, limits)
+    return np.clip(pose, -limits, limits)
 
 
 def without_pose(pictures: np.ndarray, pose: np.ndarray) -> np.ndarray:

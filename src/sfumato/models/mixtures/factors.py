@@ -97,8 +97,8 @@ def denoised_moment(noisy: Moment, edge: float, least: float, most_rank: int) ->
         most_rank: most eigenvalues to look at.
     """
     values, vectors = _leading(noisy, min(most_rank, len(noisy.diagonal)))
-    kept = values > edge
-    shrunk, vectors = np.sqrt(np.maximum(values[kept] ** 2 - edge**2, 0.0)), vectors[:, kept]
+    above = values > edge
+    shrunk, vectors = np.sqrt(np.maximum(values[above] ** 2 - edge**2, 0.0)), vectors[:, above]
     rest = np.maximum(noisy.diagonal - vectors**2 @ shrunk, least)
     return LowRankMoment(vectors, shrunk, rest)
 

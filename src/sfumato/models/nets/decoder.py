@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -20,7 +20,7 @@ from sfumato.maths.arrays import require_array, require_shares, require_well_for
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.covariances import FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.models.nets.flat import ImageVectors, RankVectors, Vectors
+from sfumato.models.nets.flat import AnyVectors, ImageVectors, Part, RankVectors, Vectors
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -28,25 +28,6 @@ _KNOTS = 257
 _ROUNDS = 30
 _LEAST_SHARE = 1e-6
 _UNIFORM_VARIANCE = 1 / 12
-
-
-class Part(Protocol):
-    """Consecutive entries of a vector that belong together."""
-
-    @property
-    def entries(self) -> slice:
-        """Where they are."""
-        ...
-
-    @property
-    def levels(self) -> bool:
-        """Whether they are one-hot; if not, each is a number in [0, 1]."""
-        ...
-
-    @property
-    def missing(self) -> bool:
-        """Whether it is the indicator of a missing number, which is missing above 1/2."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -139,9 +120,9 @@ class Calibration:
                 residual_std[place] = np.exp(-(special.ndtri(share) ** 2) / 2) / np.sqrt(2 * np.pi)
             else:
                 residual_std[place] = np.sqrt(max(_UNIFORM_VARIANCE - float(means.var()), 0.0))
-            drawn = means + residual_std[place] * rng.standard_normal(len(means))
+            draws = means + residual_std[place] * rng.standard_normal(len(means))
             # strictly increasing, or a rank would not be one number
-            knots[place] = np.quantile(drawn, levels) + 1e-9 * np.arange(_KNOTS)
+            knots[place] = np.quantile(draws, levels) + 1e-9 * np.arange(_KNOTS)
         return cls(shifts, residual_std, knots)
 
     def numbers(self, means: np.ndarray, parts: Sequence[Part], rng: np.random.Generator) -> np.ndarray:
@@ -151,8 +132,8 @@ class Calibration:
         for part in parts:
             if not part.levels:
                 place = part.entries.start
-                drawn = means[:, place] + self.residual_std[place] * rng.standard_normal(len(means))
-                result[:, place] = np.interp(drawn, self.knots[place], ranks)
+                draws = means[:, place] + self.residual_std[place] * rng.standard_normal(len(means))
+                result[:, place] = np.interp(draws, self.knots[place], ranks)
         return result
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -174,16 +155,40 @@ class Calibration:
 
 
 _LAYERS = 2
-_LARGEST = 1e15
+LARGEST = 1e15
+"""Of a latent, and of an output, either way."""
 
 
-class LatentDecoder:
+class NetworkSampler:
+    """What samplers by networks share: vectors of records, what brings draws to marginals, and no given values."""
+
+    def __init__(self, vectors: AnyVectors, parameters: Mapping[str, np.ndarray]) -> None:
+        self._vectors, self._parts = vectors, vectors.parts
+        calibrated = "knots" in parameters
+        self._calibration = Calibration.from_arrays(parameters, vectors.dimension) if calibrated else None
+
+    def _means(self, outputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Expected vectors of native heads, with numbers drawn about their means where they are calibrated."""
+        if self._calibration is None:
+            return mean_of_heads(outputs, self._parts)
+        means = mean_of_heads(np.clip(outputs + self._calibration.shifts, -LARGEST, LARGEST), self._parts)
+        return self._calibration.numbers(means, self._parts, rng)
+
+    def given(self, codes: Mapping[str, float]) -> Self:
+        """Refuse: a network has no conditional law in closed form."""
+        raise ConfigError(
+            "Expected no given values for this release, got some: its method cannot fix columns. Sample more rows and "
+            "keep those you need, or fit with the method max-entropy."
+        )
+
+
+class LatentDecoder(NetworkSampler):
     """Latents from a mixture, decoded (`sfumato.methods.p3gm.recipe`)."""
 
     name = "latent_decoder"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._vectors = flat_vectors(schema, parameters)
+        super().__init__(flat_vectors(schema, parameters), parameters)
         self._heads, self._draw = settings.get("heads"), settings.get("draw")
         if self._heads not in ("squared", "native") or not isinstance(self._draw, bool):
             raise ReleaseError("Expected heads to be squared or native, and draw true or false, in the release.")
@@ -196,10 +201,6 @@ class LatentDecoder:
         if column is not None and self._prior.n_components != k:
             raise ReleaseError("Expected one component per class in the release.")
         self._decoder = decoder_of(parameters, self._prior.means.shape[1], self._vectors.dimension)
-        self._parts = self._vectors.parts
-        self._calibration = (
-            Calibration.from_arrays(parameters, self._vectors.dimension) if "knots" in parameters else None
-        )
         self.width = self._vectors.dimension + sum(len(bias) for bias in self._decoder.biases)
         self.possible = np.ones(k, dtype=bool)
 
@@ -207,8 +208,8 @@ class LatentDecoder:
         """Return n coded rows."""
         latents, components = self._prior.sample(n, rng, components=classes)
         with np.errstate(all="ignore"):  # a stranger's weights may overflow
-            outputs = self._decoder(np.clip(latents, -_LARGEST, _LARGEST)).astype(np.float64)
-            vectors = self._drawn(np.clip(np.nan_to_num(outputs), -_LARGEST, _LARGEST), rng)
+            outputs = self._decoder(np.clip(latents, -LARGEST, LARGEST)).astype(np.float64)
+            vectors = self._drawn(np.clip(np.nan_to_num(outputs), -LARGEST, LARGEST), rng)
         rows = self._vectors.decode(vectors, rng)
         if self.class_column is not None:
             rows[self.class_column] = components.astype(np.int32)
@@ -218,19 +219,8 @@ class LatentDecoder:
         """Return vectors for outputs of the decoder."""
         if self._heads == "squared":
             return outputs
-        if self._calibration is not None:
-            outputs = np.clip(outputs + self._calibration.shifts, -_LARGEST, _LARGEST)
-        means = mean_of_heads(outputs, self._parts)
-        if self._calibration is not None:
-            means = self._calibration.numbers(means, self._parts, rng)
+        means = self._means(outputs, rng)
         return draw_levels(means, self._parts, rng) if self._draw else means
-
-    def given(self, codes: Mapping[str, float]) -> LatentDecoder:
-        """Refuse: a decoder has no conditional law in closed form."""
-        raise ConfigError(
-            "Expected no given values for this release, got some: its method cannot fix columns. Sample more rows and "
-            "keep those you need, or fit with the method max-entropy."
-        )
 
 
 def flat_vectors(schema: Schema, parameters: Mapping[str, np.ndarray]) -> Vectors:

@@ -17,10 +17,10 @@ import numpy as np
 from scipy import special
 
 from sfumato.columns.sets import ItemSet
-from sfumato.errors import ConfigError, ReleaseError
+from sfumato.errors import ReleaseError
 from sfumato.maths.arrays import require_array, require_shares, require_well_formed
-from sfumato.models.nets.decoder import Calibration, Layers, Part, draw_levels, flat_vectors, mean_of_heads
-from sfumato.models.nets.flat import AnyVectors, SetVectors
+from sfumato.models.nets.decoder import LARGEST, Layers, NetworkSampler, draw_levels, flat_vectors, mean_of_heads
+from sfumato.models.nets.flat import AnyVectors, Part, SetVectors
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema
 
@@ -53,11 +53,13 @@ class Boltzmann:
     def visible_draws(self, outputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return visible vectors drawn given outputs, shape (n, m), float32."""
         means = mean_of_heads(outputs, self.parts)
-        drawn = (rng.random(means.shape, dtype=np.float32) < means).astype(np.float32)
-        for part, levels in zip(self.parts, draw_levels_of(means, self.parts, rng), strict=True):
-            if levels is not None:
-                drawn[:, part.entries] = levels
-        return drawn
+        vectors = (rng.random(means.shape, dtype=np.float32) < means).astype(np.float32)
+        one_hot = [part.entries for part in self.parts if part.levels]
+        if one_hot:
+            levels = draw_levels(means, self.parts, rng)
+            for entries in one_hot:
+                vectors[:, entries] = levels[:, entries]
+        return vectors
 
     def gibbs(self, vectors: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:
         """Return visible vectors after so many steps of block Gibbs sampling."""
@@ -66,15 +68,6 @@ class Boltzmann:
         return vectors
 
 
-def draw_levels_of(means: np.ndarray, parts: Sequence[Part], rng: np.random.Generator) -> list[np.ndarray | None]:
-    """Return the drawn entries of each one-hot part, and None for parts of numbers."""
-    if not any(part.levels for part in parts):
-        return [None] * len(parts)
-    drawn = draw_levels(means, parts, rng)
-    return [drawn[:, part.entries] if part.levels else None for part in parts]
-
-
-_LARGEST = 1e15
 _MOST_LAYERS, _MOST_STEPS = 8, 10_000
 
 
@@ -162,15 +155,14 @@ class Machines:
         return cls(machines, chains, steps)
 
 
-class NetworkMixture:
+class NetworkMixture(NetworkSampler):
     """A component by its share, a record from its network (`sfumato.methods.dpgm.recipe`)."""
 
     name = "network_mixture"
     class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._vectors = vectors_of(schema, parameters)
-        self._parts = self._vectors.parts
+        super().__init__(vectors_of(schema, parameters), parameters)
         self._shares = require_shares(parameters, "component_shares")
         k, m = self._shares.size, self._vectors.dimension
         self._networks: Decoders | Machines
@@ -188,7 +180,6 @@ class NetworkMixture:
         self._binary = settings.get("binary")
         if not isinstance(self._binary, bool):
             raise ReleaseError("Expected binary to be true or false in the release.")
-        self._calibration = Calibration.from_arrays(parameters, m) if "knots" in parameters else None
         self.width = m + inner
         self.possible = np.ones(1, dtype=bool)
 
@@ -201,29 +192,17 @@ class NetworkMixture:
             for c in range(self._shares.size):
                 mine = np.flatnonzero(components == c)
                 outputs[mine] = self._networks.outputs(c, mine.size, rng) + self._shifts[c].astype(precision)
-            vectors = self._drawn(np.clip(np.nan_to_num(outputs), -_LARGEST, _LARGEST), rng)
+            vectors = self._drawn(np.clip(np.nan_to_num(outputs), -LARGEST, LARGEST), rng)
         return self._vectors.decode(vectors, rng)
 
     def _drawn(self, outputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return vectors for outputs of the networks."""
-        if self._calibration is not None:
-            outputs = np.clip(outputs + self._calibration.shifts, -_LARGEST, _LARGEST)
-        means = mean_of_heads(outputs, self._parts)
-        if self._calibration is not None:
-            means = self._calibration.numbers(means, self._parts, rng)
-        drawn = draw_levels(means, self._parts, rng)
+        vectors = draw_levels(self._means(outputs, rng), self._parts, rng)
         if self._binary:
             for part in self._parts:
                 if not part.levels:
-                    drawn[:, part.entries] = rng.random(drawn[:, part.entries].shape) < drawn[:, part.entries]
-        return drawn
-
-    def given(self, codes: Mapping[str, float]) -> NetworkMixture:
-        """Refuse: a network has no conditional law in closed form."""
-        raise ConfigError(
-            "Expected no given values for this release, got some: its method cannot fix columns. Sample more rows and "
-            "keep those you need, or fit with the method max-entropy."
-        )
+                    vectors[:, part.entries] = rng.random(vectors[:, part.entries].shape) < vectors[:, part.entries]
+        return vectors
 
 
 def vectors_of(schema: Schema, parameters: Mapping[str, np.ndarray]) -> AnyVectors:

@@ -5,7 +5,7 @@ Images are their values scaled to [0, 1], line by line, then the label one-hot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -106,37 +106,32 @@ class RankVectors:
     grid: Grid
     shares: tuple[np.ndarray, ...]
 
+    def _columns(self) -> Iterator[tuple[ColumnGrid, np.ndarray, slice]]:
+        """Each column with its shares and the entries that it has."""
+        start = 0
+        for column, shares in zip(self.grid.columns, self.shares, strict=True):
+            stop = start + (1 + column.kind.nullable if column.numeric else column.n_cells)
+            yield column, shares, slice(start, stop)
+            start = stop
+
     @property
     def parts(self) -> tuple[Part, ...]:
         """One per level column and per number or indicator."""
         parts: list[Part] = []
-        for column in self.grid.columns:
-            start = parts[-1].entries.stop if parts else 0
+        for column, _, entries in self._columns():
             if not column.numeric:
-                parts.append(Part(slice(start, start + column.n_cells), levels=True))
+                parts.append(Part(entries, levels=True))
                 continue
+            start = entries.start
             parts.append(Part(slice(start, start + 1), levels=False))
             if column.kind.nullable:
                 parts.append(Part(slice(start + 1, start + 2), levels=False, missing=True))
         return tuple(parts)
 
     @property
-    def ends(self) -> tuple[tuple[int, np.ndarray], ...]:
-        """Of each column of numbers, its entry and the ranks at which its cells end, shape (cells,)."""
-        found, place = [], 0
-        for column, shares in zip(self.grid.columns, self.shares, strict=True):
-            if not column.numeric:
-                place += column.n_cells
-                continue
-            present = shares[:-1] if column.kind.nullable else shares
-            found.append((place, np.cumsum(present) / max(float(present.sum()), 1e-300)))
-            place += 1 + column.kind.nullable
-        return tuple(found)
-
-    @property
     def dimension(self) -> int:
         """Number of entries."""
-        return self.parts[-1].entries.stop
+        return [entries.stop for _, _, entries in self._columns()][-1]
 
     @property
     def norm_bound(self) -> float:
@@ -147,7 +142,7 @@ class RankVectors:
     def typical_norm(self) -> float:
         """The norm of a vector by the released marginals: its root mean square."""
         squares = 0.0
-        for column, shares in zip(self.grid.columns, self.shares, strict=True):
+        for column, shares, _ in self._columns():
             squares += float(shares @ _ranks(column, shares) ** 2) if column.numeric else 1.0
         return float(np.sqrt(squares))
 
@@ -155,51 +150,40 @@ class RankVectors:
         """Return coded rows as vectors, shape (n, dimension), float32; total, and row by row."""
         cells = self.grid.cells(rows)
         vectors = np.zeros((len(cells), self.dimension), dtype=np.float32)
-        place = 0
-        for j, (column, shares) in enumerate(zip(self.grid.columns, self.shares, strict=True)):
+        for (column, shares, entries), codes in zip(self._columns(), cells.T, strict=True):
             if not column.numeric:
-                vectors[np.arange(len(cells)), place + cells[:, j]] = 1.0
-                place += column.n_cells
+                vectors[np.arange(len(cells)), entries.start + codes] = 1.0
                 continue
-            vectors[:, place] = _ranks(column, shares)[cells[:, j]]
-            place += 1
+            vectors[:, entries.start] = _ranks(column, shares)[codes]
             if column.kind.nullable:
-                vectors[:, place] = cells[:, j] == column.n_cells - 1
-                place += 1
+                vectors[:, entries.start + 1] = codes == column.n_cells - 1
         return vectors
 
     def decode(self, vectors: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return coded rows for vectors of any floats: a rank's cell, the largest level, missing above 1/2."""
         cells = np.empty((len(vectors), len(self.grid.columns)), dtype=np.int64)
-        place = 0
         vectors = np.nan_to_num(vectors)
-        for j, (column, shares) in enumerate(zip(self.grid.columns, self.shares, strict=True)):
+        for j, (column, shares, entries) in enumerate(self._columns()):
+            own = vectors[:, entries]
             if not column.numeric:
-                cells[:, j] = vectors[:, place : place + column.n_cells].argmax(axis=1)
-                place += column.n_cells
+                cells[:, j] = own.argmax(axis=1)
                 continue
             present = shares[:-1] if column.kind.nullable else shares
             ends = np.cumsum(present) / max(float(present.sum()), 1e-300)
-            cells[:, j] = np.minimum(np.searchsorted(ends, vectors[:, place], side="right"), len(present) - 1)
-            place += 1
+            cells[:, j] = np.minimum(np.searchsorted(ends, own[:, 0], side="right"), len(present) - 1)
             if column.kind.nullable:
-                cells[vectors[:, place] > _MISSING_ABOVE, j] = column.n_cells - 1
-                place += 1
+                cells[own[:, 1] > _MISSING_ABOVE, j] = column.n_cells - 1
         return self.grid.rows(cells, rng)
 
     def levels_of(self, name: str) -> slice | None:
         """Return where a column's levels are; None if it has numbers."""
-        start = 0
-        for column in self.grid.columns:
-            if column.name == name:
-                return None if column.numeric else slice(start, start + column.n_cells)
-            start += 1 + column.kind.nullable if column.numeric else column.n_cells
-        raise KeyError(name)
+        places = {column.name: None if column.numeric else entries for column, _, entries in self._columns()}
+        return places[name]
 
     def targets(self) -> np.ndarray:
         """Return the mean vector that the released marginals say, shape (dimension,)."""
         means = []
-        for column, shares in zip(self.grid.columns, self.shares, strict=True):
+        for column, shares, _ in self._columns():
             if not column.numeric:
                 means += list(shares)
                 continue
@@ -248,12 +232,12 @@ class SetVectors:
 
     def decode(self, vectors: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
         """Return coded sets drawn from the probabilities of items; too long ones lose random items."""
-        drawn = rng.random(vectors.shape, dtype=np.float32) < np.nan_to_num(vectors)
-        kept = drawn.astype(np.float32)
+        members = rng.random(vectors.shape, dtype=np.float32) < np.nan_to_num(vectors)
+        entries = members.astype(np.float32)
         # of a set that is too long, the encoder keeps the largest entries: random ones
-        long = np.flatnonzero(drawn.sum(axis=1) > self.encoder.kind.longest)
-        kept[long] *= 0.75 + 0.25 * rng.random((long.size, self.dimension), dtype=np.float32)
-        return self.encoder.decode(kept)
+        long = np.flatnonzero(members.sum(axis=1) > self.encoder.kind.longest)
+        entries[long] *= 0.75 + 0.25 * rng.random((long.size, self.dimension), dtype=np.float32)
+        return self.encoder.decode(entries)
 
 
 def _ranks(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
