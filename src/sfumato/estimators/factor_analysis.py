@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
+from sfumato.estimators.records import NumericRecords
 from sfumato.maths.gaussian import noise_reach
-from sfumato.mechanisms.contributions import SAFETY, product_bits
+from sfumato.mechanisms.contributions import SAFETY
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import PooledSquares
 from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
@@ -77,11 +78,18 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
         self.least_variance = least_variance
         self.seed = seed
 
-    def _stages(self, dimension: int) -> tuple[Stage, ...]:
+    def _stages(self, records: NumericRecords) -> tuple[Stage, ...]:
         require_integer(at_least=1, latent_dim=self.latent_dim)
         require_positive(least_variance=self.least_variance)
-        if self.latent_dim > dimension:
-            raise ConfigError(f"Expected latent_dim to be at most the {dimension} column(s), got {self.latent_dim}.")
+        if self.latent_dim > records.dimension:
+            raise ConfigError(
+                f"Expected latent_dim to be at most the {records.dimension} column(s), got {self.latent_dim}."
+            )
+        if self.centred and records.weight is not None:
+            raise ConfigError(
+                "Expected centred=False beside weights, got centred=True, which divides by the public number of rows: "
+                "the sum of the weights is not public, and has to be measured."
+            )
         measures = "second moments" if self.centred else "number, mean and second moments of the records"
         return (
             Stage(name="second moment", noise_multiplier=1.0, replace_distance=float(np.sqrt(2)), measures=measures),
@@ -89,8 +97,7 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
 
     def _run(self, session: Session) -> list[Noisy]:
         constant = 0.0 if self.centred else _CONSTANT
-        bits = product_bits(session.n_public)
-        statistic = PooledSquares(session.ball.vectors, session.dimension, constant, bits=bits)
+        statistic = PooledSquares(session.ball.vectors, session.dimension, constant, bits=session.product_bits)
         noisy = session.account.measure("second moment", statistic, session.records)
         inner = self._fitted(noisy, session, constant)
         ball = session.ball

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.estimators.base import PrivateEstimator, Session
-from sfumato.mechanisms.contributions import product_bits
+from sfumato.estimators.records import NumericRecords
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stages, fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments
@@ -94,7 +94,7 @@ class DPGaussianMixture(PrivateEstimator):
     def _isotropic(self) -> bool:  # type: ignore[override]
         return isinstance(self.covariance, SphericalCovariance)
 
-    def _stages(self, dimension: int) -> tuple[Stage, ...]:
+    def _stages(self, records: NumericRecords) -> tuple[Stage, ...]:
         require_integer(at_least=1, n_components=self.n_components)
         require_instance(CovarianceForm, "FullCovariance() or another form", covariance=self.covariance)
         require_instance((MLE, MAP), "MLE() or MAP(...)", estimate=self.estimate)
@@ -103,7 +103,7 @@ class DPGaussianMixture(PrivateEstimator):
         if self.average_last is not None:
             require_integer(at_least=1, average_last=self.average_last)
         if isinstance(self.start, GaussianMixture):
-            expected = (self.n_components, dimension, self.covariance.name)
+            expected = (self.n_components, records.dimension, self.covariance.name)
             if (self.start.n_components, self.start.dimension, self.start.form.name) != expected:
                 raise ConfigError(f"Expected start to have components, columns and form {expected!r}, got another one.")
         elif self.start not in ("moments", "random"):
@@ -113,7 +113,7 @@ class DPGaussianMixture(PrivateEstimator):
             "em",
             form=self.covariance,
             n_components=self.n_components,
-            dimension=dimension,
+            dimension=records.dimension,
             iterations=1 if self.n_components == 1 else self.iterations,
         )
 
@@ -142,7 +142,7 @@ class DPGaussianMixture(PrivateEstimator):
             noise=session.noise,
             step=self._m_step(),
             average_last=self.average_last,
-            bits=product_bits(session.n_public),
+            bits=session.product_bits,
         )
         self._ball, self._inner = session.ball, inner
         self.mixture_ = _mapped(inner, session.ball.scale, session.ball.middle)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,48 +18,56 @@ from sfumato.columns.number_cells import read_floats
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
-from sfumato.records.engine import Rows
+from sfumato.mechanisms.statistics import WEIGHT, Weighed
+from sfumato.privacy.certificate_form import Weighting
+from sfumato.records.engine import Rows, Statistic
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import ESTIMATORS, require_able
 from sfumato.schema.unit import Unit
+from sfumato.schema.weighting import weighting_of
 
 X = "x"
 _CHUNK_BYTES = 1 << 26
 _WIDEST_BOUND = 1e150
 
 
-class NumericRecords(Protocol):
+class NumericRecords(ABC):
     """Rows of numbers, in chunks.
 
     Attributes:
         dimension: numbers of a row.
         names: of the columns; None where they have none.
+        unit: whose the rows are, where several may be of one person; None where each row is protected by itself.
+        weight: how rows count; None where each counts once.
     """
 
     dimension: int
     names: tuple[str, ...] | None
+    unit: Unit | None = None
+    weight: Weighting | None = None
 
-    @property
-    def unit(self) -> Unit | None:
-        """Whose the rows are, where several may be of one person; None where each row is protected by itself."""
-        ...
+    @abstractmethod
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows; a missing cell is NaN. With weights there is a column of them, ÷ their bound."""
 
     @property
     def max_rows_per_unit(self) -> int:
         """Most rows that one unit contributes."""
-        ...
+        return 1 if self.unit is None else self.unit.max_rows
 
-    def coded(self) -> Iterator[Rows]:
-        """Yield chunks of rows; a missing cell is NaN."""
-        ...
+    def weighed(self, statistic: Statistic) -> Statistic:
+        """Return the statistic as these records, which may count by weights, add to it."""
+        return statistic if self.weight is None else Weighed(statistic)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, else x0, x1, …."""
+        return self.names or tuple(f"x{j}" for j in range(self.dimension))
 
 
-class ArrayRecords:
+class ArrayRecords(NumericRecords):
     """A two-dimensional array of numbers, possibly mapped from a file, read in chunks."""
-
-    unit: Unit | None = None
-    max_rows_per_unit = 1
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -74,11 +83,8 @@ class ArrayRecords:
             yield {X: chunk}
 
 
-class SourceRecords:
+class SourceRecords(NumericRecords):
     """The numeric columns of a source, or its images as rows of numbers, read in chunks."""
-
-    unit: Unit | None = None
-    max_rows_per_unit = 1
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -109,7 +115,7 @@ class SourceRecords:
         return np.column_stack([read_floats(joined(chunk.columns[n]), ()) for n in self._columns])
 
 
-class SchemaRecords:
+class SchemaRecords(NumericRecords):
     """The released columns of a source by its schema, all of them numbers, as rows in data units.
 
     Args:
@@ -121,13 +127,13 @@ class SchemaRecords:
         bounds: (lower, upper), each of shape (q,), data units.
 
     Raises:
-        ConfigError: the schema has a column that is no number, linked rows, a weight, rules, or leaves something open.
+        ConfigError: the schema has a column that is no number, linked rows, rules, or leaves something open.
         DataError, SchemaError: the source does not have the schema's columns.
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
         _refuse_schema(schema)
-        self.unit = schema.unit
+        self.unit, self.weight = schema.unit, weighting_of(schema)
         self._data = PrivateData(source, schema)
         self.names: tuple[str, ...] | None = tuple(schema.released)
         kinds = [kind for kind in _released(schema).values() if isinstance(kind, Continuous | Integer)]
@@ -137,17 +143,13 @@ class SchemaRecords:
             np.array([kind.upper for kind in kinds], dtype=np.float64),
         )
 
-    @property
-    def max_rows_per_unit(self) -> int:
-        """Most rows that one unit contributes."""
-        return self._data.max_rows_per_unit
-
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of rows; a missing cell is NaN."""
         lower, upper = self.bounds
         for rows in self._data.coded():
-            shares = np.column_stack([rows[name] for name in self.names or ()])
-            yield {X: lower + shares * (upper - lower)}
+            shares = np.column_stack([rows[name] for name in self.columns])
+            weights = {} if self.weight is None else {WEIGHT: rows[self.weight.column]}
+            yield {X: lower + shares * (upper - lower), **weights}
 
 
 def _released(schema: Schema) -> dict[str, ColumnKind]:

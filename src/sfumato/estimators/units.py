@@ -1,4 +1,4 @@
-"""Rows of units for estimators: the name of whose each row is, read cell by cell, and which rows count."""
+"""Whose each row of an estimator is: names, read cell by cell, and which rows count. Also cells beside rows at all."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import pyarrow as pa
 
 from sfumato.columns.cells import joined
 from sfumato.errors import ConfigError, require_integer
-from sfumato.estimators.records import ArrayRecords, NumericRecords, SourceRecords, X
+from sfumato.estimators.records import NumericRecords, X
 from sfumato.io.chunks import Source, attempt
 from sfumato.io.sources import open_source
 from sfumato.records.engine import Rows
 from sfumato.records.units import UnitRows
 from sfumato.schema.unit import Unit
 
-_UNIT_NAME = "unit"
-_EXPECTED = "Expected units to be names or whole numbers, one of each row, got something else."
+CELLS = "cells"
 
 
-class UnitRecords:
+class UnitRecords(NumericRecords):
     """Rows of units, at most `max_rows` of each: which, follows from the unit's own rows alone.
 
     Args:
@@ -32,9 +31,9 @@ class UnitRecords:
         unit: its name, and the most rows of a unit that count.
     """
 
-    def __init__(self, records: ArrayRecords | SourceRecords, names: Source, unit: Unit) -> None:
-        self.dimension, self.names = records.dimension, records.names
-        self.unit, self.max_rows_per_unit = unit, unit.max_rows
+    def __init__(self, records: NumericRecords, names: Source, unit: Unit) -> None:
+        self.dimension, self.names, self.weight = records.dimension, records.names, records.weight
+        self.unit = unit
         self._records, self._source = records, names
         self._names: pa.ChunkedArray | None = None
         self._chosen: UnitRows | None = None
@@ -47,7 +46,7 @@ class UnitRecords:
         return (keeper.kept(cells, rows) for cells, rows in self._chunks())
 
     def _choice(self) -> UnitRows:
-        cells = [joined(chunk.columns[_UNIT_NAME]) for chunk in self._source.chunks([_UNIT_NAME])]
+        cells = [joined(chunk.columns[CELLS]) for chunk in self._source.chunks([CELLS])]
         self._names = pa.chunked_array(cells, type=None if cells else pa.string())
         units = UnitRows(self.max_rows_per_unit, ("",))
         for cells, _ in self._chunks():
@@ -85,66 +84,92 @@ def of_units(
         in_ledger: whether a ledger is charged, which knows units by the name of their column.
 
     Raises:
-        ConfigError: one of both is missing, there are not as many names as rows, they have no order, or the name of
-            their column is that of a feature, or missing where a ledger needs it.
+        ConfigError: one of both is missing, as `cells_beside` and `column_of`, or a name is missing where a ledger
+            needs it.
     """
     if units is None:
         if max_rows is not None:
             raise ConfigError("Expected units beside max_rows, got max_rows alone. Name whose each row is.")
         return records
-    if not isinstance(records, ArrayRecords | SourceRecords) or not hasattr(data, "__len__") or isinstance(data, str):
-        raise ConfigError(
-            "Expected an array or a frame beside units, got other data. Name the unit of a file in a schema: the "
-            "commands take one."
-        )
     if max_rows is None:
         raise ConfigError("Expected max_rows beside units: how many rows of one unit may count at most. Got none.")
-    column = _column_name(units, records.names or (), in_ledger=in_ledger)
-    unit = Unit(column=column, max_rows=require_integer(at_least=1, max_rows=max_rows))
-    names = attempt(lambda: open_source(_table(units)), _EXPECTED)
-    if attempt(lambda: len(units), _EXPECTED) != len(data):
-        raise ConfigError("Expected as many units as rows, got another number. Name whose each row is.")
-    return UnitRecords(records, names, unit)
-
-
-def _column_name(units: Any, features: tuple[str, ...], *, in_ledger: bool) -> str:  # noqa: ANN401
-    """Return the name of the units' column: of a column of a frame its own."""
-    own = getattr(units, "name", None)
-    if isinstance(own, str) and own:
-        if own in features:
-            raise ConfigError(f"Expected rows without the column of their units, got {own!r} among them. Leave it out.")
-        return own
-    if in_ledger:
+    require_integer(at_least=1, max_rows=max_rows)
+    source = cells_beside(data, units, "units", "names or whole numbers")
+    if in_ledger and not _own_name(units):
         raise ConfigError(
             "Expected units with a name beside a ledger, which tells whether two fits protect the same units by it: a "
             "column of a frame, as in units=frame['patient'], or pandas.Series(units, name='patient'). Got none."
         )
-    column = _UNIT_NAME
-    while column in features:
-        column += "'"
-    return column
+    return UnitRecords(records, source, Unit(column=column_of(units, records, "unit"), max_rows=max_rows))
 
 
-def _table(units: Any) -> Any:  # noqa: ANN401
-    """Return units as a table of one column, in which each cell is read by itself.
+def column_of(cells: Any, records: NumericRecords, otherwise: str) -> str:  # noqa: ANN401
+    """Return the name of a column of cells beside rows: of a column of a frame its own, else one that no other has.
+
+    Raises:
+        ConfigError: its own name is that of a feature, or of the weights.
+    """
+    taken = {*records.columns, *([] if records.weight is None else [records.weight.column])}
+    if own := _own_name(cells):
+        if own in taken:
+            raise ConfigError(
+                f"Expected rows without the column of each row's {otherwise}, got {own!r} among them. Leave it out."
+            )
+        return own
+    while otherwise in taken:
+        otherwise += "'"
+    return otherwise
+
+
+def _own_name(cells: Any) -> str:  # noqa: ANN401
+    own = getattr(cells, "name", None)
+    return own if isinstance(own, str) else ""
+
+
+def cells_beside(data: Any, cells: Any, argument: str, form: str) -> Source:  # noqa: ANN401
+    """Return cells, one of each row of data, as a table of one column, `CELLS`; none is looked at.
+
+    Args:
+        data: with a length.
+        cells: a list, array or column.
+        argument: what they are called.
+        form: what each may be, in words.
+
+    Raises:
+        ConfigError: data without a length, cells without an order, or not as many as rows.
+    """
+    if not hasattr(data, "__len__") or isinstance(data, str):
+        raise ConfigError(
+            f"Expected an array or a frame beside {argument}, got other data. Name the column of a file in a schema: "
+            "the commands take one."
+        )
+    expected = f"Expected {argument} to be {form}, one of each row, got something else."
+    source = attempt(lambda: open_source(_table(cells, expected)), expected)
+    if attempt(lambda: len(cells), expected) != len(data):
+        raise ConfigError(f"Expected as many {argument} as rows, got another number. Give one of each row.")
+    return source
+
+
+def _table(cells: Any, expected: str) -> Any:  # noqa: ANN401
+    """Return cells as a table of one column, in which each is read by itself.
 
     NumPy would make one type of all cells of a list: a name among numbers would change how these are written.
     """
-    if isinstance(units, pd.Series | pd.Index):
-        return pd.DataFrame({_UNIT_NAME: pd.Series(units.array)})
-    if isinstance(units, pa.Array | pa.ChunkedArray):
-        return pa.table({_UNIT_NAME: units})
-    if (polars := sys.modules.get("polars")) and isinstance(units, polars.Series):
-        return polars.DataFrame({_UNIT_NAME: units})
-    if isinstance(units, np.ndarray) and units.ndim == 1:
-        if not isinstance(units, np.ma.MaskedArray):
-            return pd.DataFrame({_UNIT_NAME: units})
-        units = [
-            None if is_masked else cell for cell, is_masked in zip(units.data, np.ma.getmaskarray(units), strict=True)
+    if isinstance(cells, pd.Series | pd.Index):
+        return pd.DataFrame({CELLS: pd.Series(cells.array)})
+    if isinstance(cells, pa.Array | pa.ChunkedArray):
+        return pa.table({CELLS: cells})
+    if (polars := sys.modules.get("polars")) and isinstance(cells, polars.Series):
+        return polars.DataFrame({CELLS: cells})
+    if isinstance(cells, np.ndarray) and cells.ndim == 1:
+        if not isinstance(cells, np.ma.MaskedArray):
+            return pd.DataFrame({CELLS: cells})
+        cells = [
+            None if is_masked else cell for cell, is_masked in zip(cells.data, np.ma.getmaskarray(cells), strict=True)
         ]
-    if not isinstance(units, list):
-        raise ConfigError(_EXPECTED)  # of no order, or of other axes
-    return pd.DataFrame({_UNIT_NAME: _objects(units)})
+    if not isinstance(cells, list):
+        raise ConfigError(expected)  # of no order, or of other axes
+    return pd.DataFrame({CELLS: _objects(cells)})
 
 
 def _objects(cells: list[Any]) -> pd.Series:

@@ -94,7 +94,6 @@ LIMITS = (
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
     Limit("linked", ESTIMATORS, "their plan and certificate are those of single rows"),
-    Limit("weight", ESTIMATORS, "their sums count every row once"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
     Limit("rules", MODEL, "what was measured counts rows as they are written, not what rules leave free"),
     Limit("unit", MODEL, "whom the noise protects is for those to say who drew it"),
