@@ -419,7 +419,7 @@ BUGS = [
         "weights of estimators: a weight that is not clipped at the bound",
         "mechanisms/statistics.py",
         "        weights = whole_weights(rows, WEIGHT, self.bits)\n",
-        "        weights = np.rint(np.nan_to_num(rows[WEIGHT], posinf=8.0, neginf=0.0) * 2**self.bits).astype(np.int64)\n",
+        "        weights = np.abs(np.nan_to_num(rows[WEIGHT], posinf=8) * 2**self.bits).astype(np.int64)\n",
         "tests/mechanisms/test_queries.py -k weighed",
     ),
     PlantedBug(

@@ -64,7 +64,7 @@ def test_a_weighed_record_adds_its_part_exactly(name):
 
 
 def test_weighed_sums_of_a_piece_may_pass_what_floats_hold():
-    statistic, n = Weighed(STATISTICS["pooled squares"].statistic), 1 << 16
+    statistic, n = Weighed(STATISTICS["pooled squares"].statistic), 1 << 12
     rows = {"z": np.tile([1.0, 0.0, 0.0], (n, 1)), WEIGHT: np.ones(n)}
     whole = reduce(statistic, FakeRecords([rows])).whole_in_mechanism()
     one = contribution(statistic, {"z": np.array([[1.0, 0.0, 0.0]]), WEIGHT: np.ones(1)})[0]
