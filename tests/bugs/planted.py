@@ -137,14 +137,14 @@ BUGS = [
     PlantedBug(
         "estimators: a name of a unit decides how the others are read",
         "estimators/units.py",
-        "    return pd.DataFrame({_UNIT_NAME: _objects(units)})\n",
-        "    return pd.DataFrame({_UNIT_NAME: np.asarray(units)})\n",
+        "    return pd.DataFrame({CELLS: _objects(cells)})\n",
+        "    return pd.DataFrame({CELLS: np.asarray(cells)})\n",
         "tests/estimators/test_units.py -k no_name_changes",
     ),
     PlantedBug(
         "estimators: noise is that of one row of a schema's unit",
         "estimators/records.py",
-        "        return self._data.max_rows_per_unit\n",
+        "        return 1 if self.unit is None else self.unit.max_rows\n",
         "        return 1\n",
         "tests/estimators/test_units.py -k schema_names",
     ),

@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
 import sfumato
@@ -38,7 +39,7 @@ each = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def fitted(name, rows=ROWS, epsilon=2.0, **options):
-    return ESTIMATORS[name].set_params(epsilon=epsilon).fit(rows, **options)
+    return clone(ESTIMATORS[name]).set_params(epsilon=epsilon).fit(rows, **options)
 
 
 def values(model):
@@ -69,17 +70,16 @@ def test_weights_of_the_bound_are_no_weights(name):
 
 @each
 def test_events_and_noise_are_those_of_rows_that_count_once(name):
-    plain, weighted = fitted(name), None
+    plain = fitted(name)
     noise = [noisy.noise_std for noisy in plain.releases_]
     cost = plain.certificate
+    assert (cost.weight, WEIGHED in cost.assumptions) == (None, False)
     for weights in (np.zeros(N), WEIGHTS, np.full(N, 1e9)):
         weighted = fitted(name, sample_weight=weights, weight_upper=2.0)
         assert [noisy.noise_std for noisy in weighted.releases_] == pytest.approx(noise, rel=1e-12)
         assert (weighted.certificate.events, weighted.certificate.epsilon) == (cost.events, cost.epsilon)
-    assert weighted.certificate.weight.upper == 2.0
-    assert WEIGHED in weighted.certificate.assumptions
-    assert WEIGHED not in cost.assumptions
-    assert cost.weight is None
+        assert weighted.certificate.weight.upper == 2.0
+        assert WEIGHED in weighted.certificate.assumptions
 
 
 def test_what_is_fitted_is_of_the_population():
@@ -145,7 +145,7 @@ def test_chunks_keep_rows_and_weights_together(monkeypatch):
 def test_units_of_weighted_rows(name):
     """Noise for all rows of one; and every row counts where units have no more of them than may."""
     options = {"sample_weight": WEIGHTS, "weight_upper": 4.0}
-    alone, together = fitted(name, **options), None
+    alone = fitted(name, **options)
     noise = np.array([noisy.noise_std for noisy in alone.releases_])
     together = fitted(name, units=UNITS, max_rows=3, **options)
     np.testing.assert_allclose([noisy.noise_std for noisy in together.releases_], 3 * noise)
