@@ -50,7 +50,7 @@ SKIPPED = {
             "check_sample_weights_pandas_series",
             "check_sample_weights_shape",
         ),
-        "weights have a public bound: tests/estimators/test_weights.py",
+        "weights have a public bound: tests/estimators/test_weighted_rows.py",
     ),
 }
 

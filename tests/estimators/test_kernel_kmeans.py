@@ -29,7 +29,7 @@ SKIPPED = {
             "check_sample_weights_pandas_series",
             "check_sample_weights_shape",
         ),
-        "weights have a public bound: tests/estimators/test_weights.py",
+        "weights have a public bound: tests/estimators/test_weighted_rows.py",
     ),
 }
 CHECKED = DPKernelKMeans(2, epsilon=NonPrivate(), n_public=1000, bounds=(-200.0, 200.0), n_features=20, seed=0)

@@ -9,14 +9,14 @@ import numpy as np
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
+from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
 from sfumato.lenses.chain import plain_schema
-from sfumato.mechanisms.contributions import clip_rows
+from sfumato.mechanisms.contributions import clip_rows, product_bits
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
-from sfumato.mechanisms.statistics import WEIGHT, Weighed
 from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
@@ -31,7 +31,7 @@ from sfumato.methods.linked.statistics import (
 )
 from sfumato.methods.marginals import TableLayout, class_cell_counts
 from sfumato.methods.mixtures.centres import CentreGrid
-from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
+from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_weights
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
@@ -212,12 +212,13 @@ def _weighed_cases() -> list[StatisticCase]:
     """What estimators sum, of records that count by weights."""
     pool, features = weighed_rows(vector_rows(30)), weighed_rows(feature_rows(60))
     full = FullCovariance()
-    one = EmMoments(vectors_of, unit_mixture(1, 3), (0.3, 1.0, 0.5))
-    moments = EmMoments(vectors_of, crossed_mixture(full), default_shares(full, 3))
+    bits = product_bits(1_000, WEIGHED_BITS)
+    one = EmMoments(vectors_of, unit_mixture(1, 3), (0.3, 1.0, 0.5), bits=bits)
+    moments = EmMoments(vectors_of, crossed_mixture(full), default_weights(full, 3), bits=bits)
     return [
         StatisticCase("weighed mixture moments", Weighed(moments), pool),
         StatisticCase("weighed mixture moments, one component", Weighed(one), pool),
-        StatisticCase("weighed pooled squares", Weighed(PooledSquares(vectors_of, 3, 0.5)), pool),
+        StatisticCase("weighed pooled squares", Weighed(PooledSquares(vectors_of, 3, 0.5, bits=bits)), pool),
         StatisticCase("weighed records by cell", Weighed(GridCounts(vectors_of, CentreGrid(3, 4))), pool),
         StatisticCase("weighed feature sums", Weighed(cluster_sums(3)), features),
         StatisticCase("weighed feature sums, one cluster", Weighed(cluster_sums(1)), features),
@@ -462,7 +463,7 @@ def _em_cases() -> list[StatisticCase]:
     """Moments of mixtures, with weights for which each of the possible worst pairs is the worst one."""
     pool = vector_rows(30)
     full, diagonal = FullCovariance(), DiagonalCovariance()
-    settings = [("full, default", full, default_shares(full, 3))]
+    settings = [("full, default", full, default_weights(full, 3))]
     for weights in ((1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.3, 1.0, 0.5), (1.0, 0.5, 2.0)):
         settings += [(f"full, {weights}", full, weights), (f"diagonal, {weights}", diagonal, weights)]
     settings += [("spherical", SphericalCovariance(), (1.0, 1.0, 1.0)), ("tied", TiedCovariance(), (0.5, 1.0, 0.0))]

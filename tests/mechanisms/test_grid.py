@@ -11,14 +11,12 @@ from hypothesis.extra import numpy as arrays
 from harness.cases import MECHANISMS, STATISTICS, vectors_of
 from harness.privacy import STAGE, FakeRecords, join, ledger_for, make_exact, released
 from sfumato.errors import ConfigError
+from sfumato.estimators.records import MOST_WEIGHED_ROWS, WEIGHED_BITS
 from sfumato.fitting.arguments import number_of_rows, require_room
 from sfumato.mechanisms.contributions import (
     LINEAR_BITS,
     MOST_ROWS,
-    MOST_WEIGHED_ROWS,
     PRODUCT_BITS,
-    WEIGHED_BITS,
-    linear_bits,
     product_bits,
     row_by_row,
     whole_rows,
@@ -260,13 +258,13 @@ def test_hardening_6_sums_of_products_do_not_run_over(n):
 @pytest.mark.parametrize("n", [1, 2, 100, 2**12, 2**22, 2**22 + 1, 2**24 + 1, MOST_WEIGHED_ROWS])
 def test_weighed_sums_do_not_run_over(n):
     """Eight times as many records as declared, all of the largest weight and at the bound in one entry."""
-    linear, product = linear_bits(n, WEIGHED_BITS), product_bits(n, WEIGHED_BITS)
+    product = product_bits(n, WEIGHED_BITS)
+    linear = min(LINEAR_BITS, 2 * product)
     assert 8 * n * 2 ** (linear + WEIGHED_BITS) <= 2**63
     assert 8 * n * 4**product * 2**WEIGHED_BITS <= 2**63
-    assert (linear_bits(n), product_bits(n)) == (LINEAR_BITS, PRODUCT_BITS) or n > 2**24
-    assert product == 18 or 8 * n * 4 ** (product + 1) * 2**WEIGHED_BITS > 2**63
-    assert linear >= 20
-    assert 10 <= product <= 18
+    assert 2 * product + WEIGHED_BITS <= 2 * PRODUCT_BITS
+    assert product == 12 or 8 * n * 4 ** (product + 1) * 2**WEIGHED_BITS > 2**63
+    assert 10 <= product <= 12
 
 
 @pytest.mark.parametrize("n", [1000, 1_600_000_000, MOST_ROWS])

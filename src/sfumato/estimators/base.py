@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +19,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.columns.kinds import Continuous, Identifier
 from sfumato.data_ledger.journal import Journal
-from sfumato.errors import DataError
-from sfumato.estimators.records import Ball, NumericRecords, open_rows
-from sfumato.estimators.units import of_units
-from sfumato.estimators.weights import of_weights, require_few
+from sfumato.errors import ConfigError, DataError
+from sfumato.estimators.records import MOST_WEIGHED_ROWS, Ball, NumericRecords, open_rows
+from sfumato.estimators.row_columns import of_units, of_weights
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.measurements import Measurement
-from sfumato.mechanisms.contributions import WEIGHED_BITS, linear_bits, product_bits
 from sfumato.mechanisms.queries import Noisy
+from sfumato.models.mixtures.factors import FactorModel
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, Description
@@ -41,6 +41,8 @@ from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.schema.weight import Weight
+
+Model = TypeVar("Model", FactorModel, GaussianMixture)
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "X has ",
@@ -78,45 +80,28 @@ class Session(Accounted):
         """What a record that counts whole is worth: 1, or with weights their bound."""
         return 1.0 if self.records.weight is None else self.records.weight.upper
 
-    @property
-    def sum_bits(self) -> int:
-        """Bits of vectors that are summed."""
-        return linear_bits(self.n_public, self._weight_bits)
 
-    @property
-    def product_bits(self) -> int:
-        """Bits of vectors whose products are summed."""
-        return product_bits(self.n_public, self._weight_bits)
+@dataclass(eq=False, repr=False, kw_only=True)
+class Public:
+    """What every estimator takes: see any of them."""
 
-    @property
-    def _weight_bits(self) -> int:
-        return 0 if self.records.weight is None else WEIGHED_BITS
+    epsilon: float | NonPrivate = 1.0
+    delta: float | None = None
+    n_public: int | None = None
+    bounds: Any = None
+    seed: int | None = None
 
 
-class PrivateEstimator(BaseEstimator, ABC):
+class PrivateEstimator(Public, BaseEstimator, ABC):
     """Base of the estimators. Attributes of a fitted one that end in an underscore are released values.
 
-    Subclasses take these arguments, and check them in `fit`, as scikit-learn wants it.
-
-    Args:
-        epsilon: ε in nats, or `NonPrivate()` for no noise at all.
-        delta: δ; by default min(1e-5, 0.1/n_public).
-        n_public: the public number of rows, whatever they weigh; required.
-        bounds: (lower, upper) of the columns, public; required here or in `fit`.
-        clip_norm: norm beyond which records are shrunk, where half the width of a column's bounds is 1; by default √q,
-            which changes nothing within the bounds. Where most records lie well inside, less means less noise.
-        seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
+    Subclasses say their arguments, and check them in `fit`, as scikit-learn wants it.
     """
 
     method: ClassVar[str]
     _isotropic: ClassVar[bool] = False
 
-    epsilon: float | NonPrivate
-    delta: float | None
-    n_public: int | None
-    bounds: Any
     clip_norm: float | None
-    seed: int | None
 
     certificate_: Certificate
     releases_: tuple[Noisy, ...]
@@ -184,7 +169,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         budget = self._budget(n_public)
         records = of_weights(open_rows(X), X, sample_weight, weight_upper)
         records = of_units(records, X, units, max_rows, in_ledger=ledger is not None)
-        require_few(records, n_public)
+        if records.weight is not None and n_public > MOST_WEIGHED_ROWS:
+            raise ConfigError(f"Expected n_public of at most {MOST_WEIGHED_ROWS} beside weights, got {n_public}.")
         unit = _protected(records)
         ball = Ball.of(
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
@@ -289,6 +275,21 @@ class PrivateEstimator(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.seed is None
         return tags
+
+
+class DensityEstimator(PrivateEstimator, Generic[Model]):
+    """An estimator whose model has densities."""
+
+    _inner: Model
+
+    def score_samples(self, X: Any) -> np.ndarray:  # noqa: ANN401
+        """Return the log density of each row, in data units, shape (n,)."""
+        points = self._points(X)
+        return self._inner.log_densities(points) - float(np.log(self._ball.scale).sum())
+
+    def score(self, X: Any, y: object = None) -> float:  # noqa: ANN401
+        """Return the mean log density of rows."""
+        return float(self.score_samples(X).mean())
 
 
 @lru_cache(maxsize=64)

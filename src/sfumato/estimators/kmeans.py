@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.estimators.base import PrivateEstimator, Session
 from sfumato.estimators.records import NumericRecords
 from sfumato.maths.fourier import FourierFeatures
+from sfumato.mechanisms.contributions import LINEAR_BITS, product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.centres import (
     CentreGrid,
@@ -27,7 +29,6 @@ from sfumato.methods.mixtures.centres import (
 from sfumato.methods.mixtures.em_moments import Vectors
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stage, kmeans_stages
 from sfumato.models.mixtures.samplers import CentrePoints
-from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
 from sfumato.records.engine import Rows
 
@@ -69,7 +70,8 @@ class _NoisyLloyd(TransformerMixin, PrivateEstimator):
             ledger=session.ledger,
             noise=session.noise,
             rng=session.rng,
-            bits=session.sum_bits,
+            # an entry of so many bits is no larger than a product of two of half as many bits
+            bits=min(LINEAR_BITS, 2 * product_bits(session.n_public, session.records.weight_bits)),
         )
         self._ball, self._centres = session.ball, clusters.centres
         self.sizes_ = clusters.counts * session.worth
@@ -96,6 +98,7 @@ class _NoisyLloyd(TransformerMixin, PrivateEstimator):
         return -float((self.transform(X).min(axis=1) ** 2).sum())
 
 
+@dataclass(eq=False, repr=False)
 class DPKMeans(_NoisyLloyd):
     """k-means under (ε, δ)-differential privacy, by noisy Lloyd iterations.
 
@@ -127,28 +130,11 @@ class DPKMeans(_NoisyLloyd):
     method: ClassVar[str] = "dp-kmeans"
     _stage, _starts = "kmeans", ("auto", "grid", "random")
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float | NonPrivate = 1.0,
-        delta: float | None = None,
-        n_public: int | None = None,
-        bounds: Any = None,  # noqa: ANN401
-        clip_norm: float | None = None,
-        iterations: int = 7,
-        start: str | np.ndarray = "auto",
-        seed: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_public = n_public
-        self.bounds = bounds
-        self.clip_norm = clip_norm
-        self.iterations = iterations
-        self.start = start
-        self.seed = seed
+    n_clusters: int = 8
+    _: KW_ONLY
+    clip_norm: float | None = None
+    iterations: int = 7
+    start: str | np.ndarray = "auto"
 
     def _grid(self, dimension: int) -> CentreGrid | None:
         if not isinstance(self.start, str) or self.start == "random":
@@ -184,6 +170,7 @@ class DPKMeans(_NoisyLloyd):
         return np.sqrt(squared_distances(points, self._centres)) * self._ball.scale[0]
 
 
+@dataclass(eq=False, repr=False)
 class DPKernelKMeans(_NoisyLloyd):
     """k-means in the feature space of an RBF kernel, under (ε, δ)-differential privacy.
 
@@ -219,30 +206,12 @@ class DPKernelKMeans(_NoisyLloyd):
     method: ClassVar[str] = "dp-kernel-kmeans"
     _stage, _starts = "kernel kmeans", ("random",)
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float | NonPrivate = 1.0,
-        delta: float | None = None,
-        n_public: int | None = None,
-        bounds: Any = None,  # noqa: ANN401
-        gamma: float | None = None,
-        n_features: int = 200,
-        iterations: int = 8,
-        start: str | np.ndarray = "random",
-        seed: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_public = n_public
-        self.bounds = bounds
-        self.gamma = gamma
-        self.n_features = n_features
-        self.iterations = iterations
-        self.start = start
-        self.seed = seed
+    n_clusters: int = 8
+    _: KW_ONLY
+    gamma: float | None = None
+    n_features: int = 200
+    iterations: int = 8
+    start: str | np.ndarray = "random"
 
     clip_norm = None  # features have norm 1 whatever the records are
 

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from sfumato.columns.number_cells import read_floats
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
-from sfumato.mechanisms.statistics import WEIGHT, Weighed
+from sfumato.lenses.weights import whole_weights
 from sfumato.privacy.certificate_form import Weighting
 from sfumato.records.engine import Rows, Statistic
 from sfumato.records.private import PrivateData
@@ -28,8 +28,78 @@ from sfumato.schema.unit import Unit
 from sfumato.schema.weighting import weighting_of
 
 X = "x"
+WEIGHT = "weight of the record"
+"""The column of rows that count by weights: each weight ÷ the bound."""
+WEIGHED_BITS = 12
+"""Of a weight ÷ the bound."""
+MOST_WEIGHED_ROWS = 1 << 28
+"""Most rows that a fit by weights takes: beyond, vectors and weights would share too few bits."""
 _CHUNK_BYTES = 1 << 26
 _WIDEST_BOUND = 1e150
+
+
+@final
+@dataclass(frozen=True)
+class Weighed:
+    """Another statistic, each record times its weight ÷ the bound, at most once.
+
+    A record adds k/2^bits of what it adds to the other, exactly: in whole numbers k times that, in steps of 2^-bits,
+    where k is the nearest whole number to 2^bits times its column `WEIGHT`, cut to [0, 2^bits]. Bit b of k adds the
+    sum over the records that have it, times 2^b, so that no statistic needs a weighted form.
+
+    Privacy: norm and distance of the other. With a, b in [0, 1], ‖av − bv'‖ is convex in each of a and b, hence
+        largest where these are 0 or 1: at most the larger of ‖v‖, ‖v'‖ and ‖v − v'‖. One event, the other's. Proof:
+        docs/proofs/weights.md.
+
+    Attributes:
+        statistic: what to sum, of whole numbers.
+        bits: of weights.
+
+    Raises:
+        ConfigError: the statistic adds floats.
+    """
+
+    statistic: Statistic
+    bits: int = WEIGHED_BITS
+
+    def __post_init__(self) -> None:
+        if self.statistic.step is None:
+            raise ConfigError(f"Expected whole numbers beside weights, got the sum of floats {self.statistic.name!r}.")
+
+    @property
+    def name(self) -> str:
+        """The other's."""
+        return self.statistic.name
+
+    @property
+    def norm_bound(self) -> float:
+        """B of the other."""
+        return self.statistic.norm_bound
+
+    @property
+    def replace_bound(self) -> float:
+        """The distance of the other, and never below B: an addition may be taken from 0."""
+        return max(self.statistic.replace_bound, self.norm_bound)
+
+    @property
+    def step(self) -> float | np.ndarray:
+        """The other's times 2^-bits."""
+        assert self.statistic.step is not None
+        return self.statistic.step * 2.0**-self.bits
+
+    def zero(self) -> np.ndarray:
+        """Zeros, int64: sums of a piece of rows may pass 2^53."""
+        return np.zeros(self.statistic.zero().shape, dtype=np.int64)
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add some records, those of one bit of their weights at a time."""
+        weights = whole_weights(rows, WEIGHT, self.bits)
+        for bit in range(self.bits + 1):
+            places = np.flatnonzero(weights >> bit & 1)
+            if places.size:
+                part = self.statistic.zero()
+                self.statistic.add(part, {name: column[places] for name, column in rows.items()})
+                total += part.astype(np.int64) << bit
 
 
 class NumericRecords(ABC):
@@ -55,6 +125,11 @@ class NumericRecords(ABC):
     def max_rows_per_unit(self) -> int:
         """Most rows that one unit contributes."""
         return 1 if self.unit is None else self.unit.max_rows
+
+    @property
+    def weight_bits(self) -> int:
+        """Bits of a weight; 0 where each row counts once."""
+        return 0 if self.weight is None else WEIGHED_BITS
 
     def weighed(self, statistic: Statistic) -> Statistic:
         """Return the statistic as these records, which may count by weights, add to it."""

@@ -193,10 +193,7 @@ def described(
     weight: Weighting | None = None,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
-    """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code.
-
-    Without a schema `weight` says how rows are weighted.
-    """
+    """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
     kinds: Iterable[ColumnKind] = ()
     notes = SchemaNotes(weight=weight)
     if schema is not None:

@@ -66,6 +66,5 @@ def whole_weights(rows: Mapping[str, Any], column: str, bits: int = WEIGHT_BITS)
 
     Total: what is no number counts for nothing, whatever coded it.
     """
-    shares = np.asarray(rows[column], dtype=np.float64)
-    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)
+    shares = fractions(np.asarray(rows[column], dtype=np.float64))
     return np.rint(shares * (1 << bits)).astype(np.int64)

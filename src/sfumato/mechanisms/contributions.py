@@ -85,11 +85,7 @@ PRODUCT_BITS = 18
 """Of vectors whose products are summed, at most: 2^16 products stay below 2^53, and 2^27 below 2^63."""
 MOST_ROWS = 1 << 36
 """Most rows that a fit takes: so many contributions of `LINEAR_BITS` stay below 2^63."""
-WEIGHED_BITS = 12
-"""Of the part of a record that counts by its weight."""
-MOST_WEIGHED_ROWS = 1 << 28
-"""Most rows that a fit by weights takes: beyond, vectors and weights would share too few bits."""
-_SPARE_BITS = 3  # the true number of rows may be eight times the public one before a sum runs over
+_SPARE_BITS = 3  # the true number of rows may be eight times the public one before a sum of products runs over
 _ROWS_AT_ONCE = 2048
 
 
@@ -98,26 +94,17 @@ def step_of(bound: float, bits: int = LINEAR_BITS) -> float:
     return bound * 2.0**-bits
 
 
-def linear_bits(n_public: int, weight_bits: int = 0) -> int:
-    """Return the bits of vectors that are summed over so many rows: 8·n_public of them stay below 2^63.
-
-    Args:
-        n_public: the public number of rows, from 1 to `MOST_ROWS`.
-        weight_bits: of the weights with which they are multiplied.
-    """
-    return min(LINEAR_BITS, 63 - _SPARE_BITS - weight_bits - (n_public - 1).bit_length())
-
-
 def product_bits(n_public: int, weight_bits: int = 0) -> int:
     """Return the bits of vectors whose products are summed over so many rows: 18 up to 2^24, and 12 at `MOST_ROWS`.
 
-    Each product is at most 4^bits, so that 8·n_public of them, times their weights, stay below 2^63.
+    Each product is at most 4^bits, so that 8·n_public of them stay below 2^63. With weights both share the 36 bits of
+    products, as a finer step would leave the largest noise no room.
 
     Args:
         n_public: the public number of rows, from 1 to `MOST_ROWS`.
-        weight_bits: of the weights with which they are multiplied.
+        weight_bits: of the weights with which products are multiplied.
     """
-    return min(PRODUCT_BITS, (63 - _SPARE_BITS - weight_bits - (n_public - 1).bit_length()) // 2)
+    return (min(2 * PRODUCT_BITS, 63 - _SPARE_BITS - (n_public - 1).bit_length()) - weight_bits) // 2
 
 
 def whole_rows(vectors: np.ndarray, clip_norm: float, bits: int = LINEAR_BITS) -> np.ndarray:

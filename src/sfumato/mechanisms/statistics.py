@@ -6,7 +6,6 @@
 | `NonNegativeSum` | B | √2·B | no entry is negative, so that two additions have an inner product of at least 0 |
 | `ClippedSum` | C | 2·C | a vector clipped to C may be turned round |
 | `OuterProducts` | C² | √2·C² | ‖xxᵀ‖ = ‖x‖², and ⟨xxᵀ, yyᵀ⟩ = ⟨x, y⟩² ≥ 0 |
-| `Weighed` | B of the other | that of the other | a part of [0, 1] of v lies between 0 and v |
 
 ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2B² where ⟨u, v⟩ ≥ 0. The same holds of units of several records, of so many times
 the bound. Few statistics have no such form, and derive their own bounds: moments of mixtures, sums about k-means'
@@ -18,19 +17,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
 from sfumato.errors import ConfigError, require_instance
-from sfumato.lenses.weights import whole_weights
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.queries import MarginalQuery
-from sfumato.mechanisms.contributions import WEIGHED_BITS
-from sfumato.records.engine import Rows, Statistic
+from sfumato.records.engine import Rows
 
-WEIGHT = "weight of the record"
-"""The column of rows that count by weights: each weight ÷ the bound."""
 _SQRT2 = float(np.sqrt(2))
 
 
@@ -132,67 +126,3 @@ class OuterProducts(NonNegativeSum):
     def norm_bound(self) -> float:
         """C²."""
         return self.clip_norm**2
-
-
-@final
-@dataclass(frozen=True)
-class Weighed:
-    """Another statistic, each record times its weight ÷ the bound, at most once.
-
-    A record adds k/2^bits of what it adds to the other, exactly: in whole numbers k times that, in steps of 2^-bits,
-    where k is the nearest whole number to 2^bits times its column `WEIGHT`, cut to [0, 2^bits]. Bit b of k adds the
-    sum over the records that have it, times 2^b, so that no other statistic needs a weighted form.
-
-    Privacy: norm and distance of the other. With a, b in [0, 1], ‖av − bv'‖ is convex in each of a and b, hence
-        largest where these are 0 or 1: at most the larger of ‖v‖, ‖v'‖ and ‖v − v'‖. One event, the other's. Proof:
-        docs/proofs/weights.md.
-
-    Attributes:
-        statistic: what to sum, of whole numbers.
-        bits: of weights.
-
-    Raises:
-        ConfigError: the statistic adds floats.
-    """
-
-    statistic: Statistic
-    bits: int = WEIGHED_BITS
-
-    def __post_init__(self) -> None:
-        if self.statistic.step is None:
-            raise ConfigError(f"Expected whole numbers beside weights, got the sum of floats {self.statistic.name!r}.")
-
-    @property
-    def name(self) -> str:
-        """The other's, weighted."""
-        return f"weighted {self.statistic.name}"
-
-    @property
-    def norm_bound(self) -> float:
-        """B of the other."""
-        return self.statistic.norm_bound
-
-    @property
-    def replace_bound(self) -> float:
-        """The distance of the other, and never below B: an addition may be taken from 0."""
-        return max(self.statistic.replace_bound, self.norm_bound)
-
-    @property
-    def step(self) -> float | np.ndarray:
-        """The other's times 2^-bits."""
-        assert self.statistic.step is not None
-        return self.statistic.step * 2.0**-self.bits
-
-    def zero(self) -> np.ndarray:
-        """Zeros, int64: sums of a piece of rows may pass 2^53."""
-        return np.zeros(self.statistic.zero().shape, dtype=np.int64)
-
-    def add(self, total: np.ndarray, rows: Rows) -> None:
-        """Add some records, those of one bit of their weights at a time."""
-        weights = whole_weights(rows, WEIGHT, self.bits)
-        for bit in range(self.bits + 1):
-            places = np.flatnonzero(weights >> bit & 1)
-            if places.size:
-                part = self.statistic.zero()
-                self.statistic.add(part, {name: column[places] for name, column in rows.items()})
-                total += part.astype(np.int64) << bit

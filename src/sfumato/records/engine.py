@@ -122,11 +122,7 @@ class WeighedRecords(Protocol):
     """Records that may count by weights. No `reduce` of them leaves these out."""
 
     def weighed(self, statistic: Statistic) -> Statistic:
-        """Return what they add to a statistic, as a statistic: the same bounds, and each record at most once.
-
-        Raises:
-            ConfigError: it cannot be weighted.
-        """
+        """Return what they add to a statistic: each at most what it adds to that one, in the same bounds."""
         ...
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.errors import require_integer
 from sfumato.maths.fourier import fixed_product
+from sfumato.models.mixtures.covariances import distances_apart
 
 _RESTARTS, _ROUNDS = 10, 25
 _CELLS_PER_AXIS = {1: 256, 2: 64, 3: 16}
@@ -21,11 +22,7 @@ _ENOUGH = 0.8  # of the records in cells that stand out of the noise
 
 def squared_distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return ‖x − c‖², shape (n, k)."""
-    result = np.empty((len(points), len(centres)))
-    for k, centre in enumerate(centres):
-        apart = points - centre
-        np.einsum("ij,ij->i", apart, apart, out=result[:, k])
-    return result
+    return distances_apart(points, centres, np.ones((len(centres), 1)))
 
 
 def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -120,10 +117,10 @@ class CentreGrid:
         best: tuple[float, np.ndarray, np.ndarray] | None = None
         while True:
             heavy = np.flatnonzero((counts > 3 * noise_std) & (counts > 0))
-            kept = float(counts[heavy].sum())
-            if best is None or kept > best[0]:
-                best = kept, grid.middles[heavy], counts[heavy]
-            if kept >= _ENOUGH * total or grid.per_axis % 2 or grid.per_axis <= _FEWEST_PER_AXIS:
+            mass = float(counts[heavy].sum())
+            if best is None or mass > best[0]:
+                best = mass, grid.middles[heavy], counts[heavy]
+            if mass >= _ENOUGH * total or grid.per_axis % 2 or grid.per_axis <= _FEWEST_PER_AXIS:
                 return best[1], best[2]
             half = grid.per_axis // 2
             counts = counts.reshape((half, 2) * self.dimension).sum(axis=tuple(range(1, 2 * self.dimension, 2))).ravel()

@@ -83,7 +83,7 @@ class ClusterSums:
         weights: w₀ and w₁, public.
         origins: of distances, shape (k, d), from public facts or earlier releases; by default 0.
         reach: R, from public facts or earlier releases.
-        bits: of vectors, `linear_bits` of the public number of rows.
+        bits: of vectors, such that sums over the public number of rows stay below 2^63.
     """
 
     vectors: Vectors
@@ -205,13 +205,6 @@ class Clusters:
     count_std: float
     releases: tuple[Noisy, ...]
 
-    @property
-    def shares(self) -> np.ndarray:
-        """The clusters' shares of the records, shape (k,): counts from 0 on, normalised; equal if there is none."""
-        counts = np.maximum(self.counts, 0.0)
-        total = counts.sum()
-        return counts / total if total > 0 else np.full(counts.size, 1 / counts.size)
-
 
 def kmeans_stage(name: str, *, dimension: int, iterations: int, noise_multiplier: float = 1.0) -> Stage:
     """Return the stage of the plan that the rounds of `fit_kmeans` charge.
@@ -291,7 +284,7 @@ def fit_kmeans(
         rng: public randomness, for starts from a grid and for splitting clusters; by default always the same.
         n_clusters: k, for a start from a grid.
         recentred: whether distances are taken from centres; if not, from 0 in all rounds, as published.
-        bits: of vectors, `linear_bits` of the public number of rows.
+        bits: of vectors, such that sums over the public number of rows stay below 2^63.
 
     Raises:
         ConfigError: the start is no finite array of shape (k, d), or a grid without k.

@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.mixtures.em import fit_mixture
-from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
-from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
-from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
+from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_weights, in_unit_ball
+from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_mixture
+from sfumato.models.mixtures.covariances import CovarianceForm
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.plugins import (
     Account,
@@ -48,12 +48,6 @@ class ClassLatents(EmMoments):
             self.add_shared(total, in_unit_ball(vectors[part]), shares)
 
 
-def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> GaussianMixture:
-    """Return k even components about 0 with covariances I/q, full unless said otherwise: a start from nothing."""
-    form = form or FullCovariance()
-    return GaussianMixture(np.full(k, 1 / k), np.zeros((k, q)), unit_covariances(form, k, q) / q, form)
-
-
 def fit_class_prior(
     records: Records,
     vectors: Vectors,
@@ -71,8 +65,7 @@ def fit_class_prior(
     Privacy: one `Gaussian(σ)` event of the stage, as one iteration of `fit_mixture`. Proof: docs/proofs/em.md.
     """
     start = unit_mixture(n_classes, dimension)
-    shares = default_shares(start.form, dimension)
-    weights = (float(np.sqrt(shares[0])), float(np.sqrt(shares[1])), float(np.sqrt(shares[2])))
+    weights = default_weights(start.form, dimension)
     statistic = ClassLatents(vectors, start, weights, bits=bits, classes=classes)
     noisy = Account(ledger, noise).measure(stage, statistic, records)
     return MStep(split_dead=False)(statistic.moments(noisy), start), noisy

@@ -1,4 +1,7 @@
-"""Whose each row of an estimator is: names, read cell by cell, and which rows count. Also cells beside rows at all."""
+"""Columns beside rows: whose each row is, and how many of the population it stands for, read cell by cell.
+
+Which rows of a unit count, and how much a row counts by its weight, follows from its own cells alone.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +14,57 @@ import pandas as pd
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
+from sfumato.columns.kinds import Continuous
 from sfumato.errors import ConfigError, require_integer
-from sfumato.estimators.records import NumericRecords, X
+from sfumato.estimators.records import WEIGHT, NumericRecords, X
 from sfumato.io.chunks import Source, attempt
 from sfumato.io.sources import open_source
+from sfumato.lenses.weights import fractions
+from sfumato.privacy.certificate_form import Weighting
 from sfumato.records.engine import Rows
 from sfumato.records.units import UnitRows
 from sfumato.schema.unit import Unit
+from sfumato.schema.weight import Weight
 
 CELLS = "cells"
 
 
-class UnitRecords(NumericRecords):
-    """Rows of units, at most `max_rows` of each: which, follows from the unit's own rows alone.
+class _ColumnRecords(NumericRecords):
+    """Rows with a column beside them, whose cells are read once.
 
     Args:
         records: all rows.
-        names: of one column, whose each row is; a row of nobody is left out.
+        source: of one column.
+    """
+
+    def __init__(self, records: NumericRecords, source: Source) -> None:
+        self.dimension, self.names, self.weight = records.dimension, records.names, records.weight
+        self._records, self._source = records, source
+        self._cells: Any = None
+
+    def _chunks(self) -> Iterator[tuple[Any, Rows]]:
+        """Yield chunks of rows, with their cells."""
+        start = 0
+        for rows in self._records.coded():
+            stop = start + len(rows[X])
+            yield self._cells[start:stop], rows
+            start = stop
+
+
+class UnitRecords(_ColumnRecords):
+    """Rows of units, at most `max_rows` of each; a row of nobody is left out.
+
+    Args:
+        records: all rows.
+        source: of one column, whose each row is.
         unit: its name, and the most rows of a unit that count.
     """
 
-    def __init__(self, records: NumericRecords, names: Source, unit: Unit) -> None:
-        self.dimension, self.names, self.weight = records.dimension, records.names, records.weight
-        self.unit = unit
-        self._records, self._source = records, names
-        self._names: pa.ChunkedArray | None = None
-        self._chosen: UnitRows | None = None
+    def __init__(self, records: NumericRecords, source: Source, unit: Unit) -> None:
+        super().__init__(records, source)
+        self.unit, self._chosen = unit, None
+
+    _chosen: UnitRows | None
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of rows that count; a missing cell is NaN."""
@@ -47,7 +75,7 @@ class UnitRecords(NumericRecords):
 
     def _choice(self) -> UnitRows:
         cells = [joined(chunk.columns[CELLS]) for chunk in self._source.chunks([CELLS])]
-        self._names = pa.chunked_array(cells, type=None if cells else pa.string())
+        self._cells = pa.chunked_array(cells, type=None if cells else pa.string())
         units = UnitRows(self.max_rows_per_unit, ("",))
         for cells, _ in self._chunks():
             units.count(cells)
@@ -57,13 +85,65 @@ class UnitRecords(NumericRecords):
             units.choose()
         return units
 
-    def _chunks(self) -> Iterator[tuple[pa.ChunkedArray, Rows]]:
-        start = 0
-        assert self._names is not None
-        for rows in self._records.coded():
-            n = len(rows[X])
-            yield self._names.slice(start, n), rows
-            start += n
+
+class WeightedRecords(_ColumnRecords):
+    """Rows that count by weights ÷ their bound, at most once: each by its own cell alone, as a schema's weights do.
+
+    Args:
+        records: all rows.
+        source: of one column, each row's weight.
+        weight: its name and bound.
+    """
+
+    def __init__(self, records: NumericRecords, source: Source, weight: Weighting) -> None:
+        super().__init__(records, source)
+        self.weight, self._kind = weight, Continuous(lower=0, upper=weight.upper, nullable=True)
+        self._kind.check_readable(weight.column, source.storage[CELLS])
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows, with their weights ÷ the bound."""
+        if self._cells is None:
+            self._cells = attempt(self._parts, "Cannot read the weights of rows. Please report their type.")
+        return ({**rows, WEIGHT: parts} for parts, rows in self._chunks())
+
+    def _parts(self) -> np.ndarray:
+        chunks = self._source.chunks([CELLS])
+        parts = [fractions(self._kind.code(chunk.columns[CELLS], missing=("",))) for chunk in chunks]
+        return np.concatenate([np.zeros(0), *parts])
+
+
+def of_weights(
+    records: NumericRecords,
+    data: Any,  # noqa: ANN401
+    weights: Any,  # noqa: ANN401
+    upper: float | None,
+) -> NumericRecords:
+    """Rows that count by weights, where these are given; the rows themselves where they are not.
+
+    Args:
+        records: of the data.
+        data: with a length.
+        weights: each row's, a list, array or column of numbers; None where each row counts once.
+        upper: the largest weight that counts, public; required beside `weights`.
+
+    Raises:
+        ConfigError: one of both is missing, or as `cells_beside` and `column_of`.
+        SchemaError: the bound is no number above 0, or the cells are of a type that has no numbers.
+    """
+    if weights is None:
+        if upper is not None:
+            raise ConfigError("Expected sample_weight beside weight_upper, got weight_upper alone. Name the weights.")
+        return records
+    if upper is None:
+        raise ConfigError(
+            "Expected weight_upper beside sample_weight: the largest weight that counts, fixed without looking at the "
+            "weights. Got none."
+        )
+    source = cells_beside(data, weights, "sample_weight", "numbers")
+    column = column_of(weights, records, "weight")
+    bound = Weight(column=column, upper=upper).upper
+    assert bound is not None
+    return WeightedRecords(records, source, Weighting(column=column, upper=float(bound)))
 
 
 def of_units(
