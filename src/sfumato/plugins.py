@@ -28,6 +28,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.contributions import (
+    LINEAR_BITS,
     PRODUCT_BITS,
     SAFETY,
     clip_rows,
@@ -66,6 +67,7 @@ from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.schema import Schema
 
 __all__ = [
+    "LINEAR_BITS",
     "PRODUCT_BITS",
     "SAFETY",
     "Account",

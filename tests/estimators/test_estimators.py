@@ -40,6 +40,18 @@ SKIPPED = {
     "check_estimator_sparse_tag": "sparse matrices are refused",
     "check_estimator_sparse_array": "sparse matrices are refused",
     "check_estimator_sparse_matrix": "sparse matrices are refused",
+    "check_sample_weight_equivalence_on_sparse_data": "sparse matrices are refused",
+    **dict.fromkeys(
+        (
+            "check_sample_weight_equivalence_on_dense_data",
+            "check_sample_weights_list",
+            "check_sample_weights_not_an_array",
+            "check_sample_weights_not_overwritten",
+            "check_sample_weights_pandas_series",
+            "check_sample_weights_shape",
+        ),
+        "weights have a public bound: tests/estimators/test_weighted_rows.py",
+    ),
 }
 
 

@@ -19,6 +19,18 @@ SKIPPED = {
     "check_estimator_sparse_tag": "sparse matrices are refused",
     "check_estimator_sparse_array": "sparse matrices are refused",
     "check_estimator_sparse_matrix": "sparse matrices are refused",
+    "check_sample_weight_equivalence_on_sparse_data": "sparse matrices are refused",
+    **dict.fromkeys(
+        (
+            "check_sample_weight_equivalence_on_dense_data",
+            "check_sample_weights_list",
+            "check_sample_weights_not_an_array",
+            "check_sample_weights_not_overwritten",
+            "check_sample_weights_pandas_series",
+            "check_sample_weights_shape",
+        ),
+        "weights have a public bound: tests/estimators/test_weighted_rows.py",
+    ),
 }
 CHECKED = DPKernelKMeans(2, epsilon=NonPrivate(), n_public=1000, bounds=(-200.0, 200.0), n_features=20, seed=0)
 

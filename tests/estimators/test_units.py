@@ -13,7 +13,7 @@ from sfumato.columns.cells import joined
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.estimators.records import SchemaRecords, open_rows
-from sfumato.estimators.units import of_units
+from sfumato.estimators.row_columns import of_units
 from sfumato.io.sources import open_source
 from sfumato.records.unit_names import unit_names
 
@@ -131,7 +131,7 @@ def names(units) -> list[str | None]:
     """Return the name of each row's unit, as a fit reads it."""
     records = of_units(open_rows(np.zeros((len(units), 1))), units, units, 1, in_ledger=False)
     list(records.coded())
-    return unit_names(joined(records._names), ("",)).to_pylist()
+    return unit_names(joined(records._cells), ("",)).to_pylist()
 
 
 @pytest.mark.parametrize("first", CELLS)

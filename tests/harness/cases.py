@@ -9,12 +9,13 @@ import numpy as np
 from harness.privacy import MechanismCase, StatisticCase
 from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
+from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
 from sfumato.lenses.chain import plain_schema
 from sfumato.measurements import Cells, MarginalQuery
-from sfumato.mechanisms.contributions import clip_rows
+from sfumato.mechanisms.contributions import clip_rows, product_bits
 from sfumato.mechanisms.norms import joint_exact, norm_bins
 from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.mechanisms.statistics import QueryCounts
@@ -31,7 +32,7 @@ from sfumato.methods.linked.statistics import (
     step_bits,
 )
 from sfumato.methods.mixtures.centres import CentreGrid
-from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_shares
+from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, default_weights
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
@@ -199,6 +200,32 @@ def feature_rows(n: int, dimension: int = 4, seed: int = 0):
 def apart_rows():
     """Vectors of one part, opposite but for the entry that says the part, in different bins above the clip norm."""
     return [{"z": length * np.array([[1e-6, sign, 0.0, 0.0]])} for length in (0.4, 0.9, 1.5, 5.0) for sign in (1, -1)]
+
+
+def weighed_rows(pool, seed: int = 0):
+    """Single records with weights ÷ their bound: the largest for each, and then odd ones."""
+    rng = np.random.default_rng(seed)
+    few = [0.0, 2.0**-13, 1 - 2.0**-13, 0.5, 1 / 3, np.nan, -3.0, 7.0, np.inf, -np.inf, 2.0**-12, rng.random()]
+    odd = [{**row, WEIGHT: np.array([few[i % len(few)]])} for i, row in enumerate(pool)]
+    return [*({**row, WEIGHT: np.ones(1)} for row in pool), *odd]
+
+
+def _weighed_cases() -> list[StatisticCase]:
+    """What estimators sum, of records that count by weights."""
+    pool, features = weighed_rows(vector_rows(30)), weighed_rows(feature_rows(60))
+    full = FullCovariance()
+    bits = product_bits(1_000, WEIGHED_BITS)
+    one = EmMoments(vectors_of, unit_mixture(1, 3), (0.3, 1.0, 0.5), bits=bits)
+    moments = EmMoments(vectors_of, crossed_mixture(full), default_weights(full, 3), bits=bits)
+    return [
+        StatisticCase("weighed mixture moments", Weighed(moments), pool),
+        StatisticCase("weighed mixture moments, one component", Weighed(one), pool),
+        StatisticCase("weighed pooled squares", Weighed(PooledSquares(vectors_of, 3, 0.5, bits=bits)), pool),
+        StatisticCase("weighed records by cell", Weighed(GridCounts(vectors_of, CentreGrid(3, 4))), pool),
+        StatisticCase("weighed feature sums", Weighed(cluster_sums(3)), features),
+        StatisticCase("weighed feature sums, one cluster", Weighed(cluster_sums(1)), features),
+        StatisticCase("weighed feature sums, recentred", Weighed(recentred_sums(3)), features),
+    ]
 
 
 def first_item(vectors):
@@ -442,7 +469,7 @@ def _em_cases() -> list[StatisticCase]:
     """Moments of mixtures, with weights for which each of the possible worst pairs is the worst one."""
     pool = vector_rows(30)
     full, diagonal = FullCovariance(), DiagonalCovariance()
-    settings = [("full, default", full, default_shares(full, 3))]
+    settings = [("full, default", full, default_weights(full, 3))]
     for weights in ((1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.3, 1.0, 0.5), (1.0, 0.5, 2.0)):
         settings += [(f"full, {weights}", full, weights), (f"diagonal, {weights}", diagonal, weights)]
     settings += [("spherical", SphericalCovariance(), (1.0, 1.0, 1.0)), ("tied", TiedCovariance(), (0.5, 1.0, 0.0))]
@@ -601,6 +628,7 @@ def _cases() -> dict[str, StatisticCase]:
         *_image_cases(),
         *_flat_cases(),
         *_em_cases(),
+        *_weighed_cases(),
         teacher_case(8, 8, pose=True),
         teacher_case(8, 8, 3, pose=False),
     ]
@@ -631,6 +659,12 @@ MECHANISMS = {
         MechanismCase("noisy_sum, mixture moments", noisy_sum, STATISTICS["mixture moments, full, default"]),
         MechanismCase("noisy_sum, cluster sums", noisy_sum, STATISTICS["cluster sums, (2.0, 1.0)"]),
         MechanismCase("noisy_second_moment, pooled", noisy_second_moment, STATISTICS["pooled squares"], symmetric=True),
+        MechanismCase("noisy_sum, weighed mixture moments", noisy_sum, STATISTICS["weighed mixture moments"]),
+        MechanismCase("noisy_sum, weighed clusters", noisy_sum, STATISTICS["weighed feature sums"]),
+        MechanismCase("noisy_histogram, weighed cells", noisy_histogram, STATISTICS["weighed records by cell"]),
+        MechanismCase(
+            "noisy_second_moment, weighed", noisy_second_moment, STATISTICS["weighed pooled squares"], symmetric=True
+        ),
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase("noisy_histogram, weighted", noisy_histogram, STATISTICS["weighted counts"]),

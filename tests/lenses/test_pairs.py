@@ -7,7 +7,6 @@ import pytest
 from fixtures.shape_pairs import VERBS, Case, pairs, refusal
 
 ROWS = {"units"}  # of single rows there are no units to ask of
-WEIGHTS = {"units", "estimators"}
 LINKED = {"target", "class_counts", "unique_rows", "estimators"}
 REFUSED: dict[str, set[str]] = {
     "plain": ROWS,
@@ -16,19 +15,19 @@ REFUSED: dict[str, set[str]] = {
     "linked": LINKED,
     "tables": LINKED,
     "sets": ROWS | {"unique_rows", "estimators"},
-    "weight": WEIGHTS,
+    "weight": ROWS,
     "rules+unit": ROWS | {"estimators"},
     "rules+linked": LINKED,
     "rules+tables": LINKED,
     "rules+sets": ROWS | {"unique_rows", "estimators"},
-    "rules+weight": WEIGHTS,
+    "rules+weight": ROWS | {"estimators"},
     "unit+sets": ROWS | {"unique_rows", "estimators"},
-    "unit+weight": WEIGHTS,
+    "unit+weight": ROWS,
     "linked+sets": LINKED,
     "linked+weight": LINKED | {"evaluate", "report"},
     "tables+sets": LINKED,
     "tables+weight": LINKED | {"evaluate", "report"},
-    "sets+weight": WEIGHTS | {"unique_rows"},
+    "sets+weight": ROWS | {"unique_rows", "estimators"},
 }
 
 

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as arrays
 from harness.cases import MECHANISMS, STATISTICS, vectors_of
 from harness.privacy import STAGE, FakeRecords, join, ledger_for, make_exact, released
 from sfumato.errors import ConfigError
+from sfumato.estimators.records import MOST_WEIGHED_ROWS, WEIGHED_BITS
 from sfumato.fitting.arguments import number_of_rows, require_room
 from sfumato.mechanisms.contributions import (
     LINEAR_BITS,
@@ -252,6 +253,18 @@ def test_hardening_6_sums_of_products_do_not_run_over(n):
     assert bits == 18 or 8 * n * 4 ** (bits + 1) > 2**63  # and no bit is given away
     assert n <= 2**24 or bits < 18
     assert 12 <= bits <= 18
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 2**12, 2**22, 2**22 + 1, 2**24 + 1, MOST_WEIGHED_ROWS])
+def test_weighed_sums_do_not_run_over(n):
+    """Eight times as many records as declared, all of the largest weight and at the bound in one entry."""
+    product = product_bits(n, WEIGHED_BITS)
+    linear = min(LINEAR_BITS, 2 * product)
+    assert 8 * n * 2 ** (linear + WEIGHED_BITS) <= 2**63
+    assert 8 * n * 4**product * 2**WEIGHED_BITS <= 2**63
+    assert 2 * product + WEIGHED_BITS <= 2 * PRODUCT_BITS
+    assert product == 12 or 8 * n * 4 ** (product + 1) * 2**WEIGHED_BITS > 2**63
+    assert 10 <= product <= 12
 
 
 @pytest.mark.parametrize("n", [1000, 1_600_000_000, MOST_ROWS])

@@ -9,8 +9,7 @@ from sfumato.extras import require_extra
 require_extra("evaluate", "use estimators with the interface of scikit-learn")
 
 from sfumato.estimators.factor_analysis import DPFactorAnalysis  # noqa: E402
-from sfumato.estimators.kernel_kmeans import DPKernelKMeans  # noqa: E402
-from sfumato.estimators.kmeans import DPKMeans  # noqa: E402
+from sfumato.estimators.kmeans import DPKernelKMeans, DPKMeans  # noqa: E402
 from sfumato.estimators.mixture import DPGaussianMixture  # noqa: E402
 
 __all__ = ["DPFactorAnalysis", "DPGaussianMixture", "DPKMeans", "DPKernelKMeans"]

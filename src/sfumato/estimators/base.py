@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,25 +19,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.columns.kinds import Continuous, Identifier
 from sfumato.data_ledger.journal import Journal
-from sfumato.errors import DataError
-from sfumato.estimators.records import Ball, NumericRecords, open_rows
-from sfumato.estimators.units import of_units
+from sfumato.errors import ConfigError, DataError
+from sfumato.estimators.records import MOST_WEIGHED_ROWS, Ball, NumericRecords, open_rows
+from sfumato.estimators.row_columns import of_units, of_weights
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
 from sfumato.fitting.driver import Accounted, Driver, described
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.measurements import Measurement
 from sfumato.mechanisms.queries import Noisy
+from sfumato.models.mixtures.factors import FactorModel
+from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, Description
-from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.certificate_form import Protected, Weighting
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.release import SourceForm
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
+from sfumato.schema.weight import Weight
+
+Model = TypeVar("Model", FactorModel, GaussianMixture)
 
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "X has ",
@@ -70,39 +75,41 @@ class Session(Accounted):
         """Return q."""
         return self.records.dimension
 
+    @property
+    def worth(self) -> float:
+        """What a record that counts whole is worth: 1, or with weights their bound."""
+        return 1.0 if self.records.weight is None else self.records.weight.upper
 
-class PrivateEstimator(BaseEstimator, ABC):
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Public:
+    """What every estimator takes: see any of them."""
+
+    epsilon: float | NonPrivate = 1.0
+    delta: float | None = None
+    n_public: int | None = None
+    bounds: Any = None
+    seed: int | None = None
+
+
+class PrivateEstimator(Public, BaseEstimator, ABC):
     """Base of the estimators. Attributes of a fitted one that end in an underscore are released values.
 
-    Subclasses take these arguments, and check them in `fit`, as scikit-learn wants it.
-
-    Args:
-        epsilon: ε in nats, or `NonPrivate()` for no noise at all.
-        delta: δ; by default min(1e-5, 0.1/n_public).
-        n_public: the public number of rows; required.
-        bounds: (lower, upper) of the columns, public; required here or in `fit`.
-        clip_norm: norm beyond which records are shrunk, where half the width of a column's bounds is 1; by default √q,
-            which changes nothing within the bounds. Where most records lie well inside, less means less noise.
-        seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
+    Subclasses say their arguments, and check them in `fit`, as scikit-learn wants it.
     """
 
     method: ClassVar[str]
     _isotropic: ClassVar[bool] = False
 
-    epsilon: float | NonPrivate
-    delta: float | None
-    n_public: int | None
-    bounds: Any
     clip_norm: float | None
-    seed: int | None
 
     certificate_: Certificate
     releases_: tuple[Noisy, ...]
     n_features_in_: int
 
     @abstractmethod
-    def _stages(self, dimension: int) -> tuple[Stage, ...]:
-        """Return the stages with relative noise multipliers, after checking every setting."""
+    def _stages(self, records: NumericRecords) -> tuple[Stage, ...]:
+        """Return the stages with relative noise multipliers, after checking every setting beside public facts."""
 
     @abstractmethod
     def _run(self, session: Session) -> list[Noisy]:
@@ -120,7 +127,9 @@ class PrivateEstimator(BaseEstimator, ABC):
         self,
         X: Any,  # noqa: ANN401 - anything with rows
         y: object = None,
+        sample_weight: Any = None,  # noqa: ANN401
         *,
+        weight_upper: float | None = None,
         bounds: Any = None,  # noqa: ANN401
         units: Any = None,  # noqa: ANN401
         max_rows: int | None = None,
@@ -130,11 +139,17 @@ class PrivateEstimator(BaseEstimator, ABC):
 
         Privacy: (ε, δ) as `certificate_` says. All checks come before the first charge; no cell is looked at by them,
             and no cell stops the fit: a record with a missing cell counts as the middle of the bounds, and what lies
-            outside them is clamped.
+            outside them is clamped. Weights change neither events nor noise: a record adds a part of what it adds
+            without them, in [0, 1]. Proof: docs/proofs/weights.md.
 
         Args:
             X: numbers, shape (n, q): an array, possibly mapped from a file, a frame, or a path to a Parquet file.
             y: ignored.
+            sample_weight: how many of the population each row stands for, shape (n,): a list, an array or a column of
+                a frame. One above `weight_upper` counts as this, one that is missing, no number or below 0 as 0. The
+                certificate knows weights by the column's name. By default each row counts once.
+            weight_upper: the largest weight that counts, public, never the maximum of the weights; noise is that of
+                rows of this weight. Required beside `sample_weight`.
             bounds: (lower, upper) of the columns, public; by default those of the constructor.
             units: whose each row is, shape (n,): a list, an array or a column of a frame with names or whole numbers
                 (below 2^53; longer ones as text) of the persons who are protected, with all their rows. A row of
@@ -152,13 +167,15 @@ class PrivateEstimator(BaseEstimator, ABC):
         """
         n_public = number_of_rows(self.n_public)
         budget = self._budget(n_public)
-        records = of_units(open_rows(X), X, units, max_rows, in_ledger=ledger is not None)
+        records = of_weights(open_rows(X), X, sample_weight, weight_upper)
+        records = of_units(records, X, units, max_rows, in_ledger=ledger is not None)
+        if records.weight is not None and n_public > MOST_WEIGHED_ROWS:
+            raise ConfigError(f"Expected n_public of at most {MOST_WEIGHED_ROWS} beside weights, got {n_public}.")
         unit = _protected(records)
         ball = Ball.of(
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
         )
-        stages = self._stages(records.dimension)
-        plan = _calibrated(Plan(stages), budget or nominal_budget(n_public))
+        plan = _calibrated(Plan(self._stages(records)), budget or nominal_budget(n_public))
         require_room(plan, n_public)
         driver = Driver(
             plan=plan,
@@ -174,8 +191,9 @@ class PrivateEstimator(BaseEstimator, ABC):
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
-            self.certificate_ = driver.certificate(_described(type(self), plan, budget, n_public, unit))
-            self.n_features_in_, self._unit = records.dimension, records.unit
+            description = _described(type(self), plan, budget, n_public, unit, records.weight)
+            self.certificate_ = driver.certificate(description)
+            self.n_features_in_, self._unit, self._columns = records.dimension, records.unit, records.columns
             if records.names is not None:
                 self.feature_names_in_ = np.array(records.names, dtype=object)
             elif hasattr(self, "feature_names_in_"):
@@ -203,10 +221,11 @@ class PrivateEstimator(BaseEstimator, ABC):
             NotFittedError: nothing was fitted.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        lower, upper = self._ball.lower, self._ball.upper
-        kinds = {n: Continuous(lower=float(a), upper=float(b)) for n, a, b in zip(names, lower, upper, strict=True)}
+        sides = zip(self._columns, self._ball.lower, self._ball.upper, strict=True)
+        kinds = {name: Continuous(lower=float(lower), upper=float(upper)) for name, lower, upper in sides}
         settings, parameters = self._sampler()
+        if self.certificate_.weight is not None:
+            settings["weight"] = self.certificate_.weight.column
         return Release(
             schema=self._schema(kinds),
             certificate=self.certificate_,
@@ -219,10 +238,10 @@ class PrivateEstimator(BaseEstimator, ABC):
         )
 
     def _schema(self, kinds: dict[str, Continuous]) -> Schema:
-        rows = self.certificate_.n_public
-        if self._unit is None:
-            return Schema(columns=kinds, rows=rows)
-        return Schema(columns={self._unit.column: Identifier(), **kinds}, unit=self._unit, rows=rows)
+        said = self.certificate_.weight
+        weight = None if said is None else Weight(column=said.column, upper=said.upper, total=said.total)
+        hidden = {part.column: Identifier() for part in (self._unit, weight) if part is not None}
+        return Schema(columns={**hidden, **kinds}, unit=self._unit, weight=weight, rows=self.certificate_.n_public)
 
     def _budget(self, n_public: int) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):
@@ -238,8 +257,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         try:
             return self._ball.inside(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
         except ValueError as error:
-            said = str(error)
-            problem = said if said.startswith(_TELL_NO_CELL) else "Reshape your data, or convert it."
+            reason = str(error)
+            problem = reason if reason.startswith(_TELL_NO_CELL) else "Reshape your data, or convert it."
         except Exception:  # noqa: BLE001 - somebody's cells may raise anything, with themselves in it
             problem = "Convert it to an array."
         raise DataError(f"Expected finite numbers of shape (n, {self.n_features_in_}), as in the fit. {problem}")
@@ -249,12 +268,28 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     _ball: Ball
     _unit: Unit | None
+    _columns: tuple[str, ...]
 
     def __sklearn_tags__(self) -> Tags:
         """Say that a fit takes whatever the cells are: checking them would release something."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.seed is None
         return tags
+
+
+class DensityEstimator(PrivateEstimator, Generic[Model]):
+    """An estimator whose model has densities."""
+
+    _inner: Model
+
+    def score_samples(self, X: Any) -> np.ndarray:  # noqa: ANN401
+        """Return the log density of each row, in data units, shape (n,)."""
+        points = self._points(X)
+        return self._inner.log_densities(points) - float(np.log(self._ball.scale).sum())
+
+    def score(self, X: Any, y: object = None) -> float:  # noqa: ANN401
+        """Return the mean log density of rows."""
+        return float(self.score_samples(X).mean())
 
 
 @lru_cache(maxsize=64)
@@ -265,9 +300,14 @@ def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
 
 @lru_cache(maxsize=64)
 def _described(
-    method: type[PrivateEstimator], plan: Plan, budget: PrivacyBudget | None, n_public: int, unit: Protected
+    method: type[PrivateEstimator],
+    plan: Plan,
+    budget: PrivacyBudget | None,
+    n_public: int,
+    unit: Protected,
+    weight: Weighting | None,
 ) -> Description:
-    return described(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public)
+    return described(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight)
 
 
 def _protected(records: NumericRecords) -> Protected:

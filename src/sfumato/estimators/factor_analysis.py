@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,21 +10,22 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.estimators.base import PrivateEstimator, Session
+from sfumato.estimators.base import DensityEstimator, Session
+from sfumato.estimators.records import NumericRecords
 from sfumato.maths.gaussian import noise_reach
 from sfumato.mechanisms.contributions import SAFETY, product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import PooledSquares
 from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
 from sfumato.models.mixtures.samplers import FactorPoints
-from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
 
 _CONSTANT = 0.5
 _EXTRA_RANK = 10  # eigenvalues looked at beyond the latent dimension
 
 
-class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
+@dataclass(eq=False, repr=False)
+class DPFactorAnalysis(TransformerMixin, DensityEstimator[FactorModel]):
     """Factor analysis under (ε, δ)-differential privacy: x = m + Wz + e, z ~ N(0, I), e ~ N(0, diag ψ).
 
     One release: the second moment of the records and a constant, so their number and mean too. EM then runs to
@@ -54,34 +56,24 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
 
     method: ClassVar[str] = "dp-factor-analysis"
 
-    def __init__(
-        self,
-        latent_dim: int = 2,
-        *,
-        epsilon: float | NonPrivate = 1.0,
-        delta: float | None = None,
-        n_public: int | None = None,
-        bounds: Any = None,  # noqa: ANN401
-        clip_norm: float | None = None,
-        centred: bool = False,
-        least_variance: float = 1e-9,
-        seed: int | None = None,
-    ) -> None:
-        self.latent_dim = latent_dim
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_public = n_public
-        self.bounds = bounds
-        self.clip_norm = clip_norm
-        self.centred = centred
-        self.least_variance = least_variance
-        self.seed = seed
+    latent_dim: int = 2
+    _: KW_ONLY
+    clip_norm: float | None = None
+    centred: bool = False
+    least_variance: float = 1e-9
 
-    def _stages(self, dimension: int) -> tuple[Stage, ...]:
+    def _stages(self, records: NumericRecords) -> tuple[Stage, ...]:
         require_integer(at_least=1, latent_dim=self.latent_dim)
         require_positive(least_variance=self.least_variance)
-        if self.latent_dim > dimension:
-            raise ConfigError(f"Expected latent_dim to be at most the {dimension} column(s), got {self.latent_dim}.")
+        if self.latent_dim > records.dimension:
+            raise ConfigError(
+                f"Expected latent_dim to be at most the {records.dimension} column(s), got {self.latent_dim}."
+            )
+        if self.centred and records.weight is not None:
+            raise ConfigError(
+                "Expected centred=False beside weights, got centred=True, which divides by the public number of rows: "
+                "the sum of the weights is not public, and has to be measured."
+            )
         measures = "second moments" if self.centred else "number, mean and second moments of the records"
         return (
             Stage(name="second moment", noise_multiplier=1.0, replace_distance=float(np.sqrt(2)), measures=measures),
@@ -89,7 +81,7 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
 
     def _run(self, session: Session) -> list[Noisy]:
         constant = 0.0 if self.centred else _CONSTANT
-        bits = product_bits(session.n_public)
+        bits = product_bits(session.n_public, session.records.weight_bits)
         statistic = PooledSquares(session.ball.vectors, session.dimension, constant, bits=bits)
         noisy = session.account.measure("second moment", statistic, session.records)
         inner = self._fitted(noisy, session, constant)
@@ -128,15 +120,6 @@ class DPFactorAnalysis(TransformerMixin, PrivateEstimator):
 
     def _measured(self, noisy: Noisy) -> str:
         return "second moment"
-
-    def score_samples(self, X: Any) -> np.ndarray:  # noqa: ANN401
-        """Return the log density of each row, in data units, shape (n,)."""
-        points = self._points(X)
-        return self._inner.log_densities(points) - float(np.log(self._ball.scale).sum())
-
-    def score(self, X: Any, y: object = None) -> float:  # noqa: ANN401
-        """Return the mean log density of rows."""
-        return float(self.score_samples(X).mean())
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the posterior mean of z for each row, shape (n, r)."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import ConfigError, require_instance, require_integer
-from sfumato.estimators.base import PrivateEstimator, Session
+from sfumato.estimators.base import DensityEstimator, Session
+from sfumato.estimators.records import NumericRecords
 from sfumato.mechanisms.contributions import product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em import em_stages, fit_mixture
@@ -17,13 +19,13 @@ from sfumato.methods.mixtures.steps import MAP, MLE, MomentStart, MStep, random_
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance, SphericalCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.mixtures.samplers import MixturePoints
-from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.plan import Stage
 
 _RANDOM_SPREAD = 0.5  # of the ball's radius, over all axes
 
 
-class DPGaussianMixture(PrivateEstimator):
+@dataclass(eq=False, repr=False)
+class DPGaussianMixture(DensityEstimator[GaussianMixture]):
     """Mixture of Gaussians under (ε, δ)-differential privacy, by noisy EM.
 
     Args:
@@ -61,40 +63,20 @@ class DPGaussianMixture(PrivateEstimator):
 
     method: ClassVar[str] = "dp-em"
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance: CovarianceForm = FullCovariance(),  # noqa: B008 - immutable, and scikit-learn compares defaults
-        estimate: MLE | MAP = MLE(),  # noqa: B008
-        epsilon: float | NonPrivate = 1.0,
-        delta: float | None = None,
-        n_public: int | None = None,
-        bounds: Any = None,  # noqa: ANN401
-        clip_norm: float | None = None,
-        iterations: int = 10,
-        start: str | GaussianMixture = "moments",
-        average_last: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance = covariance
-        self.estimate = estimate
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_public = n_public
-        self.bounds = bounds
-        self.clip_norm = clip_norm
-        self.iterations = iterations
-        self.start = start
-        self.average_last = average_last
-        self.seed = seed
+    n_components: int = 1
+    _: KW_ONLY
+    covariance: CovarianceForm = FullCovariance()  # noqa: RUF009 - immutable, and scikit-learn compares defaults
+    estimate: MLE | MAP = MLE()  # noqa: RUF009
+    clip_norm: float | None = None
+    iterations: int = 10
+    start: str | GaussianMixture = "moments"
+    average_last: int | None = None
 
     @property
     def _isotropic(self) -> bool:  # type: ignore[override]
         return isinstance(self.covariance, SphericalCovariance)
 
-    def _stages(self, dimension: int) -> tuple[Stage, ...]:
+    def _stages(self, records: NumericRecords) -> tuple[Stage, ...]:
         require_integer(at_least=1, n_components=self.n_components)
         require_instance(CovarianceForm, "FullCovariance() or another form", covariance=self.covariance)
         require_instance((MLE, MAP), "MLE() or MAP(...)", estimate=self.estimate)
@@ -103,7 +85,7 @@ class DPGaussianMixture(PrivateEstimator):
         if self.average_last is not None:
             require_integer(at_least=1, average_last=self.average_last)
         if isinstance(self.start, GaussianMixture):
-            expected = (self.n_components, dimension, self.covariance.name)
+            expected = (self.n_components, records.dimension, self.covariance.name)
             if (self.start.n_components, self.start.dimension, self.start.form.name) != expected:
                 raise ConfigError(f"Expected start to have components, columns and form {expected!r}, got another one.")
         elif self.start not in ("moments", "random"):
@@ -113,7 +95,7 @@ class DPGaussianMixture(PrivateEstimator):
             "em",
             form=self.covariance,
             n_components=self.n_components,
-            dimension=dimension,
+            dimension=records.dimension,
             iterations=1 if self.n_components == 1 else self.iterations,
         )
 
@@ -142,7 +124,7 @@ class DPGaussianMixture(PrivateEstimator):
             noise=session.noise,
             step=self._m_step(),
             average_last=self.average_last,
-            bits=product_bits(session.n_public),
+            bits=product_bits(session.n_public, session.records.weight_bits),
         )
         self._ball, self._inner = session.ball, inner
         self.mixture_ = _mapped(inner, session.ball.scale, session.ball.middle)
@@ -157,15 +139,6 @@ class DPGaussianMixture(PrivateEstimator):
 
     def _measured(self, noisy: Noisy) -> str:
         return "pooled second moment" if noisy.symmetric else EmMoments.name
-
-    def score_samples(self, X: Any) -> np.ndarray:  # noqa: ANN401
-        """Return the log density of each row, in data units, shape (n,)."""
-        points = self._points(X)
-        return self._inner.log_densities(points) - float(np.log(self._ball.scale).sum())
-
-    def score(self, X: Any, y: object = None) -> float:  # noqa: ANN401
-        """Return the mean log density of rows."""
-        return float(self.score_samples(X).mean())
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return each row's responsibilities, shape (n, k)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -17,48 +18,131 @@ from sfumato.columns.number_cells import read_floats
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
-from sfumato.records.engine import Rows
+from sfumato.lenses.weights import whole_weights
+from sfumato.privacy.certificate_form import Weighting
+from sfumato.records.engine import Rows, Statistic
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import ESTIMATORS, require_able
 from sfumato.schema.unit import Unit
+from sfumato.schema.weighting import weighting_of
 
 X = "x"
+WEIGHT = "weight of the record"
+"""The column of rows that count by weights: each weight ÷ the bound."""
+WEIGHED_BITS = 12
+"""Of a weight ÷ the bound."""
+MOST_WEIGHED_ROWS = 1 << 28
+"""Most rows that a fit by weights takes: beyond, vectors and weights would share too few bits."""
 _CHUNK_BYTES = 1 << 26
 _WIDEST_BOUND = 1e150
 
 
-class NumericRecords(Protocol):
+@final
+@dataclass(frozen=True)
+class Weighed:
+    """Another statistic, each record times its weight ÷ the bound, at most once.
+
+    A record adds k/2^bits of what it adds to the other, exactly: in whole numbers k times that, in steps of 2^-bits,
+    where k is the nearest whole number to 2^bits times its column `WEIGHT`, cut to [0, 2^bits]. Bit b of k adds the
+    sum over the records that have it, times 2^b, so that no statistic needs a weighted form.
+
+    Privacy: norm and distance of the other. With a, b in [0, 1], ‖av − bv'‖ is convex in each of a and b, hence
+        largest where these are 0 or 1: at most the larger of ‖v‖, ‖v'‖ and ‖v − v'‖. One event, the other's. Proof:
+        docs/proofs/weights.md.
+
+    Attributes:
+        statistic: what to sum, of whole numbers.
+        bits: of weights.
+
+    Raises:
+        ConfigError: the statistic adds floats.
+    """
+
+    statistic: Statistic
+    bits: int = WEIGHED_BITS
+
+    def __post_init__(self) -> None:
+        if self.statistic.step is None:
+            raise ConfigError(f"Expected whole numbers beside weights, got the sum of floats {self.statistic.name!r}.")
+
+    @property
+    def name(self) -> str:
+        """The other's."""
+        return self.statistic.name
+
+    @property
+    def norm_bound(self) -> float:
+        """B of the other."""
+        return self.statistic.norm_bound
+
+    @property
+    def replace_bound(self) -> float:
+        """The distance of the other, and never below B: an addition may be taken from 0."""
+        return max(self.statistic.replace_bound, self.norm_bound)
+
+    @property
+    def step(self) -> float | np.ndarray:
+        """The other's times 2^-bits."""
+        assert self.statistic.step is not None
+        return self.statistic.step * 2.0**-self.bits
+
+    def zero(self) -> np.ndarray:
+        """Zeros, int64: sums of a piece of rows may pass 2^53."""
+        return np.zeros(self.statistic.zero().shape, dtype=np.int64)
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Add some records, those of one bit of their weights at a time."""
+        weights = whole_weights(rows, WEIGHT, self.bits)
+        for bit in range(self.bits + 1):
+            places = np.flatnonzero(weights >> bit & 1)
+            if places.size:
+                part = self.statistic.zero()
+                self.statistic.add(part, {name: column[places] for name, column in rows.items()})
+                total += part.astype(np.int64) << bit
+
+
+class NumericRecords(ABC):
     """Rows of numbers, in chunks.
 
     Attributes:
         dimension: numbers of a row.
         names: of the columns; None where they have none.
+        unit: whose the rows are, where several may be of one person; None where each row is protected by itself.
+        weight: how rows count; None where each counts once.
     """
 
     dimension: int
     names: tuple[str, ...] | None
+    unit: Unit | None = None
+    weight: Weighting | None = None
 
-    @property
-    def unit(self) -> Unit | None:
-        """Whose the rows are, where several may be of one person; None where each row is protected by itself."""
-        ...
+    @abstractmethod
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of rows; a missing cell is NaN. With weights there is a column of them, ÷ their bound."""
 
     @property
     def max_rows_per_unit(self) -> int:
         """Most rows that one unit contributes."""
-        ...
+        return 1 if self.unit is None else self.unit.max_rows
 
-    def coded(self) -> Iterator[Rows]:
-        """Yield chunks of rows; a missing cell is NaN."""
-        ...
+    @property
+    def weight_bits(self) -> int:
+        """Bits of a weight; 0 where each row counts once."""
+        return 0 if self.weight is None else WEIGHED_BITS
+
+    def weighed(self, statistic: Statistic) -> Statistic:
+        """Return the statistic as these records, which may count by weights, add to it."""
+        return statistic if self.weight is None else Weighed(statistic)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, else x0, x1, …."""
+        return self.names or tuple(f"x{j}" for j in range(self.dimension))
 
 
-class ArrayRecords:
+class ArrayRecords(NumericRecords):
     """A two-dimensional array of numbers, possibly mapped from a file, read in chunks."""
-
-    unit: Unit | None = None
-    max_rows_per_unit = 1
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -74,11 +158,8 @@ class ArrayRecords:
             yield {X: chunk}
 
 
-class SourceRecords:
+class SourceRecords(NumericRecords):
     """The numeric columns of a source, or its images as rows of numbers, read in chunks."""
-
-    unit: Unit | None = None
-    max_rows_per_unit = 1
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -109,7 +190,7 @@ class SourceRecords:
         return np.column_stack([read_floats(joined(chunk.columns[n]), ()) for n in self._columns])
 
 
-class SchemaRecords:
+class SchemaRecords(NumericRecords):
     """The released columns of a source by its schema, all of them numbers, as rows in data units.
 
     Args:
@@ -121,13 +202,13 @@ class SchemaRecords:
         bounds: (lower, upper), each of shape (q,), data units.
 
     Raises:
-        ConfigError: the schema has a column that is no number, linked rows, a weight, rules, or leaves something open.
+        ConfigError: the schema has a column that is no number, linked rows, rules, or leaves something open.
         DataError, SchemaError: the source does not have the schema's columns.
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
         _refuse_schema(schema)
-        self.unit = schema.unit
+        self.unit, self.weight = schema.unit, weighting_of(schema)
         self._data = PrivateData(source, schema)
         self.names: tuple[str, ...] | None = tuple(schema.released)
         kinds = [kind for kind in _released(schema).values() if isinstance(kind, Continuous | Integer)]
@@ -137,17 +218,13 @@ class SchemaRecords:
             np.array([kind.upper for kind in kinds], dtype=np.float64),
         )
 
-    @property
-    def max_rows_per_unit(self) -> int:
-        """Most rows that one unit contributes."""
-        return self._data.max_rows_per_unit
-
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of rows; a missing cell is NaN."""
         lower, upper = self.bounds
         for rows in self._data.coded():
-            shares = np.column_stack([rows[name] for name in self.names or ()])
-            yield {X: lower + shares * (upper - lower)}
+            shares = np.column_stack([rows[name] for name in self.columns])
+            weights = {} if self.weight is None else {WEIGHT: rows[self.weight.column]}
+            yield {X: lower + shares * (upper - lower), **weights}
 
 
 def _released(schema: Schema) -> dict[str, ColumnKind]:

@@ -27,7 +27,7 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, describe, issue
-from sfumato.privacy.certificate_form import LedgerCharge, Protected
+from sfumato.privacy.certificate_form import LedgerCharge, Protected, Weighting
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Records, Statistic
@@ -190,14 +190,17 @@ def described(
     source: type = Source,
     declared: bool = True,
     as_source: bool = False,
+    weight: Weighting | None = None,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
     """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
     kinds: Iterable[ColumnKind] = ()
+    notes = SchemaNotes(weight=weight)
     if schema is not None:
         kinds = schema.columns.values()
-        known |= {"unit": Protected(**schema.protects), "schema": _notes(schema, discovered)}
+        known["unit"], notes = Protected(**schema.protects), _notes(schema, discovered)
     return describe(
+        schema=notes,
         plan=plan,
         budget=budget,
         n_public_source="declared" if declared else "bought",

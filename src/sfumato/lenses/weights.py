@@ -61,11 +61,10 @@ def fractions(codes: np.ndarray) -> np.ndarray:
     return np.clip(np.where(np.isnan(codes), 0.0, codes), 0.0, 1.0)
 
 
-def whole_weights(rows: Mapping[str, Any], column: str) -> np.ndarray:
-    """Return weights as whole numbers k of 2^-20 of the bound, 0 ≤ k ≤ 2^20, int64, shape (n,).
+def whole_weights(rows: Mapping[str, Any], column: str, bits: int = WEIGHT_BITS) -> np.ndarray:
+    """Return weights as whole numbers k of 2^-bits of the bound, 0 ≤ k ≤ 2^bits, int64, shape (n,).
 
     Total: what is no number counts for nothing, whatever coded it.
     """
-    shares = np.asarray(rows[column], dtype=np.float64)
-    shares = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0)
-    return np.rint(shares * (1 << WEIGHT_BITS)).astype(np.int64)
+    shares = fractions(np.asarray(rows[column], dtype=np.float64))
+    return np.rint(shares * (1 << bits)).astype(np.int64)

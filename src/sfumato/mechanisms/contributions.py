@@ -94,15 +94,17 @@ def step_of(bound: float, bits: int = LINEAR_BITS) -> float:
     return bound * 2.0**-bits
 
 
-def product_bits(n_public: int) -> int:
+def product_bits(n_public: int, weight_bits: int = 0) -> int:
     """Return the bits of vectors whose products are summed over so many rows: 18 up to 2^24, and 12 at `MOST_ROWS`.
 
-    Each product is at most 4^bits, so that 8·n_public of them stay below 2^63.
+    Each product is at most 4^bits, so that 8·n_public of them stay below 2^63. With weights both share the 36 bits of
+    products, as a finer step would leave the largest noise no room.
 
     Args:
         n_public: the public number of rows, from 1 to `MOST_ROWS`.
+        weight_bits: of the weights with which products are multiplied.
     """
-    return min(PRODUCT_BITS, (63 - _SPARE_BITS - (n_public - 1).bit_length()) // 2)
+    return (min(2 * PRODUCT_BITS, 63 - _SPARE_BITS - (n_public - 1).bit_length()) - weight_bits) // 2
 
 
 def whole_rows(vectors: np.ndarray, clip_norm: float, bits: int = LINEAR_BITS) -> np.ndarray:

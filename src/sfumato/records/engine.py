@@ -61,7 +61,7 @@ class Statistic(Bounded, Protocol):
         ...
 
     def zero(self) -> np.ndarray:
-        """Return the sum over no records, float64."""
+        """Return the sum over no records, float64, or int64 where sums of so many records may pass 2^53."""
         ...
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
@@ -103,7 +103,8 @@ class TallyStatistic(Bounded, Protocol[Value]):
 class Records(Protocol):
     """Coded records in chunks, as `reduce` reads them, with a public bound on the records of one unit.
 
-    Records that lie with workers have `summed` as well: see `SummedElsewhere`.
+    Records that lie with workers have `summed` as well: see `SummedElsewhere`. Those that count by weights have
+    `weighed`: see `WeighedRecords`.
     """
 
     @property
@@ -113,6 +114,15 @@ class Records(Protocol):
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns."""
+        ...
+
+
+@runtime_checkable
+class WeighedRecords(Protocol):
+    """Records that may count by weights. No `reduce` of them leaves these out."""
+
+    def weighed(self, statistic: Statistic) -> Statistic:
+        """Return what they add to a statistic: each at most what it adds to that one, in the same bounds."""
         ...
 
 
@@ -191,6 +201,10 @@ class InParts:
     def max_rows_per_unit(self) -> int:
         """Most records that one unit contributes."""
         return self.records.max_rows_per_unit
+
+    def weighed(self, statistic: Statistic) -> Statistic:
+        """Return the statistic as the records weigh it."""
+        return self.records.weighed(statistic) if isinstance(self.records, WeighedRecords) else statistic
 
     def coded(self) -> Iterator[Rows]:
         """Yield parts of chunks, of about 64 MiB of floats each."""
@@ -277,6 +291,8 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
     Returns:
         The exact sum, unprintable.
     """
+    if isinstance(records, WeighedRecords):
+        statistic = records.weighed(statistic)
     value = None
     if statistic.step is not None and isinstance(records, SummedElsewhere):
         value = records.summed(statistic)

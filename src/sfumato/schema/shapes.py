@@ -98,7 +98,6 @@ LIMITS = (
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
     Limit("linked", ESTIMATORS, "their plan and certificate are those of single rows"),
-    Limit("weight", ESTIMATORS, "their sums count every row once"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
     Limit("areas", ESTIMATORS, "their sums count rows by nothing"),
     Limit("areas", MODEL, "what was measured says what rows are counted by"),

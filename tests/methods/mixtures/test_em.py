@@ -16,7 +16,7 @@ from sfumato.errors import ConfigError, LedgerError
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import noisy_sum
 from sfumato.methods.mixtures.em import em_stage, em_stages, fit_mixture, pooled_stage_name
-from sfumato.methods.mixtures.em_moments import EmMoments, default_shares, em_replace_distance
+from sfumato.methods.mixtures.em_moments import EmMoments, default_weights, em_replace_distance
 from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start
 from sfumato.models.mixtures.covariances import (
     FORMS,
@@ -86,16 +86,15 @@ def test_no_pair_of_vertices_is_further_apart_and_some_is_as_far(form, weights, 
     ("form", "dimension", "expected"),
     [(DIAGONAL, 10, (0.18, 0.41, 0.41)), (FULL, 10, (0.12, 0.26, 0.62)), (TIED, 2, (0.5, 0.5, 0.0))],
 )
-def test_default_shares(form, dimension, expected):
-    assert default_shares(form, dimension) == pytest.approx(expected, abs=0.005)
+def test_default_weights(form, dimension, expected):
+    assert [weight**2 for weight in default_weights(form, dimension)] == pytest.approx(expected, abs=0.005)
 
 
 def test_golden_account_of_em_alone():
     """Equal shares at σ = 74.7737 on every block, 20 iterations: one event per iteration, not 2k + 1."""
     stage = em_stage(
-        "em", form=DIAGONAL, n_components=3, dimension=10, iterations=20, noise_multiplier=74.7737 / math.sqrt(3),
-        shares=(1, 1, 1),
-    )  # fmt: skip
+        "em", form=DIAGONAL, n_components=3, dimension=10, iterations=20, noise_multiplier=74.7737 / math.sqrt(3)
+    )
     assert account(Plan([stage]), 1e-5).epsilon == pytest.approx(0.35402, rel=1e-4)
     assert stage.replace_distance == pytest.approx(math.sqrt(2))
     pca = Stage(name="pca", noise_multiplier=48.0893, replace_distance=math.sqrt(2))
@@ -257,10 +256,7 @@ def test_a_plan_with_another_stage_is_refused_before_anything_is_released():
 def test_settings_outside_their_domain_are_refused_before_anything_is_charged():
     ledger = Ledger(Plan([Stage(name="em", noise_multiplier=1.0)]), None)
     records = FakeRecords([{"z": clusters()}])
-    start = random_start(2, np.ones(3), form=FULL, rng=np.random.default_rng(0))
     arguments = {"stage": "em", "ledger": ledger, "noise": NoNoise()}
-    with pytest.raises(ConfigError, match="shares"):
-        fit_mixture(records, vectors_of, start=start, shares=(1, 0, 1), **arguments)
     bought = MomentStart(n_components=2, form=FULL, dimension=3, rng=np.random.default_rng(0))
     with pytest.raises(ConfigError, match="at least 2 iterations"):
         fit_mixture(records, vectors_of, start=bought, **arguments)

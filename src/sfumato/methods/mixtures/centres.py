@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.errors import require_integer
 from sfumato.maths.fourier import fixed_product
+from sfumato.models.mixtures.covariances import distances_apart
 
 _RESTARTS, _ROUNDS = 10, 25
 _CELLS_PER_AXIS = {1: 256, 2: 64, 3: 16}
@@ -21,11 +22,7 @@ _ENOUGH = 0.8  # of the records in cells that stand out of the noise
 
 def squared_distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return ‖x − c‖², shape (n, k)."""
-    result = np.empty((len(points), len(centres)))
-    for k, centre in enumerate(centres):
-        apart = points - centre
-        np.einsum("ij,ij->i", apart, apart, out=result[:, k])
-    return result
+    return distances_apart(points, centres, np.ones((len(centres), 1)))
 
 
 def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -16,8 +16,7 @@ from sfumato.methods.mixtures.em_moments import (
     EmMoments,
     PooledSquares,
     Vectors,
-    Weights,
-    default_shares,
+    default_weights,
     em_replace_distance,
 )
 from sfumato.methods.mixtures.steps import MixtureMoments, MomentStart, MStep
@@ -51,7 +50,6 @@ def em_stage(
     dimension: int,
     iterations: int,
     noise_multiplier: float,
-    shares: Weights | None = None,
 ) -> Stage:
     """Return the stage of the J joint releases.
 
@@ -62,11 +60,10 @@ def em_stage(
         dimension: q.
         iterations: J.
         noise_multiplier: of one release, of all blocks together.
-        shares: of the blocks, as `fit_mixture` gets them.
     """
-    roots = _weights(shares or default_shares(form, dimension), form)
-    norm = float(np.linalg.norm(roots))
-    distance = em_replace_distance(roots, n_components=n_components, form=form)
+    weights = default_weights(form, dimension)
+    norm = float(np.linalg.norm(weights))
+    distance = em_replace_distance(weights, n_components=n_components, form=form)
     return Stage(
         name=name,
         noise_multiplier=noise_multiplier,
@@ -84,7 +81,6 @@ def em_stages(
     dimension: int,
     iterations: int,
     share: float = 1.0,
-    shares: Weights | None = None,
 ) -> tuple[Stage, ...]:
     """Return all stages of a fit, which together take `share` of the squared budget.
 
@@ -106,16 +102,9 @@ def em_stages(
         share *= float(theirs / (ours + theirs))
     moments = em_stage(
         name, form=form, n_components=n_components, dimension=dimension, iterations=iterations,
-        noise_multiplier=multiplier_for_share(share / iterations), shares=shares,
+        noise_multiplier=multiplier_for_share(share / iterations),
     )  # fmt: skip
     return (*pooled, moments)
-
-
-def _weights(shares: Weights, form: CovarianceForm) -> Weights:
-    if not all(np.isfinite(share) and share > 0 for share in shares[: 3 if form.per_component else 2]):
-        raise ConfigError(f"Expected shares above 0 of masses, sums and second moments, got shares={shares!r}.")
-    roots = np.sqrt(shares)
-    return float(roots[0]), float(roots[1]), float(roots[2]) if form.per_component else 0.0
 
 
 def fit_mixture(
@@ -126,7 +115,6 @@ def fit_mixture(
     stage: str,
     ledger: Ledger,
     noise: NoiseSource,
-    shares: Weights | None = None,
     step: MStep | None = None,
     average_last: int | None = None,
     bits: int = PRODUCT_BITS,
@@ -144,7 +132,6 @@ def fit_mixture(
         stage: name of the stage (`em_stage`).
         ledger: charged before noise is drawn.
         noise: the door of randomness.
-        shares: of masses, sums and second moments in a release's squared budget; `default_shares` by default.
         step: the M-step's settings.
         average_last: how many of the last releases are averaged as they come; by default three in ten. Without noise
             there is none to average out, and every iteration stands alone.
@@ -154,7 +141,7 @@ def fit_mixture(
         The mixture, and all releases in order. Those of the moments are vectors in weighted coordinates.
 
     Raises:
-        ConfigError: shares are not above 0, or a bought start leaves no release; before anything is charged.
+        ConfigError: a bought start leaves no release; before anything is charged.
         LedgerError: the plan has another stage next.
     Reference: Park, Foulds, Chaudhuri and Welling 2017 (DP-EM) release means and covariances of each component apart,
         and divide by exact masses; here sums are released, jointly, and divided by their noisy masses.
@@ -165,7 +152,7 @@ def fit_mixture(
     if bought and count < 2:
         raise ConfigError("Expected at least 2 iterations with a bought start, got 1: the first release is the start.")
     form, q = start.form, start.dimension
-    weights = _weights(shares or default_shares(form, q), form)
+    weights = default_weights(form, q)
     tail = 1 if noise.silent else max(1, 3 * count // 10 if average_last is None else average_last)
     released: list[Noisy] = []
     pooled: Noisy | None = None

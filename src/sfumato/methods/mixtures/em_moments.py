@@ -70,14 +70,14 @@ def _norms_apart(w1: float, w2: float) -> float:
     return float(max(w1 * (1 + b) ** 2 + w2 * (1 - b**2) ** 2, 4 * w1))
 
 
-def default_shares(form: CovarianceForm, dimension: int) -> Weights:
-    """Return the shares of an iteration's squared budget: in proportion to √(2, q, coordinates of s(z)).
+def default_weights(form: CovarianceForm, dimension: int) -> Weights:
+    """Return the roots of the shares of an iteration's squared budget: in proportion to √(2, q, coordinates of s(z)).
 
-    They minimise the summed squared error of all noisy coordinates, a mass counting twice.
+    These shares minimise the summed squared error of all noisy coordinates, a mass counting twice.
     """
     roots = np.sqrt([2.0, dimension, form.n_seconds(dimension)])
-    shares = roots / roots.sum()
-    return float(shares[0]), float(shares[1]), float(shares[2])
+    weights = np.sqrt(roots / roots.sum())
+    return float(weights[0]), float(weights[1]), float(weights[2])
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.methods.mixtures.centres import CentreGrid, into_ball, nearest, random_centres, random_directions
 from sfumato.methods.mixtures.em_moments import Vectors, in_unit_ball
 from sfumato.plugins import (
+    LINEAR_BITS,
     Account,
     Counts,
     Ledger,
@@ -82,6 +83,7 @@ class ClusterSums:
         weights: w₀ and w₁, public.
         origins: of distances, shape (k, d), from public facts or earlier releases; by default 0.
         reach: R, from public facts or earlier releases.
+        bits: of vectors, such that sums over the public number of rows stay below 2^63.
     """
 
     vectors: Vectors
@@ -90,6 +92,7 @@ class ClusterSums:
     origins: np.ndarray | None = None
     reach: float = 1.0
     name: str = "cluster sums"
+    bits: int = LINEAR_BITS
 
     @property
     def norm_bound(self) -> float:
@@ -103,8 +106,8 @@ class ClusterSums:
 
     @property
     def step(self) -> np.ndarray:
-        """w₀ for counts, w₁/2^26 for sums, shape (1 + d,)."""
-        return np.r_[self.weights.count, np.full(self.centres.shape[1], step_of(self.weights.sum))]
+        """w₀ for counts, w₁/2^bits for sums, shape (1 + d,)."""
+        return np.r_[self.weights.count, np.full(self.centres.shape[1], step_of(self.weights.sum, self.bits))]
 
     def zero(self) -> np.ndarray:
         """Return zeros."""
@@ -119,7 +122,7 @@ class ClusterSums:
             clusters = nearest(points, self.centres)
             total[:, 0] += np.bincount(clusters, minlength=len(total))
             distances = points if self.origins is None else points - self.origins[clusters]
-            whole = whole_rows(distances, self.reach)
+            whole = whole_rows(distances, self.reach, self.bits)
             # sums of whole numbers below 2^53 are exact in any order
             member = sparse.csc_array(
                 (np.ones(len(points)), clusters, np.arange(len(points) + 1)), shape=(len(total), len(points))
@@ -202,13 +205,6 @@ class Clusters:
     count_std: float
     releases: tuple[Noisy, ...]
 
-    @property
-    def shares(self) -> np.ndarray:
-        """The clusters' shares of the records, shape (k,): counts from 0 on, normalised; equal if there is none."""
-        counts = np.maximum(self.counts, 0.0)
-        total = counts.sum()
-        return counts / total if total > 0 else np.full(counts.size, 1 / counts.size)
-
 
 def kmeans_stage(name: str, *, dimension: int, iterations: int, noise_multiplier: float = 1.0) -> Stage:
     """Return the stage of the plan that the rounds of `fit_kmeans` charge.
@@ -262,6 +258,7 @@ def fit_kmeans(
     rng: np.random.Generator | None = None,
     n_clusters: int | None = None,
     recentred: bool = True,
+    bits: int = LINEAR_BITS,
 ) -> Clusters:
     """Fit clusters: as many rounds of Lloyd's algorithm as the stage has events.
 
@@ -287,6 +284,7 @@ def fit_kmeans(
         rng: public randomness, for starts from a grid and for splitting clusters; by default always the same.
         n_clusters: k, for a start from a grid.
         recentred: whether distances are taken from centres; if not, from 0 in all rounds, as published.
+        bits: of vectors, such that sums over the public number of rows stay below 2^63.
 
     Raises:
         ConfigError: the start is no finite array of shape (k, d), or a grid without k.
@@ -306,7 +304,7 @@ def fit_kmeans(
     counts, count_std = np.zeros(len(centres)), 0.0
     origins, reach = np.zeros_like(centres), 1.0
     for _ in range(ledger.plan[stage].count):
-        statistic = ClusterSums(vectors, centres, weights, origins, reach)
+        statistic = ClusterSums(vectors, centres, weights, origins, reach, bits=bits)
         releases.append(account.measure(stage, statistic, records))
         read = statistic.of(releases[-1])
         counts, count_std = read.counts, read.count_std

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer, require_positive
-from sfumato.models.mixtures.covariances import CovarianceForm
+from sfumato.methods.mixtures.centres import into_ball
+from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 
 LEAST_VARIANCE = 1e-9
@@ -138,9 +139,7 @@ class MStep:
         shares = (masses + extra) / (masses + extra).sum()
         heavier = masses + strength
         means = moments.sums / heavier[:, None]
-        # the square of the norm may pass 1 by rounding alone: only what is clearly outside is moved
-        norms = np.linalg.norm(means, axis=1, keepdims=True)
-        means = np.where(norms > 1, means / np.maximum(norms, 1.0), means)
+        means = into_ball(means)
         seconds = moments.seconds + scale * form.identity_seconds(q)
         if form.per_component:
             weight, divisor = heavier, masses + degrees
@@ -176,8 +175,7 @@ def _split_heaviest(
         if form.per_component:
             covariances[dead] = covariances[heavy]
         live[dead] = True
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
-    return shares / shares.sum(), means / np.maximum(norms, 1.0), covariances
+    return shares / shares.sum(), into_ball(means), covariances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +198,7 @@ class MomentStart:
 
     def single(self) -> GaussianMixture:
         """Return one component, under which every record has responsibility 1."""
-        covariances = unit_covariances(self.form, 1, self.dimension) / self.dimension
-        return GaussianMixture(np.ones(1), np.zeros((1, self.dimension)), covariances, self.form)
+        return unit_mixture(1, self.dimension, self.form)
 
     def spread(self, whole: GaussianMixture) -> GaussianMixture:
         """Return k components about a released Gaussian. Free."""
@@ -209,10 +206,15 @@ class MomentStart:
         draws = self.rng.standard_normal((k, q))
         draws -= draws.mean(axis=0)
         factor = np.linalg.cholesky(whole.dense_covariances()[0])
-        means = whole.means[0] + draws @ factor.T
-        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1.0)
+        means = into_ball(whole.means[0] + draws @ factor.T)
         covariances = np.array(np.broadcast_to(whole.covariances, self.form.shape(k, q)))
         return GaussianMixture(np.full(k, 1 / k), means, covariances, self.form)
+
+
+def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> GaussianMixture:
+    """Return k even components about 0 with covariances I/q, full unless said otherwise: a start from nothing."""
+    form = form or FullCovariance()
+    return GaussianMixture(np.full(k, 1 / k), np.zeros((k, q)), unit_covariances(form, k, q) / q, form)
 
 
 def unit_covariances(form: CovarianceForm, k: int, q: int) -> np.ndarray:
@@ -232,7 +234,6 @@ def random_start(
         rng: public randomness.
     """
     k, q = require_integer(at_least=1, n_components=n_components), len(spread)
-    means = rng.standard_normal((k, q)) * spread
-    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1.0)
+    means = into_ball(rng.standard_normal((k, q)) * spread)
     covariances = unit_covariances(form, k, q) * float(np.mean(spread**2))
     return GaussianMixture(np.full(k, 1 / k), means, covariances, form)

@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.maths.streams import public_stream
 from sfumato.methods.mixtures.em import fit_mixture
-from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_shares, in_unit_ball
-from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_covariances
-from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
+from sfumato.methods.mixtures.em_moments import EmMoments, Vectors, default_weights, in_unit_ball
+from sfumato.methods.mixtures.steps import MomentStart, MStep, random_start, unit_mixture
+from sfumato.models.mixtures.covariances import CovarianceForm
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.plugins import Account, Fit, Noisy, Rows, product_bits, together
 
@@ -40,12 +40,6 @@ class ClassLatents(EmMoments):
             self.add_shared(total, in_unit_ball(vectors[part]), shares)
 
 
-def unit_mixture(k: int, q: int, form: CovarianceForm | None = None) -> GaussianMixture:
-    """Return k even components about 0 with covariances I/q, full unless said otherwise: a start from nothing."""
-    form = form or FullCovariance()
-    return GaussianMixture(np.full(k, 1 / k), np.zeros((k, q)), unit_covariances(form, k, q) / q, form)
-
-
 def fit_class_prior(
     fit: Fit, stage: str, vectors: Vectors, classes: Classes, *, n_classes: int, dimension: int
 ) -> tuple[GaussianMixture, Noisy]:
@@ -54,9 +48,8 @@ def fit_class_prior(
     Privacy: one `Gaussian(σ)` event of the stage, as one iteration of `fit_mixture`. Proof: docs/proofs/em.md.
     """
     start = unit_mixture(n_classes, dimension)
-    count, total, second = (float(np.sqrt(share)) for share in default_shares(start.form, dimension))
-    bits = product_bits(fit.n_public)
-    statistic = ClassLatents(vectors, start, (count, total, second), bits=bits, classes=classes)
+    weights = default_weights(start.form, dimension)
+    statistic = ClassLatents(vectors, start, weights, bits=product_bits(fit.n_public), classes=classes)
     noisy = Account(fit.ledger, fit.noise).measure(stage, statistic, fit.data)
     return MStep(split_dead=False)(statistic.moments(noisy), start), noisy
 

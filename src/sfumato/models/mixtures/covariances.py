@@ -156,7 +156,7 @@ class DiagonalCovariance(CovarianceForm):
 
     def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
         """Whiten one component at a time."""
-        return _distances_apart(points, means, whiteners)
+        return distances_apart(points, means, whiteners)
 
     def identity_seconds(self, q: int) -> np.ndarray:
         """Return ones."""
@@ -199,7 +199,7 @@ class SphericalCovariance(CovarianceForm):
 
     def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
         """Whiten one component at a time."""
-        return _distances_apart(points, means, whiteners[:, None])
+        return distances_apart(points, means, whiteners[:, None])
 
     def identity_seconds(self, q: int) -> np.ndarray:
         """Return q."""
@@ -251,7 +251,7 @@ class TiedCovariance(CovarianceForm):
 
     def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
         """Whiten once."""
-        return _distances_apart(points @ whiteners, means @ whiteners, np.ones((len(means), 1)))
+        return distances_apart(points @ whiteners, means @ whiteners, np.ones((len(means), 1)))
 
     def identity_seconds(self, q: int) -> np.ndarray:
         """Return I."""
@@ -298,8 +298,8 @@ def _inverse_roots(variances: np.ndarray) -> np.ndarray:
     return 1 / np.sqrt(variances)
 
 
-def _distances_apart(points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
-    """Return Σⱼ ((xⱼ − μₖⱼ)·wₖⱼ)², shape (n, k)."""
+def distances_apart(points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
+    """Return Σⱼ ((xⱼ − μₖⱼ)·wₖⱼ)², shape (n, k); whiteners of shape (k, q) or (k, 1)."""
     result = np.empty((len(points), len(means)))
     for k, (mean, whitener) in enumerate(zip(means, whiteners, strict=True)):
         white = (points - mean) * whitener

@@ -20,15 +20,18 @@ class _Points:
     """What the samplers of points share: a schema of numbers, and how a point becomes a coded row.
 
     A model may put mass outside the public bounds; such coordinates come back as the bound, like those of records.
+    Settings: weight, the column by which records counted, if one: all points weigh the same.
     """
 
     class_column: str | None = None
 
-    def __init__(self, schema: Schema) -> None:
-        kinds = list(schema.of_kind(Continuous).values())
-        if len(kinds) != len(schema.released) or any(kind.nullable for kind in kinds):
+    def __init__(self, schema: Schema, settings: Mapping[str, Any]) -> None:
+        self._weight = None if settings.get("weight") is None else str(settings["weight"])
+        self._names = tuple(name for name in schema.released if name != self._weight)
+        numbers = schema.of_kind(Continuous)
+        kinds = [numbers[name] for name in self._names if name in numbers]
+        if len(kinds) != len(self._names) or any(kind.nullable for kind in kinds):
             raise ReleaseError("Expected a schema of continuous columns that are never missing in the release.")
-        self._names = schema.released
         self._lower = np.array([kind.lower for kind in kinds])
         self._upper = np.array([kind.upper for kind in kinds])
         self.possible = np.ones(1, dtype=bool)
@@ -48,7 +51,8 @@ class _Points:
         with np.errstate(all="ignore"):  # a stranger's model may overflow
             inside = np.clip(np.nan_to_num(self.points(n, rng)), self._lower, self._upper)
             codes = np.nan_to_num((inside - self._lower) / np.maximum(self._upper - self._lower, 5e-324))
-        return {name: np.clip(codes[:, j], 0.0, 1.0) for j, name in enumerate(self._names)}
+        rows = {name: np.clip(codes[:, j], 0.0, 1.0) for j, name in enumerate(self._names)}
+        return rows if self._weight is None else rows | {self._weight: np.ones(n)}
 
     def given(self, codes: Mapping[str, float]) -> _Points:
         """Refuse: conditional laws are not offered."""
@@ -64,7 +68,7 @@ class MixturePoints(_Points):
     name = "gaussian_mixture"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        super().__init__(schema)
+        super().__init__(schema, settings)
         form = FORMS.get(str(settings.get("covariance")))
         if form is None:
             raise ReleaseError(f"Expected covariance to be one of {', '.join(FORMS)} in the release.")
@@ -82,7 +86,7 @@ class FactorPoints(_Points):
     name = "factor_analysis"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        super().__init__(schema)
+        super().__init__(schema, settings)
         q = self.dimension
         self.model = FactorModel(
             require_array(parameters, "mean", np.float64, (q,)),
@@ -105,7 +109,7 @@ class CentrePoints(_Points):
     name = "kmeans_centres"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        super().__init__(schema)
+        super().__init__(schema, settings)
         self.centres = require_array(parameters, "centres", np.float64, (None, self.dimension))
         self.sizes = require_array(parameters, "sizes", np.float64, (len(self.centres),))
         require_well_formed(len(self.centres) >= 1, "centres")
