@@ -146,10 +146,10 @@ def _places(out: Path, *, overwrite: bool) -> dict[str, Path]:
 
 
 def _account(ledger: LedgerState) -> Lines:
-    found = ledger.describe()
-    budget, spent = found["budget"], found["spent"]["epsilon"]
+    account = ledger.describe()
+    budget, spent = account["budget"], account["spent"]["epsilon"]
     rows: list[Sequence[object]] = [
-        (f["started"][:16], f["method"], figure(f["epsilon_alone"], 4), f["status"]) for f in found["fits"]
+        (f["started"][:16], f["method"], figure(f["epsilon_alone"], 4), f["status"]) for f in account["fits"]
     ]
     left = f"of {budget['epsilon']:g} at delta = {budget['delta']:g}"
     return Lines(("fit", "method", "epsilon", "status"), [*rows, ("together", left, figure(spent, 4), "")])
@@ -164,13 +164,13 @@ def _rules(release: Release, synthetic: Path) -> Lines:
 
 def _visits(release: Release, train: pd.DataFrame) -> Lines:
     """Return an estimate from the release beside what only the holder of the records can compute."""
-    found = release.mean("mdvis", by=TARGET, target="table")
-    assert isinstance(found, Estimates)
+    means = release.mean("mdvis", by=TARGET, target="table")
+    assert isinstance(means, Estimates)
     rows = []
     for label, words in (("0", "health not fair"), ("1", "health fair")):
-        low, high = found[label].interval()
+        low, high = means[label].interval()
         own = train.loc[train[TARGET] == int(label), "mdvis"].mean()
-        rows.append((words, f"{found[label].value:.2f}", f"{low:.2f} to {high:.2f}", f"{own:.2f}"))
+        rows.append((words, f"{means[label].value:.2f}", f"{low:.2f} to {high:.2f}", f"{own:.2f}"))
     return Lines(("mean of mdvis", "estimate", "interval", "the records' own: NOT private"), rows)
 
 
@@ -179,15 +179,15 @@ def _pictures(release: Release) -> Lines:
     schema = release.schema
     table = pa.concat_tables(release.batches(_PICTURED, seed=0))
     rows = []
-    for found in column_figures(read_bins(open_source(table), schema), None, schema):
-        tallest = max(b.synthetic for b in found.bins) or 1.0
-        marks = (_BARS[round(b.synthetic / tallest * (len(_BARS) - 1))] for b in found.bins)
-        rows.append((found.name, "".join(mark * (1 if len(found.bins) > 2 else 4) for mark in marks), _ends(found)))
+    for column in column_figures(read_bins(open_source(table), schema), None, schema):
+        tallest = max(b.synthetic for b in column.bins) or 1.0
+        marks = (_BARS[round(b.synthetic / tallest * (len(_BARS) - 1))] for b in column.bins)
+        rows.append((column.name, "".join(mark * (1 if len(column.bins) > 2 else 4) for mark in marks), _ends(column)))
     return Lines(("column", "shares", "from, to"), rows)
 
 
-def _ends(found: ColumnFigure) -> str:
-    return f"{found.bins[0].label}, {found.bins[-1].label}"
+def _ends(column: ColumnFigure) -> str:
+    return f"{column.bins[0].label}, {column.bins[-1].label}"
 
 
 def _table() -> Any:  # noqa: ANN401 - a pandas data frame

@@ -109,7 +109,7 @@ def audit(
         scores[planted].append(attacker.scores(released, planted=planted))
         if progress is not None:
             progress(i + 1)
-    found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified.delta, confidence)
+    bounds = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified.delta, confidence)
     most = certified.epsilon
     return Audit(
         {
@@ -117,8 +117,8 @@ def audit(
             "epsilon_certified": most,
             "delta": certified.delta,
             "neighbours": certified.neighbours.value,
-            "holds": max(found["epsilon_lower"], found["epsilon_lower_gaussian"]) <= most,
-            **found,
+            "holds": max(bounds["epsilon_lower"], bounds["epsilon_lower_gaussian"]) <= most,
+            **bounds,
             "fits": fits,
             "confidence": confidence,
         }

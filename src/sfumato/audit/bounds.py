@@ -91,9 +91,9 @@ def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta:
     bad = _least_refuted(allows) if refuted else _most_refuted(allows)
     if bad is None:
         return 0.0
-    found = float(_accountant(plan, bad).get_epsilon(delta))
+    epsilon = float(_accountant(plan, bad).get_epsilon(delta))
     # what the coarse grid rounds up may not refute a plan that allows the rates, nor clear one that does not
-    return max(found, own * (1 + _ABOVE)) if refuted else min(found, own)
+    return max(epsilon, own * (1 + _ABOVE)) if refuted else min(epsilon, own)
 
 
 def _most_refuted(allows: Callable[[float], bool]) -> float | None:

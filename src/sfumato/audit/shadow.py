@@ -91,12 +91,12 @@ class Shadow:
 
     def _check(self, tape: Tape) -> None:
         """Refuse a fit of which something left without noise from the door: the attacker would not see it."""
-        seen = {(draw.stage, draw.first + i) for draw in tape.draws for i in range(draw.count)}
+        events = {(draw.stage, draw.first + i) for draw in tape.draws for i in range(draw.count)}
         for stage in self.plan.stages:
             # of all records, several events that are charged at once may be one draw
             together = stage.sampling_probability is None
             begun = [i for name, i in tape.charges if name == stage.name]
-            if any((stage.name, i) not in seen for i in (begun or [0] if together else range(stage.count))):
+            if any((stage.name, i) not in events for i in (begun or [0] if together else range(stage.count))):
                 raise ConfigError(
                     f"Expected noise in every release of stage {stage.name!r} to audit, got none in some."
                 )

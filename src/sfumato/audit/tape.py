@@ -92,16 +92,16 @@ class Tape:
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return noise that notices what it is added to."""
-        drawn = np.zeros(shape) if self._noise is None else self._noise.gaussian(shape, noise_std)
-        return self._meeting(drawn, 1 / noise_std)
+        noise = np.zeros(shape) if self._noise is None else self._noise.gaussian(shape, noise_std)
+        return self._meeting(noise, 1 / noise_std)
 
     def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
         """Return rounded noise that notices what it is added to."""
         if self._noise is None:
-            drawn = np.zeros(shape, dtype=np.int64)
+            noise = np.zeros(shape, dtype=np.int64)
         else:
-            drawn = self._noise.rounded_gaussian(shape, noise_std, step)
-        return self._meeting(drawn, np.asarray(step) / noise_std)
+            noise = self._noise.rounded_gaussian(shape, noise_std, step)
+        return self._meeting(noise, np.asarray(step) / noise_std)
 
     def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return public numbers, others at every step: see `Attacker`."""
@@ -126,10 +126,10 @@ class Tape:
             "degrees. Audit another method."
         )
 
-    def _meeting(self, drawn: np.ndarray, unit: Step) -> np.ndarray:
-        noise = drawn.view(_Meeting)
-        noise.met = lambda numbers, exact: self._met(numbers, exact, unit)
-        return noise
+    def _meeting(self, noise: np.ndarray, unit: Step) -> np.ndarray:
+        meeting = noise.view(_Meeting)
+        meeting.met = lambda numbers, exact: self._met(numbers, exact, unit)
+        return meeting
 
     def _met(self, numbers: np.ndarray, exact: np.ndarray, unit: Step) -> np.ndarray:
         exact = np.array(exact)  # a copy: the sum may be changed in place
@@ -169,12 +169,12 @@ def log_ratios(
         base = np.zeros_like(here.exact) if absent is None else absent[i].exact
         shift = (here.exact - base) * here.unit
         terms = shift * ((left.released - base) * here.unit - shift / 2)
-        found = events.setdefault(left.stage, {})
-        found[left.first] = found.get(left.first, 0.0) + terms.reshape(left.count, -1).sum(axis=1)
+        by_event = events.setdefault(left.stage, {})
+        by_event[left.first] = by_event.get(left.first, 0.0) + terms.reshape(left.count, -1).sum(axis=1)
     suspicions = SUSPICIONS if rates else SUSPICIONS[:1]
     total = np.zeros(len(suspicions))
-    for stage, found in events.items():
-        each = np.concatenate(list(found.values()))
+    for stage, by_event in events.items():
+        each = np.concatenate(list(by_event.values()))
         for i, (factor, always) in enumerate(suspicions):
             q = 1.0 if always else rates.get(stage, 1.0)
             terms = each / factor**2

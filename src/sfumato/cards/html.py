@@ -71,7 +71,7 @@ def listing(text: str) -> Html:
 
 def facts(pairs: Iterable[tuple[object, object]]) -> Html:
     """Return names with what is said of each."""
-    lines = (Html("<dt>{}</dt><dd>{}</dd>").format(piece(name), piece(said)) for name, said in pairs)
+    lines = (Html("<dt>{}</dt><dd>{}</dd>").format(piece(name), piece(fact)) for name, fact in pairs)
     return Html("<dl>{}</dl>").format(joined(lines))
 
 
@@ -93,13 +93,13 @@ def table(
     """
 
     def cells(tag: str, row: Sequence[object], scope: str) -> Html:
-        found = []
+        tags = []
         for place, cell in enumerate(row):
             name = tag if place else "th"
-            said = Html(' scope="{}"').format(scope) if name == "th" else Html("")
+            mark = Html(' scope="{}"').format(scope) if name == "th" else Html("")
             side = Html(' class="sfumato-number"') if place in numbers else Html("")
-            found.append(Html("<{0}{1}{2}>{3}</{0}>").format(Html(name), said, side, piece(cell)))
-        return Html("<tr>{}</tr>").format(joined(found))
+            tags.append(Html("<{0}{1}{2}>{3}</{0}>").format(Html(name), mark, side, piece(cell)))
+        return Html("<tr>{}</tr>").format(joined(tags))
 
     top = Html("") if caption is None else Html("<caption>{}</caption>").format(piece(caption))
     head = Html("<thead>{}</thead>").format(cells("th", header, "col"))

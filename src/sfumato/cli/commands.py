@@ -171,12 +171,11 @@ COMMANDS: Mapping[str, Entry] = {
 def load_command(name: str) -> Any:  # noqa: ANN401 - a command or a group, of typer's own copy of click
     """Import a command, or a group of them, and return it."""
     entry = COMMANDS[name]
-    found = getattr(import_module(f"sfumato.cli.{entry.module}"), entry.name)
-    if not isinstance(found, typer.Typer):
-        program = typer.Typer(add_completion=False)
-        program.command(name)(found)
-        found = program
-    command = typer.main.get_command(found)
+    program = getattr(import_module(f"sfumato.cli.{entry.module}"), entry.name)
+    if not isinstance(program, typer.Typer):
+        function, program = program, typer.Typer(add_completion=False)
+        program.command(name)(function)
+    command = typer.main.get_command(program)
     command.name = name
     for full, leaf in _leaves(name, command):
         leaf.epilog = epilog(EXAMPLES[full])

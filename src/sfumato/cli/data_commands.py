@@ -134,32 +134,32 @@ def check_command(
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
-    found = sfumato.OpenSchema.load(schema)
+    known = sfumato.OpenSchema.load(schema)
     if data:
-        private.PrivateData(open_tables(data, input_format, found), found)
+        private.PrivateData(open_tables(data, input_format, known), known)
     rows = [
         (
             name,
-            f"{found.open[name]}, to discover" if name in found.open else kind.name,
-            "yes" if name in found.released else "no",
+            f"{known.open[name]}, to discover" if name in known.open else kind.name,
+            "yes" if name in known.released else "no",
         )
-        for name, kind in found.columns.items()
+        for name, kind in known.columns.items()
     ]
     if json_output:
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
-        draft = {"draft": True} if found.draft else {}
-        rules = {"rules": [reading.rule_text(rule) for rule in found.rules]} if found.rules else {}
-        print_json({"valid": True, "rows": found.n_records, "columns": columns, **draft, **rules})
+        draft = {"draft": True} if known.draft else {}
+        rules = {"rules": [reading.rule_text(rule) for rule in known.rules]} if known.rules else {}
+        print_json({"valid": True, "rows": known.n_records, "columns": columns, **draft, **rules})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
-    _show_rules(found)
-    n = found.n_records
-    counted = "Units, each with its rows: " if found.linked else "Rows: "
+    _show_rules(known)
+    n = known.n_records
+    counted = "Units, each with its rows: " if known.linked else "Rows: "
     say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
-    if sources.told(found):
-        say(f"Where the facts come from: {'; '.join(sources.told(found))}.")
-    _tell_rare_labels(found)
-    _tell_next(schema, found)
+    if sources.told(known):
+        say(f"Where the facts come from: {'; '.join(sources.told(known))}.")
+    _tell_rare_labels(known)
+    _tell_next(schema, known)
 
 
 def _tell_rare_labels(schema: Schema) -> None:
@@ -172,8 +172,8 @@ def _tell_rare_labels(schema: Schema) -> None:
         plan = method.plan(schema, n_public=sfumato.BuyCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method
-    if said := label_threshold.label_forecast(plan, schema):
-        say(f"At epsilon = 1, delta = 1e-06 {said}.")
+    if forecast := label_threshold.label_forecast(plan, schema):
+        say(f"At epsilon = 1, delta = 1e-06 {forecast}.")
 
 
 def _show_rules(schema: Schema) -> None:
@@ -281,9 +281,9 @@ def validate_command(
 
 def _findings_json(findings: list[Finding], breaks: RuleBreaks | None) -> dict[str, Any]:
     keys = ("column", "problem", "becomes", "count", "examples")
-    found = [{key: getattr(finding, key) for key in keys} for finding in findings]
+    entries = [{key: getattr(finding, key) for key in keys} for finding in findings]
     rules = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
-    return {"private": False, "findings": found, **rules}
+    return {"private": False, "findings": entries, **rules}
 
 
 def _print_findings(known: Schema, findings: list[Finding], breaks: RuleBreaks | None) -> None:

@@ -87,13 +87,13 @@ def estimate_command(
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    found = _ask(_asked(release, units), question, by, logit, of)
+    answer = _ask(_asked(release, units), question, by, logit, of)
     if json_output:
-        print_json(_plain(found, level))
+        print_json(_plain(answer, level))
     elif csv_output:
-        sys.stdout.write(_csv(_frame(found, level)))
+        sys.stdout.write(_csv(_frame(answer, level)))
     else:
-        _show(found, level)
+        _show(answer, level)
 
 
 def _asked(path: Path, units: bool) -> QuestionMethods:
@@ -204,21 +204,21 @@ def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, o
     return moments.shown(value, 4, error=error)
 
 
-def _plain(found: Any, level: float) -> Any:  # noqa: ANN401
+def _plain(answer: Any, level: float) -> Any:  # noqa: ANN401
     """Return an answer as plain values."""
-    if hasattr(found, "to_dict"):
-        return found.to_dict(level)
-    groups = [{"group": list(key) if isinstance(key, tuple) else key, **e.to_dict(level)} for key, e in found.items()]
+    if hasattr(answer, "to_dict"):
+        return answer.to_dict(level)
+    groups = [{"group": list(key) if isinstance(key, tuple) else key, **e.to_dict(level)} for key, e in answer.items()]
     return {"groups": groups}
 
 
-def _frame(found: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
+def _frame(answer: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
     """Return an answer as rows."""
-    if hasattr(found, "to_frame"):
-        frame = found.to_frame(level)
+    if hasattr(answer, "to_frame"):
+        frame = answer.to_frame(level)
         return (frame.rename_axis("term") if frame.index.names == [None] else frame).reset_index()
-    low, high = found.interval(level)
-    return pd.DataFrame([{"value": found.value, "std_error": found.std_error, "low": low, "high": high}])
+    low, high = answer.interval(level)
+    return pd.DataFrame([{"value": answer.value, "std_error": answer.std_error, "low": low, "high": high}])
 
 
 def _csv(frame: pd.DataFrame) -> str:
@@ -226,17 +226,17 @@ def _csv(frame: pd.DataFrame) -> str:
     return frame.map(moments.plain).to_csv(index=False, lineterminator="\n")
 
 
-def _show(found: Any, level: float) -> None:  # noqa: ANN401
+def _show(answer: Any, level: float) -> None:  # noqa: ANN401
     """Print an answer as a table, and what it rests on."""
-    frame = _frame(found, level)
+    frame = _frame(answer, level)
     errors = frame["std_error"].tolist()
     rows = [
         [cell if isinstance(cell, str) else _figure(cell, error) for cell in row]
         for row, error in zip(frame.itertuples(index=False), errors, strict=True)
     ]
     print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
-    for group in getattr(found, "left_out", {}):
+    for group in getattr(answer, "left_out", {}):
         say(f"No answer for {group}: the release does not tell it from its noise.")
-    first = found if hasattr(found, "target") else next(iter(found.values()), None)
+    first = answer if hasattr(answer, "target") else next(iter(answer.values()), None)
     if first is not None:
         say(f"Of the {first.target}. {first.rests_on}")

@@ -75,8 +75,8 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
         raise ConfigError(f"Expected --input-format to be one of {', '.join(sources.STREAMED)}, got {input_format!r}.")
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("Expected records on standard input, got a terminal. Pipe a file into the command.")
-    kept = spool.Spool("standard input", _copy, name=f"stdin.{suffix}")
-    return sources.open_file(replace(stored.stored_file(kept.path()), kept_by=kept), chunks.DEFAULT_CHUNK_ROWS, csv)
+    copy = spool.Spool("standard input", _copy, name=f"stdin.{suffix}")
+    return sources.open_file(replace(stored.stored_file(copy.path()), kept_by=copy), chunks.DEFAULT_CHUNK_ROWS, csv)
 
 
 def open_tables(data: Sequence[str], input_format: str | None = None, known: Schema | None = None) -> Source:

@@ -155,9 +155,9 @@ def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), e
         rows += _utility_rows(utility)
     rows += [[label, _score(fidelity[key]), best] for key, label, best in _DISTANCES if key in fidelity]
     for key, label in (("pearson", "correlation"), ("cramers_v", "Cramér's V")):
-        found = fidelity.get("correlations", {}).get(key)
-        if found is not None:
-            rows.append([f"difference of {label}, mean", _score(found["mean"]), "0"])
+        differences = fidelity.get("correlations", {}).get(key)
+        if differences is not None:
+            rows.append([f"difference of {label}, mean", _score(differences["mean"]), "0"])
     rules = fidelity.get("rules")
     if rules is not None:
         rows.append(["rows that break a rule", *(_score(rules["broken"][name]) for name in ("synthetic", "real"))])
@@ -184,8 +184,8 @@ def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), e
 def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
     """Return lines on what rows of one unit have to do with each other."""
 
-    def line(text: str, found: Mapping[str, float] | None) -> list[list[str]]:
-        return [] if found is None else [[text, *(_score(found[name]) for name in ("synthetic", "real"))]]
+    def line(text: str, pair: Mapping[str, float] | None) -> list[list[str]]:
+        return [] if pair is None else [[text, *(_score(pair[name]) for name in ("synthetic", "real"))]]
 
     rows = line("rows a unit, mean", scores["rows_a_unit"])
     rows.append(["rows a unit, total variation", _score(scores["rows_a_unit"]["tvd"]), "0"])
@@ -195,9 +195,9 @@ def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
         if key in scores["first_rows"]
     ]
     rows += line("distance from the row before, mean", scores["gap"])
-    for name, found in scores["numbers"].items():
-        rows += line(f"{name}: correlation with the row before", found["before"])
-        rows += line(f"{name}: part of the variance between units", found["between"])
+    for name, figures in scores["numbers"].items():
+        rows += line(f"{name}: correlation with the row before", figures["before"])
+        rows += line(f"{name}: part of the variance between units", figures["between"])
     rows += [[f"{name}: row before and row, total variation", _score(v), "0"] for name, v in scores["labels"].items()]
     return rows + line("units whose constants vary", scores["constants_vary"])
 
@@ -234,10 +234,10 @@ def _print_outside(
         ("Beyond what the fit estimated", [name for name in names if name in estimated], _ESTIMATED),
         ("Not among the real values", [name for name in names if name in read_off], _FOUND),
     )
-    for title, some, said in parts:
+    for title, some, explanation in parts:
         if some:
             _print_shares(title, some, outside)
-            say(said)
+            say(explanation)
 
 
 def _print_shares(title: str, names: Sequence[str], outside: Mapping[str, Mapping[str, float]]) -> None:
@@ -266,7 +266,7 @@ def _utility_rows(utility: Mapping[str, Any]) -> list[list[str]]:
     rows = [[f"{label}, mean of the classifiers", _score(utility[key]), _score(real[key])] for key, label in _SCORES]
     for name, figures in utility["per_classifier"].items():
         other = real["per_classifier"][name]
-        pairs = (f"{_score(found['auroc'])} / {_score(found['auprc'])}" for found in (figures, other))
+        pairs = (f"{_score(side['auroc'])} / {_score(side['auprc'])}" for side in (figures, other))
         rows.append([f"  {name}: AUROC / AUPRC", *pairs])
     clusters = utility["clustering"]
     rows.append(["clustering accuracy of k-means", _score(clusters["synthetic"]), _score(clusters["real"])])

@@ -139,8 +139,8 @@ def evaluate_command(
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
     estimated = [name for name, source in known.sources.items() if source == sources.DISCOVERED]
     print_scores(scores, read_off=opened, estimated=estimated)
-    for found in compared:
-        _print_parity(found)
+    for comparison in compared:
+        _print_parity(comparison)
 
 
 def _known(path: Path | None, release: Release | None) -> Schema | None:
@@ -163,8 +163,8 @@ def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Sch
     return parities.parity(formula, tables.read_codes(real, schema), rows, schema)
 
 
-def _print_parity(found: dict[str, Any]) -> None:
-    header = ["term", "real", "±", f"of the {found['from']}", "±", "difference ÷ ±", "sign", "significance"]
+def _print_parity(comparison: dict[str, Any]) -> None:
+    header = ["term", "real", "±", f"of the {comparison['from']}", "±", "difference ÷ ±", "sign", "significance"]
     rows = [
         [
             term["term"],
@@ -172,9 +172,9 @@ def _print_parity(found: dict[str, Any]) -> None:
             "same" if term["same_sign"] else "other",
             "same" if term["same_significance"] else "other",
         ]
-        for term in found["terms"]
+        for term in comparison["terms"]
     ]
-    print_table(f"{found['formula']}: {found['kind']}. NOT private", header, rows, whole=True)
+    print_table(f"{comparison['formula']}: {comparison['kind']}. NOT private", header, rows, whole=True)
 
 
 def _opened(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:
@@ -302,7 +302,7 @@ def audit_command(
     known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)
-        found = audits.audit(
+        outcome = audits.audit(
             synthesizer,
             known,
             target=target,
@@ -312,18 +312,18 @@ def audit_command(
             progress=lambda done: progress.update(task, completed=done),
         )
     if json_output:
-        print_json(found)
+        print_json(outcome)
     else:
-        title = f"epsilon at delta = {found['delta']:.3g}; lower bounds at confidence {confidence:g}, {fits} fits"
+        title = f"epsilon at delta = {outcome['delta']:.3g}; lower bounds at confidence {confidence:g}, {fits} fits"
         lines = [
-            ("certified, at most", number(found["epsilon_certified"])),
-            ("found by attack, at least", number(found["epsilon_lower"])),
-            ("the same, by the trade-off of its events", number(found["epsilon_lower_gaussian"])),
+            ("certified, at most", number(outcome["epsilon_certified"])),
+            ("found by attack, at least", number(outcome["epsilon_lower"])),
+            ("the same, by the trade-off of its events", number(outcome["epsilon_lower_gaussian"])),
         ]
         print_table(title, ["", "epsilon"], lines)
-        if found["holds"]:
+        if outcome["holds"]:
             say("No attack broke the certificate. That refutes nothing, and proves nothing: the proofs do.")
-    if not found["holds"]:
+    if not outcome["holds"]:
         raise PrivacyError(
             "The attack got more out of the method than its certificate allows. Do not use it; report it."
         )

@@ -120,9 +120,9 @@ def plan_command(
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
     method, target = chosen.method, facts.target
     spends = method not in registry.METHODS or registry.METHODS[method].private
-    asked = [epsilon, target_error, risk]
-    if spends and asked.count(None) != 2:
-        got = "none" if asked.count(None) == 3 else "several"
+    budgets = [epsilon, target_error, risk]
+    if spends and budgets.count(None) != 2:
+        got = "none" if budgets.count(None) == 3 else "several"
         raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
     if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
@@ -308,31 +308,31 @@ def sample_command(
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-    found = sfumato.load(release)
-    if found.schema.two_tables is not None:
+    model = sfumato.load(release)
+    if model.schema.two_tables is not None:
         if class_count or replicates is not None or unique.unique_rows is not UniqueRowsChoice.keep or unique.unique_on:
             raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
-        asked = given_values(given, found.schema)
+        conditions = given_values(given, model.schema)
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-        pairs = found.table_batches(n, seed=seed, given=asked, workers=workers)
-        _write_pairs(pairs, found, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        pairs = model.table_batches(n, seed=seed, given=conditions, workers=workers)
+        _write_pairs(pairs, model, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
         return
     if replicates is not None:
-        n = found.certificate.n_public if n is None else n
-        tables = found.replicate_batches(replicates, n=n, seed=seed)
-        write(_counted(tables, n * replicates, found), found.form.keys, found.schema.csv_output)
+        n = model.certificate.n_public if n is None else n
+        tables = model.replicate_batches(replicates, n=n, seed=seed)
+        write(_counted(tables, n * replicates, model), model.form.keys, model.schema.csv_output)
         tell_sampled(name, release)
         return
-    batches = found.batches(
+    batches = model.batches(
         n,
         seed=seed,
-        given=given_values(given, found.schema),
+        given=given_values(given, model.schema),
         class_counts=class_counts(class_count),
         workers=workers,
         unique_rows=unique.unique_rows.value,
         unique_columns=unique.unique_on or None,
     )
-    write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
+    write(_counted(batches, n, model), model.form.keys, model.schema.csv_output)
     tell_sampled(name, release, unique=unique.unique_rows)
 
 
@@ -366,8 +366,8 @@ def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> It
 
 def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
     """Show what a release cost, and check it: epsilon is computed again from the listed events."""
-    found = sfumato.load(release)
-    certificate = found.certificate
+    model = sfumato.load(release)
+    certificate = model.certificate
     if certificate.epsilon is not None:
         certificate.verify()
     if json_output:
@@ -377,10 +377,10 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     if not certificate.private:
         say(f"NOT PRIVATE. {words.meaning(certificate)[0]}")
     print_cost(certificate)
-    print_columns(found)
+    print_columns(model)
     if certificate.epsilon is not None:
         say(words.recomputed(certificate, certificate.recompute()))
-    for line in [*words.checked(found.checked), *words.verdicts(certificate)]:
+    for line in [*words.checked(model.checked), *words.verdicts(certificate)]:
         say(line)
     say("It rests on these assumptions:")
     for assumption in certificate.assumptions:
@@ -400,26 +400,26 @@ def methods_command(
     if method is not None:
         _show_settings(method, json_output)
     elif json_output:
-        print_json([{"method": name, "about": found.about} for name, found in registry.METHODS.items()])
+        print_json([{"method": name, "about": entry.about} for name, entry in registry.METHODS.items()])
     else:
         print_table(
-            "Methods", ["method", "what it is"], ((name, found.about) for name, found in registry.METHODS.items())
+            "Methods", ["method", "what it is"], ((name, entry.about) for name, entry in registry.METHODS.items())
         )
 
 
 def _show_settings(method: str, json_output: bool) -> None:
-    about, found = registry.find_method(method).about, describe_settings(method)
+    about, settings = registry.find_method(method).about, describe_settings(method)
     presets = [
         {"preset": name, "differs": preset.differs or f"Refused: {preset.refused}"}
         for name, preset in presets_of(method).items()
     ]
     if json_output:
-        print_json({"method": method, "about": about, "settings": found, "presets": presets})
+        print_json({"method": method, "about": about, "settings": settings, "presets": presets})
         return
     say(f"{method}: {about}")
     for entry in presets:
         say(f"--preset {entry['preset']}: {entry['differs']}")
-    if not found:
+    if not settings:
         say("It has no settings.")
         return
     rows = (
@@ -429,7 +429,7 @@ def _show_settings(method: str, json_output: bool) -> None:
             "to be given" if entry["required"] else plain_text(entry["default"]),
             entry["about"] if entry["with"] is None else f"With {entry['with']}: {entry['about']}",
         )
-        for entry in found
+        for entry in settings
     )
     print_table(
         "Settings, for --set KEY=VALUE or a file", ["setting", "type", "default", "what it is"], rows, whole=True

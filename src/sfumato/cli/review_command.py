@@ -44,16 +44,16 @@ def review_command(
         got = "neither" if out is None else "both"
         raise ConfigError(f"Expected either --out, for the answered schema, or --json, got {got}.")
     document = documents.read_document(schema)
-    asked = review.questions(sfumato.OpenSchema.from_dict(document, base=schema.parent), document)
+    questions = review.questions(sfumato.OpenSchema.from_dict(document, base=schema.parent), document)
     if out is None:
-        entries = [{"key": question.key, "question": question.text, "now": question.now} for question in asked]
+        entries = [{"key": question.key, "question": question.text, "now": question.now} for question in questions]
         print_json({"private": False, "questions": entries})
         return
     refuse_existing(out, overwrite=overwrite)
     if answers not in (None, STANDARD_INPUT):
         refuse_inputs(out, answers=answers)
-    given = _asked(asked) if answers is None else _read(answers)
-    changed = review.answered(document, asked, given)
+    given = _asked(questions) if answers is None else _read(answers)
+    changed = review.answered(document, questions, given)
     known = sfumato.OpenSchema.from_dict(changed, base=schema.parent)  # before anything is written
     if out.resolve().parent != schema.resolve().parent:
         sfumato.OpenSchema.from_dict(changed, base=out.parent)  # its paths have to hold from there too
@@ -66,14 +66,14 @@ def review_command(
     say(f"Next: sfumato schema check {out}")
 
 
-def _asked(asked: tuple[Question, ...]) -> dict[str, str]:
+def _asked(questions: tuple[Question, ...]) -> dict[str, str]:
     """Ask on the terminal; Enter keeps what the schema says."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError("Expected a terminal to ask on, got none. Pass --answers FILE; --json prints the questions.")
     notes.print("[yellow]Note:[/] what a draft says was read off records; do not publish it. Enter keeps it.")
     given = {}
-    for number, question in enumerate(asked, start=1):
-        say(f"\n{number} of {len(asked)}. {question.text}")
+    for number, question in enumerate(questions, start=1):
+        say(f"\n{number} of {len(questions)}. {question.text}")
         given[question.key] = typer.prompt(
             f"[{question.now}]", default=review.KEEP, show_default=False, prompt_suffix=" "
         )

@@ -189,15 +189,15 @@ def _listed(path: Path) -> list[dict[str, Any]]:
 
 def _joined(same: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, Any]:
     """Return a candidate's settings: those of all, and its own."""
-    found = dict(same)
+    settings = dict(same)
     for name, value in tried.items():
-        add(found, name, value)
-    return found
+        add(settings, name, value)
+    return settings
 
 
 def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: float | None) -> Synthesizer:
     """Return the method with these settings."""
     if method not in registry.METHODS or not registry.METHODS[method].private:
-        private = [name for name, found in registry.METHODS.items() if found.private]
+        private = [name for name, entry in registry.METHODS.items() if entry.private]
         raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
     return make_method(method, epsilon, delta, settings)

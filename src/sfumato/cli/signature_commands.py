@@ -43,16 +43,16 @@ def sign_command(
         if release is not None or key is not None or out is not None:
             raise ConfigError("Expected --new-key alone, got others beside it. Sign in another call.")
         with last_output(signatures.public_path(new)):
-            found = sfumato.new_key(new)
-        say(f"Wrote {new}, which is secret, and {signatures.public_path(new)}, to hand out. The key is {found}.")
+            fingerprint = sfumato.new_key(new)
+        say(f"Wrote {new}, which is secret, and {signatures.public_path(new)}, to hand out. The key is {fingerprint}.")
         return
     if release is None or key is None:
         raise ConfigError("Expected a release and --key FILE, or --new-key FILE. `sfumato sign -h` describes them.")
     place = signatures.signature_path(release) if out is None else out
     refuse_inputs(place, release=release, key=key)
     with last_output(place):
-        found = sfumato.sign_release(release, key, place, overwrite=overwrite)
-    say(f"Wrote {place}: {release} as it is, signed with the key {found}.")
+        fingerprint = sfumato.sign_release(release, key, place, overwrite=overwrite)
+    say(f"Wrote {place}: {release} as it is, signed with the key {fingerprint}.")
 
 
 def verify_command(
@@ -65,5 +65,5 @@ def verify_command(
     ] = None,
 ) -> None:
     """Check who signed a release, and that it is as it was signed."""
-    found = sfumato.verify_release(release, public_key, signature)
-    say(f"The signature holds: {release} is as it was signed with the key {found}.")
+    fingerprint = sfumato.verify_release(release, public_key, signature)
+    say(f"The signature holds: {release} is as it was signed with the key {fingerprint}.")

@@ -30,11 +30,11 @@ def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tupl
     """
     marks = {mark for survey in surveys.values() for mark in survey.marks}
     usual = next((survey.usual for survey in surveys.values()), MISSING_TOKENS)
-    seen = [mark for mark in MISSING_MARKS if mark in marks - labels]
-    found = [*seen, *_odd_words(surveys), *usable_tokens(surveys)[0]]
-    if not found and usual != MISSING_TOKENS:
+    present = [mark for mark in MISSING_MARKS if mark in marks - labels]
+    tokens = [*present, *_odd_words(surveys), *usable_tokens(surveys)[0]]
+    if not tokens and usual != MISSING_TOKENS:
         return MISSING_TOKENS  # nothing to declare
-    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *found]))
+    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *tokens]))
 
 
 def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
@@ -57,34 +57,34 @@ def _is_word(text: str) -> bool:
 def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
     """Return what a column's note says of its odd cells and of values that stand for none; empty without any."""
     survey = surveys[name]
-    said = ""
+    note = ""
     forms = {text: odd_numbers(pa.array([text], pa.string()))[0].as_py() for text in survey.odd}
     limits = {text: count for text, count in survey.odd.items() if forms[text] == "limit"}
     infinite = {text: count for text, count in survey.odd.items() if forms[text] == "infinite"}
     marked = {text: count for text, count in survey.odd.items() if forms[text] == "marked"}
     words = {text: count for text, count in survey.odd.items() if text not in limits | infinite | marked}
     if limits:
-        said += (
+        note += (
             f". Beside them {_shown(limits)}: no numbers, so read as missing. To keep a limit, write its number in a "
             "copy of the data (it is clamped to the bounds), or declare kind: categorical with `other`"
         )
     if marked:
-        said += f". Beside them {_shown(marked)}: no plain numbers, so read as missing. To keep them, take the mark out"
+        note += f". Beside them {_shown(marked)}: no plain numbers, so read as missing. To keep them, take the mark out"
     if infinite:
-        said += f". Beside them {_shown(infinite)}: clamped to the nearest bound"
+        note += f". Beside them {_shown(infinite)}: clamped to the nearest bound"
     if words:
-        said += f". Beside them {_shown(words)}: read as missing"
+        note += f". Beside them {_shown(words)}: read as missing"
     if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
-        said += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
+        note += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
     if _holds_durations(survey):
-        said += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
+        note += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
     if survey.tokens:
-        said += _said_of_tokens(survey, usable_tokens(surveys)[1])
+        note += _said_of_tokens(survey, usable_tokens(surveys)[1])
     answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and _is_answer(mark, survey)]
     if answers:
         listed = ", ".join(map(repr, answers))
-        said += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
-    return said
+        note += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
+    return note
 
 
 def _holds_durations(survey: ColumnSurvey) -> bool:

@@ -191,9 +191,9 @@ def draft_schema(
     if is_table:
         columns = {name: kind for name, (kind, _) in guesses.items()}
         known = dataclasses.replace(schema, columns=columns, sources={}, unit=None, weight=None)
-        seen = rule_candidates(source, known, labels=suggest_rules)
-        schema = _with_rules(schema, known, seen)
-        candidates = tuple(rule for rule in seen if rule not in schema.rules) if suggest_rules else ()
+        rules = rule_candidates(source, known, labels=suggest_rules)
+        schema = _with_rules(schema, known, rules)
+        candidates = tuple(rule for rule in rules if rule not in schema.rules) if suggest_rules else ()
     notes = {name: f"{note}{said_of(name, surveys)}{set_hint(surveys[name])}" for name, (_, note) in proposals.items()}
     return Draft(schema, notes, whose, lines if is_table else (), candidates)
 
@@ -219,13 +219,13 @@ def _with_rules(schema: Schema, known: Schema, candidates: Iterable[Mapping[str,
 
 def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Whose]:
     """Return what to propose in place of facts of the records, and whom to protect."""
-    found = {
+    proposals = {
         name: (_as_written(kind, surveys[name]), note) for name, (kind, note) in proposed(surveys, guesses).items()
     }
-    whose = proposed_whose(surveys, found) if is_table else Whose(None, "")
+    whose = proposed_whose(surveys, proposals) if is_table else Whose(None, "")
     if whose.weight is not None:
-        found[whose.weight.column] = (Identifier(), "the weight: it is not released")
-    return found, whose
+        proposals[whose.weight.column] = (Identifier(), "the weight: it is not released")
+    return proposals, whose
 
 
 def _reader(source: Source, decimal: str | None) -> Reader:

@@ -23,14 +23,14 @@ def beside_images(
         guesses: by column, a kind and a line on why; one at least is of images.
         left_out: how many records are not read, for the holder's own screen.
     """
-    found = {name: _labelled(surveys[name], kind, note) for name, (kind, note) in guesses.items()}
-    labels = [name for name, (kind, _) in found.items() if isinstance(kind, LevelKind)]
-    for name, (kind, note) in found.items():
+    proposals = {name: _labelled(surveys[name], kind, note) for name, (kind, note) in guesses.items()}
+    labels = [name for name, (kind, _) in proposals.items() if isinstance(kind, LevelKind)]
+    for name, (kind, note) in proposals.items():
         if isinstance(kind, Image) and left_out:
-            found[name] = kind, f"{note}; {left_out:,} not read, of another size or no images: see sfumato validate"
+            proposals[name] = kind, f"{note}; {left_out:,} not read, of another size or no images: see sfumato validate"
         if name in labels[1:]:
-            found[name] = kind, f"{note}. Beside images one column of labels is modelled: write kind: identifier"
-    return found
+            proposals[name] = kind, f"{note}. Beside images one column of labels is modelled: write kind: identifier"
+    return proposals
 
 
 def _labelled(survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:

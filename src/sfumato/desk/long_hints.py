@@ -51,9 +51,9 @@ def set_hint(survey: ColumnSurvey) -> str:
     """Return a line on items that are joined in one text; empty without any."""
     if survey.is_number or survey.date is not None or survey.distinct is None:
         return ""
-    found = joined_items(sorted(survey.distinct))
-    if found is None:
+    items = joined_items(sorted(survey.distinct))
+    if items is None:
         return ""
-    separator, n_items = found
+    separator, n_items = items
     entry = f"{{kind: set, separator: {separator!r}, items: […], max_length: …}}"
     return f". Its cells look like {n_items:,} items joined by {separator!r}: {entry} makes sets of them"

@@ -150,7 +150,7 @@ class NumberForms:
         """Return what all cells that fit span, by marks; only marks that occur."""
         prefix, suffix = self.around
         keys = {("", ""), (prefix, suffix), (prefix, ""), ("", suffix)}
-        found: dict[Marks, Span] = {}
+        spans: dict[Marks, Span] = {}
         for marks in ((d, t) for d in DECIMALS for t in THOUSANDS if t != d):
             decimal, thousands = marks
             parts = [self.whole, *(self.others[key].get(marks, Span()) for key in keys if key in self.others)]
@@ -164,8 +164,8 @@ class NumberForms:
                     span = span.joined(part)
             occur = (not thousands or span.has_groups) and (decimal == "." or span.decimals > 0 or thousands == ".")
             if span.count and occur:
-                found[marks] = span
-        return found
+                spans[marks] = span
+        return spans
 
     def is_either(self, written: Written | None) -> bool:
         """Whether what reads as numbers reads as others just as well, with the other mark for decimals."""

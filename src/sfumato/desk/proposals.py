@@ -86,10 +86,10 @@ class _Counted:
         """Return what is known of a column's values; None without any."""
         if survey.counts is None or not survey.counts.counts:
             return None
-        found = list(survey.counts.counts.values())
-        rare = sum(count < _RARE for count in found)
-        distinct = len(found) << survey.counts.halvings
-        return cls(max(found), min(found), distinct, rare / len(found), sum(found) / len(found))
+        counts = list(survey.counts.counts.values())
+        rare = sum(count < _RARE for count in counts)
+        distinct = len(counts) << survey.counts.halvings
+        return cls(max(counts), min(counts), distinct, rare / len(counts), sum(counts) / len(counts))
 
 
 def proposed(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str, tuple[ColumnKind, str]]:
@@ -111,9 +111,9 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
         if kind.is_clock:
             day = {"lower": "00:00", "upper": "23:59:59.999999", "nullable": True}
             return replace(kind, **day), "times of day: of the whole day, which is no fact of the records"
-        found = Open(kind="datetime", format=kind.format, resolution=kind.resolution)
-        said = note.removeprefix("dates: replace the bounds")
-        return found, f"dates: the fit buys the first and the last year; or write public bounds{said}"
+        open_kind = Open(kind="datetime", format=kind.format, resolution=kind.resolution)
+        more = note.removeprefix("dates: replace the bounds")
+        return open_kind, f"dates: the fit buys the first and the last year; or write public bounds{more}"
     if isinstance(kind, Integer) and counted is not None and _names_records(name, survey, counted):
         return Identifier(), (
             "whole numbers that seem to name a record or a person: not released. If they measure something, write "
@@ -184,11 +184,11 @@ def _names_records(name: str, survey: ColumnSurvey, counted: _Counted) -> bool:
 
 def _opened(open: OpenKind, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
     """Return a column to discover, where its type can store whatever is found."""
-    found = Open(kind=open)
+    open_kind = Open(kind=open)
     if max(abs(survey.lowest or 0), abs(survey.highest or 0)) > _LARGEST:
         return kind, "READ OFF THE RECORDS: numbers so large cannot be discovered. Replace the bounds by public ones"
-    if found.reading_fault(survey.storage) is None:
-        return found, note
+    if open_kind.reading_fault(survey.storage) is None:
+        return open_kind, note
     return kind, "READ OFF THE RECORDS, and cannot be discovered in this type: replace it by public facts"
 
 

@@ -66,17 +66,17 @@ def questions(schema: Schema, document: Mapping[str, Any]) -> tuple[Question, ..
     """
     written = {name: kind for name, kind in schema.columns.items() if name in document["columns"]}
     last = [_missing(schema), *([_public()] if schema.draft else [])]
-    found = [*_unit(schema, written), *_columns(written, schema, document)]
-    return (*found[: MOST_QUESTIONS - len(last)], *last)
+    others = [*_unit(schema, written), *_columns(written, schema, document)]
+    return (*others[: MOST_QUESTIONS - len(last)], *last)
 
 
-def answered(document: Mapping[str, Any], asked: tuple[Question, ...], answers: Mapping[str, str]) -> Document:
+def answered(document: Mapping[str, Any], known: tuple[Question, ...], answers: Mapping[str, str]) -> Document:
     """Return a document with answers written into it; what has no answer stays as it is.
 
     Raises:
         SchemaError: an answer is to no question, or is none that its question takes.
     """
-    by_key = {question.key: question for question in asked}
+    by_key = {question.key: question for question in known}
     changed = copy.deepcopy(dict(document))
     for key, answer in answers.items():
         if key not in by_key:
@@ -110,8 +110,8 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
         if answer == "row":
             document.pop("unit", None)
         elif column in names and rows.isdecimal():
-            kept = {} if schema.unit is None or schema.unit.column != column else schema.unit.to_dict()
-            document["unit"] = {**kept, "column": column, "max_rows": int(rows)}
+            facts = {} if schema.unit is None or schema.unit.column != column else schema.unit.to_dict()
+            document["unit"] = {**facts, "column": column, "max_rows": int(rows)}
             if column not in hidden:
                 document["columns"][column] = Identifier.name
         else:
@@ -169,15 +169,15 @@ def _long_list(name: str, size: int) -> Question:
         word, _, rest = answer.partition(" ")
         file, _, column = rest.rpartition("#")
         entry = document["columns"][name]
-        kept = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
+        facts = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
         if answer == Identifier.name:
             document["columns"][name] = answer
         elif answer == "discover":
             document["columns"][name] = {"kind": Categorical.name, "discover": True}
         elif word == "list" and rest:
-            document["columns"][name] = kept | {"categories": {"list": rest}}
+            document["columns"][name] = facts | {"categories": {"list": rest}}
         elif word == "file" and file and column:
-            document["columns"][name] = kept | {"categories": {"file": file, "column": column}}
+            document["columns"][name] = facts | {"categories": {"file": file, "column": column}}
         else:
             expected = "`keep`, `list NAME`, `file PATH#COLUMN`, `discover` or `identifier`"
             raise _refused(f"column {name}", expected, answer)
@@ -229,8 +229,8 @@ def _bounds(name: str, kind: Integer | Continuous | DateTime, *, bought: bool = 
         bounds = {"lower": _bound(lower, kind), "upper": _bound(upper, kind)}
         entry = document["columns"][name]
         # a source said where the old bounds come from
-        kept = {key: value for key, value in entry.items() if key not in ("source", "discover")}
-        document["columns"][name] = kept | bounds | ({"nullable": True} if bought else {})  # nobody said there is none
+        facts = {key: value for key, value in entry.items() if key not in ("source", "discover")}
+        document["columns"][name] = facts | bounds | ({"nullable": True} if bought else {})  # nobody said there is none
 
     keep = "the fit buys them" if bought else "those of the schema are public"
     text = (

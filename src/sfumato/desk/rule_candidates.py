@@ -60,11 +60,11 @@ def rule_candidates(source: Source, schema: Schema, *, labels: bool = True) -> l
     first = _first_rows(source, kinds, schema.missing_in(source))
     if not size(first):
         return []
-    found: list[Rule] = []
+    candidates: list[Rule] = []
     for rule in itertools.islice(_candidates(first, kinds, labels=labels), 4 * _MOST):
-        if rule not in found:
-            found.append(rule)
-    return _kept(source, kinds, schema.missing_in(source), found)[:_MOST]
+        if rule not in candidates:
+            candidates.append(rule)
+    return _kept(source, kinds, schema.missing_in(source), candidates)[:_MOST]
 
 
 def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...]) -> Table:
@@ -76,10 +76,12 @@ def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple
     return {name: column[:_ROWS] for name, column in joined(parts).items()} if parts else {}
 
 
-def _kept(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...], found: list[Rule]) -> list[Rule]:
+def _kept(
+    source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...], candidates: list[Rule]
+) -> list[Rule]:
     """Return the rules that no row breaks; those that cannot be read are left out."""
     read = {}
-    for number, entry in enumerate(found):
+    for number, entry in enumerate(candidates):
         try:
             read[number] = read_rules([entry], kinds)[0]
         except SchemaError:
@@ -89,7 +91,7 @@ def _kept(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, 
             break
         table = {name: values_of(kind, chunk.columns[name], missing) for name, kind in kinds.items()}
         read = {n: rules for n, rules in read.items() if not any(rule.broken(table).any() for rule in rules)}
-    return [found[number] for number in read]
+    return [candidates[number] for number in read]
 
 
 def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool) -> Iterator[Rule]:
@@ -105,24 +107,24 @@ def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool)
 
 def _numbers(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
     """Return the columns of numbers that vary, NaN where missing, shape (n,) each."""
-    found = {}
+    columns = {}
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(column, Values) and kind.name != "datetime":
             values = np.where(column.absent, np.nan, column.values.astype(np.float64))
             if np.unique(values[~np.isnan(values)]).size > 2:
-                found[name] = values
-    return dict(itertools.islice(found.items(), _MOST_NUMBERS))
+                columns[name] = values
+    return dict(itertools.islice(columns.items(), _MOST_NUMBERS))
 
 
 def _dates(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
     """Return the columns of dates in microseconds, NaN where missing, shape (n,) each."""
-    found = {}
+    columns = {}
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(column, Values) and isinstance(kind, NumericKind) and kind.name == "datetime":
-            found[name] = _in_steps(column, kind, "microsecond")
-    return found
+            columns[name] = _in_steps(column, kind, "microsecond")
+    return columns
 
 
 def _in_steps(column: Column, kind: TabularKind, step: Resolution | None) -> np.ndarray:

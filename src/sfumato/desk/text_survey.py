@@ -55,9 +55,9 @@ class ValueCounts:
 
     def add(self, values: pa.Array) -> None:
         """Count some values, none missing."""
-        found = pc.value_counts(values)
-        texts = canonical_text(found.field("values")).to_pylist()
-        self.add_counts(dict(zip(texts, found.field("counts").to_pylist(), strict=True)))
+        distinct = pc.value_counts(values)
+        texts = canonical_text(distinct.field("values")).to_pylist()
+        self.add_counts(dict(zip(texts, distinct.field("counts").to_pylist(), strict=True)))
 
     def add_counts(self, counted: Mapping[str | None, int]) -> None:
         """Count some texts, each with how many cells hold it."""
@@ -126,8 +126,8 @@ class TextSurvey:
 
     def add(self, text: pa.Array) -> None:
         """Count cells, none missing."""
-        found = pc.value_counts(text)
-        words, counts = found.field("values"), found.field("counts").to_numpy(zero_copy_only=False)
+        distinct = pc.value_counts(text)
+        words, counts = distinct.field("values"), distinct.field("counts").to_numpy(zero_copy_only=False)
         self.n_cells += int(counts.sum())
         number, code = is_number(words), is_code(words)
         plain = number & ~code

@@ -205,13 +205,13 @@ def _note_weights(
     counted: dict[tuple[str, Problem], Finding], name: str, kind: Continuous, cells: Column, missing: tuple[str, ...]
 ) -> None:
     """Note the weights that count as another: as 0, or as the bound."""
-    for problem, found in kind.problems(cells, missing):
+    for problem, some in kind.problems(cells, missing):
         if problem != "clamped":
-            _note(counted, name, problem, "0: the row counts for nothing", found)
+            _note(counted, name, problem, "0: the row counts for nothing", some)
             continue
-        below = kind.read(plain(found), missing)[0] < 0 if len(found) else np.zeros(0, dtype=bool)
-        _note(counted, name, "negative", "0: the row counts for nothing", found.filter(pa.array(below)))
-        _note(counted, name, "clamped", "the bound", found.filter(pa.array(~below)))
+        below = kind.read(plain(some), missing)[0] < 0 if len(some) else np.zeros(0, dtype=bool)
+        _note(counted, name, "negative", "0: the row counts for nothing", some.filter(pa.array(below)))
+        _note(counted, name, "clamped", "the bound", some.filter(pa.array(~below)))
 
 
 def _note(

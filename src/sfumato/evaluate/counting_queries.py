@@ -96,12 +96,12 @@ def answers(matrix: sparse.csr_array, queries: Queries, kind: Kind) -> np.ndarra
         ConfigError: the kind is none of these.
     """
     _require_kind(kind)
-    asked = queries.items.T.tocsr()
+    transposed = queries.items.T.tocsr()
     total = np.zeros(queries.lengths.size)
     for start in range(0, _height(matrix), _ROWS_AT_ONCE):
-        hits = (matrix[start : start + _ROWS_AT_ONCE].astype(np.int32) @ asked).toarray()
-        held = {"all": lambda h: h == queries.lengths, "any": lambda h: h > 0, "sum": lambda h: h}[kind](hits)
-        total += held.sum(axis=0)
+        hits = (matrix[start : start + _ROWS_AT_ONCE].astype(np.int32) @ transposed).toarray()
+        matches = {"all": lambda h: h == queries.lengths, "any": lambda h: h > 0, "sum": lambda h: h}[kind](hits)
+        total += matches.sum(axis=0)
     return total
 
 

@@ -231,11 +231,10 @@ def _pearson(real: CodedTable, synthetic: CodedTable, names: list[str]) -> dict[
         # a constant column's rounding can leave it a variance: exact zeros are correlated
         frame = pd.DataFrame({name: _centred(table.columns[name]) for name in names}, columns=names)
         with np.errstate(all="ignore"):
-            found = frame.corr().to_numpy() if table.weights is None else _weighted_correlations(frame, table.weights)
-            matrices.append(np.nan_to_num(found))
+            matrix = frame.corr().to_numpy() if table.weights is None else _weighted_correlations(frame, table.weights)
+            matrices.append(np.nan_to_num(matrix))
     pairs = list(combinations(range(len(names)), 2))
-    found = {(names[i], names[j]): abs(float(matrices[0][i, j] - matrices[1][i, j])) for i, j in pairs}
-    return _summary(found)
+    return _summary({(names[i], names[j]): abs(float(matrices[0][i, j] - matrices[1][i, j])) for i, j in pairs})
 
 
 def _weighted_correlations(frame: pd.DataFrame, weights: np.ndarray) -> np.ndarray:
@@ -258,11 +257,11 @@ def _cramer(real: CodedTable, synthetic: CodedTable, names: list[str], schema: S
     if len(names) < 2:
         return None
     sizes = [table_kinds(schema)[name].n_levels for name in names]
-    found = {}
+    differences = {}
     for i, j in column_sets(len(names), 2):
         pair, shape = (names[i], names[j]), (sizes[i], sizes[j])
-        found[pair] = abs(_association(real, pair, shape) - _association(synthetic, pair, shape))
-    return _summary(found)
+        differences[pair] = abs(_association(real, pair, shape) - _association(synthetic, pair, shape))
+    return _summary(differences)
 
 
 def _association(table: CodedTable, pair: tuple[str, str], shape: tuple[int, int]) -> float:
@@ -280,8 +279,8 @@ def _association(table: CodedTable, pair: tuple[str, str], shape: tuple[int, int
     return float(np.sqrt(((shares - apart) ** 2 / apart).sum() / max(min(shares.shape) - 1, 1)))
 
 
-def _summary(found: dict[tuple[str, str], float]) -> dict[str, Any] | None:
-    if not found:
+def _summary(differences: dict[tuple[str, str], float]) -> dict[str, Any] | None:
+    if not differences:
         return None
-    worst = max(found, key=lambda pair: found[pair])
-    return {"mean": float(np.mean(list(found.values()))), "largest": found[worst], "worst": list(worst)}
+    worst = max(differences, key=lambda pair: differences[pair])
+    return {"mean": float(np.mean(list(differences.values()))), "largest": differences[worst], "worst": list(worst)}

@@ -92,8 +92,8 @@ def table_likelihood(
             return None
         return _fitted_score(points, scored, components, seed)
 
-    found = {"synthetic": under(synthetic), "real": under(real)}
-    return {**found, "columns": len(names), "components": components}
+    scores = {"synthetic": under(synthetic), "real": under(real)}
+    return {**scores, "columns": len(names), "components": components}
 
 
 def release_log_likelihood(release: ReleaseValue, test: object) -> float:

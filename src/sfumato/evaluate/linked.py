@@ -60,13 +60,17 @@ class LinkedRows:
         """
         # rules take no part: all columns are compared, also those that follow from others
         data = LinkedData(source, dataclasses.replace(schema, rules=(), accept=()))
-        found = data.sequences()
-        if not found.sizes.any():
+        sequences = data.sequences()
+        if not sequences.sizes.any():
             raise DataError(f"Expected linked rows to evaluate in {source.label}, got none with a unit.")
-        there = np.repeat(found.sizes > 0, np.maximum(found.sizes, 1))  # a unit without rows has a place of its own
+        has_row = np.repeat(
+            sequences.sizes > 0, np.maximum(sequences.sizes, 1)
+        )  # a unit without rows has a place of its own
         parts = list(data.coded())
         first = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return cls(source.label, found.sizes, {name: codes[there] for name, codes in found.codes.items()}, first)
+        return cls(
+            source.label, sequences.sizes, {name: codes[has_row] for name, codes in sequences.codes.items()}, first
+        )
 
     @property
     def starts(self) -> np.ndarray:
@@ -197,8 +201,8 @@ def _gap_scores(
     gaps = []
     for rows in (real, synthetic):
         codes, later = rows.codes[order], rows.later
-        found = (codes[later] - codes[later - 1]) * float(upper - lower)
-        gaps.append(found[~np.isnan(found)])
+        distances = (codes[later] - codes[later - 1]) * float(upper - lower)
+        gaps.append(distances[~np.isnan(distances)])
     if not all(some.size for some in gaps):
         return {**_both(float("nan"), float("nan")), "tvd": None, "back": None}
     edges = np.unique(np.quantile(gaps[0], np.arange(1, GAP_BINS) / GAP_BINS))
@@ -214,8 +218,8 @@ def _with_before(rows: LinkedRows, name: str) -> float:
     """Pearson's correlation of a number with that of the row before; 0 where one of them is constant."""
     later = rows.later
     now, before = rows.codes[name][later], rows.codes[name][later - 1]
-    seen = ~(np.isnan(now) | np.isnan(before))
-    now, before = now[seen], before[seen]
+    known = ~(np.isnan(now) | np.isnan(before))
+    now, before = now[known], before[known]
     if now.size < 2 or np.ptp(now) == 0 or np.ptp(before) == 0:
         return 0.0
     return float(np.corrcoef(now, before)[0, 1])
@@ -227,8 +231,8 @@ def _between(rows: LinkedRows, name: str) -> float:
     Reference: Fisher 1925; for groups of unequal size, Snedecor and Cochran.
     """
     codes, owners = rows.codes[name], rows.owners
-    seen = ~np.isnan(codes)
-    codes, owners = codes[seen], owners[seen]
+    known = ~np.isnan(codes)
+    codes, owners = codes[known], owners[known]
     sizes = np.bincount(owners, minlength=rows.n_units)
     sums = np.bincount(owners, weights=codes, minlength=rows.n_units)
     n, units = codes.size, int((sizes > 0).sum())
@@ -245,7 +249,7 @@ def _between(rows: LinkedRows, name: str) -> float:
 def _transitions(real: LinkedRows, synthetic: LinkedRows, tables: LinkedTables, labels: list[str]) -> dict[str, float]:
     """Total variation of the pairs (label of the row before, label of the row), per column."""
     assert tables.steps is not None
-    found = {}
+    distances = {}
     for name in labels:
         kinds = tables.steps.of_kind(TabularKind)
         names = [tables.before[name], name]
@@ -255,8 +259,8 @@ def _transitions(real: LinkedRows, synthetic: LinkedRows, tables: LinkedTables, 
             codes = {names[0]: rows.codes[name][later - 1], names[1]: rows.codes[name][later]}
             columns = {column: bin_codes(kinds[column], codes[column]) for column in names}
             steps.append(CodedTable(columns=columns, n_rows=later.size, label=rows.label))
-        found[name] = set_distance(steps[0], steps[1], names, tables.steps)
-    return found
+        distances[name] = set_distance(steps[0], steps[1], names, tables.steps)
+    return distances
 
 
 def _varying_units(rows: LinkedRows, constants: tuple[str, ...]) -> float:

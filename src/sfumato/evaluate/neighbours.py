@@ -96,7 +96,7 @@ def table_neighbours(
     y = _some(features, synthetic, MOST_ROWS, seed, marked, -1.0)
     nearest = _distances(x, y, 1)[:, 0]
     among = _distances(x, x, min(k, len(x) - 1) + 1)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "median_distance": float(np.median(nearest)),
         "tenth_distance": float(np.quantile(nearest, 0.1)),
         "real_median_distance": float(np.median(among[:, 1])) if len(x) > 1 else None,
@@ -107,8 +107,8 @@ def table_neighbours(
     }
     if test is not None:
         other = _distances(_some(features, test, most, seed, marked, 1.0), y, 1)[:, 0]
-        found["nearer_to_real"] = float(np.mean(nearest < other) + 0.5 * np.mean(nearest == other))
-    return found
+        figures["nearer_to_real"] = float(np.mean(nearest < other) + 0.5 * np.mean(nearest == other))
+    return figures
 
 
 def _some(

@@ -51,14 +51,14 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     if isinstance(synthetic, ReleaseValue):
         fitted = (logit if logistic else ols)(questions_of(synthetic), formula, None, "population")
         assert isinstance(fitted, Regression)
-        found, error = fitted.params, fitted.bse
+        params, error = fitted.params, fitted.bse
         design = read.design(frame, references=fitted.references, logistic=logistic)
     else:
         rows = read.design(_frame(synthetic, schema), references=design.references, logistic=logistic)
-        found, error = _of_rows(rows, logistic, formula)
+        params, error = _of_rows(rows, logistic, formula)
     own, own_error = _of_rows(design, logistic, formula)
     terms = [
-        _compared(str(term), own[term], own_error[term], found.get(term, np.nan), error.get(term, np.nan))
+        _compared(str(term), own[term], own_error[term], params.get(term, np.nan), error.get(term, np.nan))
         for term in own.index
     ]
     kind = "logistic" if logistic else "least squares"
@@ -84,14 +84,14 @@ def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, p
 def _compared(term: str, real: float, real_error: float, synthetic: float, synthetic_error: float) -> dict[str, Any]:
     pairs = ((real, real_error), (synthetic, synthetic_error))
     low, high = (2 * special.ndtr(-abs(value) / max(error, 1e-300)) < _SIGNIFICANT for value, error in pairs)
-    there = bool(np.isfinite(synthetic))
+    has_value = bool(np.isfinite(synthetic))
     return {
         "term": term,
         "real": float(real),
         "real_error": float(real_error),
-        "synthetic": float(synthetic) if there else None,
-        "synthetic_error": float(synthetic_error) if there else None,
-        "difference": float((synthetic - real) / max(real_error, 1e-300)) if there else None,
-        "same_sign": there and bool(np.sign(real) == np.sign(synthetic)),
-        "same_significance": there and bool(low == high),
+        "synthetic": float(synthetic) if has_value else None,
+        "synthetic_error": float(synthetic_error) if has_value else None,
+        "difference": float((synthetic - real) / max(real_error, 1e-300)) if has_value else None,
+        "same_sign": has_value and bool(np.sign(real) == np.sign(synthetic)),
+        "same_significance": has_value and bool(low == high),
     }

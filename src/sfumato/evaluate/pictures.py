@@ -98,16 +98,16 @@ def _utility(read: dict[str, Pictures], schema: Schema, image: str, target: str,
     """Accuracies of the network, or null with the reason why there is none."""
     scored_on = "test" if "test" in read else "real"
     missing = _why_not(read["real"].pixels)
-    found: dict[str, Any] = {"accuracy": None, "real": {"accuracy": None}, "classifier": "cnn", "scored_on": scored_on}
+    scores: dict[str, Any] = {"accuracy": None, "real": {"accuracy": None}, "classifier": "cnn", "scored_on": scored_on}
     if missing is not None:
-        return {**found, "missing": missing}
+        return {**scores, "missing": missing}
     classes = schema.of_kind(LevelKind)[target].n_levels
     test = (read[scored_on].pixels, read[scored_on].labels)
     for name in ("synthetic", "real"):
         train = (read[name].pixels, read[name].labels)
         accuracy = cnn_accuracy(train, test, classes=classes, seed=seed)  # type: ignore[arg-type]
-        (found if name == "synthetic" else found["real"])["accuracy"] = accuracy
-    return found
+        (scores if name == "synthetic" else scores["real"])["accuracy"] = accuracy
+    return scores
 
 
 def _why_not(pixels: np.ndarray) -> str | None:

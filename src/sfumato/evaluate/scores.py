@@ -158,14 +158,14 @@ def _require_weights(real: Source, schema: Schema) -> None:
 def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:
     """Total variations, of tables as bins, which take less memory than codes; and numbers of rows."""
     bins = {name: read_bins(source, schema) for name, source in sources.items()}
-    found: dict[str, Any] = {
+    distances: dict[str, Any] = {
         f"tvd_{k}way": mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
         if k <= len(table_kinds(schema))
         else None
         for k in (1, 2, 3)
     }
-    found["k_marginal"] = None if found["tvd_2way"] is None else 1000 * (1 - found["tvd_2way"])
-    return found, {name: table.n_rows for name, table in bins.items()}
+    distances["k_marginal"] = None if distances["tvd_2way"] is None else 1000 * (1 - distances["tvd_2way"])
+    return distances, {name: table.n_rows for name, table in bins.items()}
 
 
 def _utility(
@@ -177,9 +177,9 @@ def _utility(
     scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed, rows=rows)
     scores["clustering"] = clustering(tables, held_out, task=task, seed=seed, rows=rows)
     sides = {"synthetic": scores, "real": scores["real"]}
-    drawn = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
-    parts = {key: {name: sample[key] for name, sample in drawn.items()} for key in ("of", "error")}
-    scores["sample"] = {"rows": rows, **parts} if drawn else None
+    samples = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
+    parts = {key: {name: sample[key] for name, sample in samples.items()} for key in ("of", "error")}
+    scores["sample"] = {"rows": rows, **parts} if samples else None
     scores["scored_on"] = "real" if test is None else "test"
     return scores
 

@@ -81,7 +81,7 @@ def data_card(
         ],
         [
             "## What that means",
-            *[markdown(said) for said in words.meaning(certificate)],
+            *[markdown(sentence) for sentence in words.meaning(certificate)],
             markdown(words.who(certificate)),
         ],
         *([["## What it is good for", *_bullets([f"{v.use}: {v.word}. {v.why}" for v in uses])]] if uses else []),
@@ -128,14 +128,16 @@ def _linked(release: Release) -> list[str]:
     unit = release.schema.unit
     if unit is None or not release.schema.linked:
         return []
-    said = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
+    sentences = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
     if release.schema.two_tables is not None:
-        said = [f"Two tables: {' and '.join(release.schema.two_tables.names)}, by the key {unit.column}. {said[0]}"]
+        sentences = [
+            f"Two tables: {' and '.join(release.schema.two_tables.names)}, by the key {unit.column}. {sentences[0]}"
+        ]
     if unit.order is not None:
-        said.append(f"They come in the order of {unit.order}.")
+        sentences.append(f"They come in the order of {unit.order}.")
     if unit.constant:
-        said.append(f"The same in all of them: {', '.join(unit.constant)}.")
-    return [markdown(" ".join(said))]
+        sentences.append(f"The same in all of them: {', '.join(unit.constant)}.")
+    return [markdown(" ".join(sentences))]
 
 
 def _rules(release: Release) -> list[str]:
@@ -181,9 +183,9 @@ def _configs(release: Release, files: Sequence[str]) -> list[dict[str, Any]]:
         if tables is None
         else {name: (f"rows/{name}", f"rows_parquet/{name}") for name in tables.names}
     )
-    found = []
+    configs = []
     for name, known in stems.items():
         data = [file for file in files if file in {f"{stem}.{form}" for stem in known for form in ("csv", "parquet")}]
         if data:
-            found.append({"config_name": name, "data_files": [{"split": "train", "path": data[-1]}]})
-    return found
+            configs.append({"config_name": name, "data_files": [{"split": "train", "path": data[-1]}]})
+    return configs

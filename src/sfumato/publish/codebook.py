@@ -23,7 +23,7 @@ def columns_table(release: Release) -> pa.Table:
     named = (
         []
         if plan is None
-        else [(rule_text(said), set(r.columns)) for said, r in zip(schema.rules, plan.rules, strict=True)]
+        else [(rule_text(rule), set(r.columns)) for rule, r in zip(schema.rules, plan.rules, strict=True)]
     )
     rows = []
     for place, name in enumerate(schema.released, 1):

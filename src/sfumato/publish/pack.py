@@ -65,11 +65,11 @@ class _Folder:
         self.files[name] = what
 
     def sum_of(self, name: str) -> str:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         with (self.place / name).open("rb") as stream:
             while block := stream.read(_BLOCK):
-                found.update(block)
-        return found.hexdigest()
+                digest.update(block)
+        return digest.hexdigest()
 
 
 def pack(
@@ -122,16 +122,16 @@ def pack(
         raise ConfigError(f"Expected formats of {', '.join(FORMATS)}, each once, got {list(formats)!r}.")
     n = None if n is None else require_integer(at_least=0, n=n)
     signed = None if public_key is None else _signer(path, public_key)
-    found = _private(release)
+    value = _private(release)
     with atomic_path(place, overwrite=False) as partial:
         folder = _Folder(partial)
 
         def fill() -> None:
             partial.mkdir()
-            _release(folder, found, path)
-            rows = _rows(folder, found, n, seed, formats, spreadsheet_safe)
-            page = page_content(found, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
-            _describe(folder, found, about, rows.sums, rows.most, page["uses"] or [])
+            _release(folder, value, path)
+            rows = _rows(folder, value, n, seed, formats, spreadsheet_safe)
+            page = page_content(value, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
+            _describe(folder, value, about, rows.sums, rows.most, page["uses"] or [])
             if find_spec("jinja2") is not None:
                 (partial / "report.html").write_text(render(page), encoding="utf-8", errors="replace")
             _sums(folder)
@@ -183,21 +183,21 @@ def _signer(path: Path | None, public_key: Path) -> str:
 
 def _private(release: Release | str | os.PathLike[str]) -> Release:
     """Return a release of which the certificate holds; what guarantees nothing is not described as if it did."""
-    found = release if isinstance(release, Release) else load(release)
-    if not found.certificate.private:
+    value = release if isinstance(release, Release) else load(release)
+    if not value.certificate.private:
         raise ConfigError(
             "Expected a release with secret noise to publish, got one that is not private: it has no noise, or noise "
             "from a seed. Fit again without a seed."
         )
-    found.certificate.verify()
-    return found
+    value.certificate.verify()
+    return value
 
 
-def _publication(said: Mapping[str, str] | None) -> Publication:
+def _publication(entries: Mapping[str, str] | None) -> Publication:
     known = set(Publication.__dataclass_fields__)
-    if said is not None and (not isinstance(said, Mapping) or set(said) - known):
+    if entries is not None and (not isinstance(entries, Mapping) or set(entries) - known):
         raise ConfigError(f"Expected publication to have entries of {', '.join(sorted(known))}, got others.")
-    return Publication(**(said or {}))
+    return Publication(**(entries or {}))
 
 
 def _release(folder: _Folder, release: Release, path: Path | None) -> None:
@@ -231,34 +231,34 @@ def _rows(
     seed = fresh_seed() if seed is None else seed
     if release.schema.two_tables is not None:
         return _two_tables(folder, release, n, seed, suffixes, safe)
-    found = {}
+    sums = {}
     for suffix in suffixes:
         name = f"rows.{suffix}"
         release.write_sample(folder.place / name, n, seed=seed, spreadsheet_safe=safe and suffix == "csv")
         folder.files[name] = "synthetic rows"
-        found[name] = folder.sum_of(name)
+        sums[name] = folder.sum_of(name)
     most = release.certificate.n_public if n is None else n
-    return _Rows(found, sum(t.num_rows for t in release.batches(n, seed=seed)) if release.schema.linked else most)
+    return _Rows(sums, sum(t.num_rows for t in release.batches(n, seed=seed)) if release.schema.linked else most)
 
 
 def _two_tables(
     folder: _Folder, release: Release, n: int | None, seed: int, suffixes: Sequence[str], safe: bool
 ) -> _Rows:
     """Write both tables, as files of a folder of their own: no name of a table meets one of ours."""
-    found, numbers = {}, {}
+    sums, numbers = {}, {}
     for place, suffix in enumerate(suffixes):
         within = ROWS if place == 0 else f"{ROWS}_{suffix}"
         form: TableFormat = "csv" if suffix == "csv" else "parquet"
         options = {"spreadsheet": safe, "csv": release.schema.csv_output} if suffix == "csv" else {}
         numbers = dict.fromkeys(columns_of_tables(release.schema), 0)
-        drawn = _counted(release.table_batches(n, seed=seed), numbers)
-        write_tables(drawn, folder.place / within, form=form, **options)
+        parts = _counted(release.table_batches(n, seed=seed), numbers)
+        write_tables(parts, folder.place / within, form=form, **options)
         (folder.place / within / MARKER).unlink()
         for table in numbers:
             name = f"{within}/{table}.{suffix}"
             folder.files[name] = f"synthetic rows of {table!r}"
-            found[name] = folder.sum_of(name)
-    return _Rows(found, max(numbers.values()))
+            sums[name] = folder.sum_of(name)
+    return _Rows(sums, max(numbers.values()))
 
 
 def _counted(parts: Iterable[dict[str, pa.Table]], numbers: dict[str, int]) -> Iterator[dict[str, pa.Table]]:

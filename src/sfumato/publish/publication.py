@@ -70,14 +70,14 @@ class Publication:
 def _day(text: str) -> str:
     if not text:
         return datetime.now(UTC).date().isoformat()
-    found = None
+    day = None
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None:
+        day = None
+    if day is None:
         raise ConfigError(f"Expected date as YYYY-MM-DD, got {text!r}.")
-    return found.isoformat()
+    return day.isoformat()
 
 
 def markdown(text: object) -> str:

@@ -75,13 +75,13 @@ def _columns(release: ReleaseValue) -> list[Html]:
     lost = worst(lines)
     rows = [(line.name, line.known, line.kept, line.loss) for line in lines[:MOST_LINES]]
     more = f" The first {MOST_LINES} of {len(lines)}." if len(lines) > MOST_LINES else ""
-    kept = fold(
+    details = fold(
         "What was known of each column, and is kept", table(_HEADER, rows), paragraph(_BEFORE, more, quiet=True)
     )
-    said = "; ".join(f"{shown(line.name, 40)}: {line.loss}" for line in lost[:_MOST_NAMES])
+    losses = "; ".join(f"{shown(line.name, 40)}: {line.loss}" for line in lost[:_MOST_NAMES])
     rest = f"; and {len(lost) - _MOST_NAMES} more columns" if len(lost) > _MOST_NAMES else ""
-    alarm = [banner(f"Lost: {said}{rest}. {_cure(lost)}", alarm=True)] if lost else []
-    return [*alarm, kept]
+    alarm = [banner(f"Lost: {losses}{rest}. {_cure(lost)}", alarm=True)] if lost else []
+    return [*alarm, details]
 
 
 def _cure(lost: Sequence[ColumnLine]) -> str:
@@ -114,8 +114,8 @@ def _pictures(release: ReleaseValue) -> list[Html]:
 
 def _first_columns(schema: Schema) -> Schema:
     """Return the schema of the released columns that are pictured: rules, weights and units do not matter to bars."""
-    kept = {name: schema.columns[name] for name in schema.released[:MOST_COLUMNS]}
-    return replace(schema, columns=kept, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={})
+    columns = {name: schema.columns[name] for name in schema.released[:MOST_COLUMNS]}
+    return replace(schema, columns=columns, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={})
 
 
 def _ends(release: ReleaseValue) -> Ends | None:
@@ -136,10 +136,10 @@ def _multiples(figures: Sequence[ColumnFigure], n: int, more: int) -> list[Html]
 
 
 def _multiple(figure: ColumnFigure) -> Html:
-    found = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
+    shares = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
     largest = max(figure.bins, key=lambda b: b.synthetic, default=None)
-    said = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
-    picture = bars(found, f"{shown(figure.name)}, {figure.kind}{said}")
+    mode = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
+    picture = bars(shares, f"{shown(figure.name)}, {figure.kind}{mode}")
     ends = [shown(b.label, 18) for b in (figure.bins[0], figure.bins[-1])] if figure.bins else ["", ""]
     return Html('<p><b>{}</b> {}</p>{}<p class="sfumato-ends"><span>{}</span><span>{}</span></p>').format(
         whole(shown(figure.name, 40)), figure.kind, picture, *map(piece, ends)
@@ -150,8 +150,8 @@ def _sheets(release: ReleaseValue) -> list[Html]:
     if find_spec("PIL") is None:
         return [paragraph("To see pictures here, install sfumato[images].", quiet=True)]
     form = '<li><img src="{}" width="{}" height="{}" alt="{}" style="max-width:100%;image-rendering:pixelated"></li>'
-    found = [Html(form).format(s.uri, s.width, s.height, piece(s.shows)) for s in sheets(release, seed=_SEED)]
-    return [Html('<ul class="sfumato-grid">{}</ul>').format(Html("").join(found))] if found else []
+    items = [Html(form).format(s.uri, s.width, s.height, piece(s.shows)) for s in sheets(release, seed=_SEED)]
+    return [Html('<ul class="sfumato-grid">{}</ul>').format(Html("").join(items))] if items else []
 
 
 def _answers(release: ReleaseValue) -> list[Html]:
@@ -165,17 +165,17 @@ def _answers(release: ReleaseValue) -> list[Html]:
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     free = [name for name in kinds if name not in questions.following]
     numbers, labels = ([n for n in free if kinds[n].is_numeric is numeric] for numeric in (True, False))
-    asked = [f"release.mean({numbers[0]!r})"] if numbers else []
-    asked += [f"release.crosstab({labels[0]!r}, {labels[1]!r})"] if len(labels) > 1 else []
-    asked += [f"release.correlation({numbers[0]!r}, {numbers[1]!r})"] if len(numbers) > 1 else []
-    said = [
+    calls = [f"release.mean({numbers[0]!r})"] if numbers else []
+    calls += [f"release.crosstab({labels[0]!r}, {labels[1]!r})"] if len(labels) > 1 else []
+    calls += [f"release.correlation({numbers[0]!r}, {numbers[1]!r})"] if len(numbers) > 1 else []
+    topics = [
         *([f"mean, quantiles and variance of {_named(numbers)}"] if numbers else []),
         *([f"shares of {_named(labels)}"] if labels else []),
         *(["any two columns together: cross-tables, correlations, regressions"] if len(free) > 1 else []),
     ]
-    examples = Html(", ").join(code(shown(text, 120)) for text in [*asked, "release.answers()"])
+    examples = Html(", ").join(code(shown(text, 120)) for text in [*calls, "release.answers()"])
     return [
-        paragraph("It answers, with intervals: ", "; ".join(said), ". For example ", examples, "."),
+        paragraph("It answers, with intervals: ", "; ".join(topics), ". For example ", examples, "."),
         paragraph(
             "It does not answer: single records, extremes, three columns together but with the target.", quiet=True
         ),

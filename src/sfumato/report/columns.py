@@ -121,17 +121,17 @@ def _shown_bins(kind: TabularKind, columns: Sequence[np.ndarray]) -> tuple[np.nd
     outside = size - 1
     merge = np.full(size, len(labels) - 1)
     if kind.is_numeric:
-        held = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no value
-        labels = [labels[i] for i in held]
-        merge[:] = np.searchsorted(held, np.arange(size), side="right") - 1
+        places = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no value
+        labels = [labels[i] for i in places]
+        merge[:] = np.searchsorted(places, np.arange(size), side="right") - 1
     elif len(labels) <= MOST_BINS:
         merge[: len(labels)] = np.arange(len(labels))
     else:
         counts = np.sum([np.bincount(column, minlength=size) / len(column) for column in columns], axis=0)
-        kept = np.sort(np.argsort(-counts[: len(labels)], kind="stable")[: MOST_BINS - 1])
-        labels = [*(labels[i] for i in kept), _OTHERS]
-        merge[:] = len(kept)
-        merge[kept] = np.arange(len(kept))
+        commonest = np.sort(np.argsort(-counts[: len(labels)], kind="stable")[: MOST_BINS - 1])
+        labels = [*(labels[i] for i in commonest), _OTHERS]
+        merge[:] = len(commonest)
+        merge[commonest] = np.arange(len(commonest))
     if any((column == outside).any() for column in columns):
         merge[outside] = len(labels)
         labels = [*labels, _OUTSIDE]

@@ -103,7 +103,7 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     names = list(kinds)
     ranked = ranked_pairs(questions)
-    found = answers(
+    frame = answers(
         questions,
         target=_TARGET,
         most_pairs=LISTED_PAIRS,
@@ -114,11 +114,11 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     return {
         "ends": Ends(questions),
         "pair_lines": lines,
-        "found": found,
+        "found": frame,
         "n_pairs_measured": len(ranked),
-        "answer_lines": answer_lines(found),
-        "answer_rows": answer_rows(found),
-        "n_answers": len(found),
+        "answer_lines": answer_lines(frame),
+        "answer_rows": answer_rows(frame),
+        "n_answers": len(frame),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
 
@@ -137,7 +137,7 @@ def _of_sets(release: ReleaseValue) -> dict[str, Any]:
 
 def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:
     """Return how pairs of columns go together, strongest first; without those that noise hides."""
-    found = []
+    lines = []
     for first, second in pairs:
         numeric = [questions.measured.column(name).numeric for name in (first, second)]
         try:
@@ -148,8 +148,8 @@ def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[P
                 estimate = association(questions, first, second, target=_TARGET)
         except EstimateError:
             continue
-        found.append(_pair_line((first, second), measure, estimate))
-    return sorted(found, key=lambda line: -abs(line.value))
+        lines.append(_pair_line((first, second), measure, estimate))
+    return sorted(lines, key=lambda line: -abs(line.value))
 
 
 def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> PairLine:
@@ -157,25 +157,25 @@ def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> Pair
     return PairLine(names, measure, estimate.value, low, high)
 
 
-def answer_lines(found: pd.DataFrame) -> list[AnswerLine]:
+def answer_lines(frame: pd.DataFrame) -> list[AnswerLine]:
     """Return a line for each kind of question in the list of a release's answers."""
     lines = []
     for kind, question in BY_KIND.items():
-        rows = _records(found[found["kind"] == kind])
+        rows = _records(frame[frame["kind"] == kind])
         if rows:
-            there = [row for row in rows if row["answered"] in ("yes", "some")]
+            some = [row for row in rows if row["answered"] in ("yes", "some")]
             whole = [row for row in rows if row["answered"] == "yes"]
             why = tuple(dict.fromkeys(row["why"] for row in rows if row["why"]))
-            lines.append(AnswerLine(question.phrase, _how_many(rows, len(whole), len(there)), _example(there), why))
+            lines.append(AnswerLine(question.phrase, _how_many(rows, len(whole), len(some)), _example(some), why))
     return lines
 
 
-def _how_many(rows: Sequence[dict[str, Any]], whole: int, there: int) -> str:
+def _how_many(rows: Sequence[dict[str, Any]], whole: int, some: int) -> str:
     if rows[0]["answered"] == "not asked":
         return f"{rows[0]['numbers']} not listed"
     if len(rows) == 1:
         return {"yes": "yes", "no": "no", "some": "in part"}[rows[0]["answered"]]
-    part = f", {there - whole} in part" if there > whole else ""
+    part = f", {some - whole} in part" if some > whole else ""
     return f"{whole} of {len(rows)}{part}"
 
 
@@ -188,11 +188,11 @@ def _example(rows: Sequence[dict[str, Any]]) -> str:
     return f"{named(rows[0])}: {answer_text(rows[0])}".removeprefix(": ")
 
 
-def answer_rows(found: pd.DataFrame) -> list[tuple[str, str, str, str]]:
+def answer_rows(frame: pd.DataFrame) -> list[tuple[str, str, str, str]]:
     """Return question, columns, whether it is answered and the answer, of the first answers of the list."""
     return [
         (BY_KIND[row["kind"]].phrase, named(row), row["answered"], answer_text(row))
-        for row in _records(found.head(MOST_ANSWERS))
+        for row in _records(frame.head(MOST_ANSWERS))
         if row["first"]
     ]
 

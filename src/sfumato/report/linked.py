@@ -49,17 +49,17 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
     source = None if real is None else open_records(real, schema)
     real_rows = None if source is None else LinkedRows.read(source, schema)
     n = min(MOST_DRAWN, release.certificate.n_public) if real_rows is None else real_rows.n_units
-    drawn = open_records(drawn_units(release, n, seed), schema)
-    rows, bins = LinkedRows.read(drawn, schema), read_bins(drawn, plain)
+    sample = open_records(drawn_units(release, n, seed), schema)
+    rows, bins = LinkedRows.read(sample, schema), read_bins(sample, plain)
     real_bins = None if source is None else read_bins(source, plain)
-    found: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
-    coded = [None if rows_of is None else read_codes(rows_of, plain) for rows_of in (drawn, source)]
+    content: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
+    coded = [None if rows_of is None else read_codes(rows_of, plain) for rows_of in (sample, source)]
     assert coded[0] is not None
-    found["matrix"] = matrix_of(coded[0], coded[1], plain)
+    content["matrix"] = matrix_of(coded[0], coded[1], plain)
     if real_bins is not None:
-        found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, plain)
-        found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
-    found["linked"] = {
+        content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, plain)
+        content["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
+    content["linked"] = {
         "unit": schema.unit.column if schema.unit else "",
         "drawn": n,
         "sizes": size_bins(rows, real_rows),
@@ -69,7 +69,7 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
         "strips_of": strip_column(columns),
         "order": linked_tables(columns).order,
     }
-    return found
+    return content
 
 
 def drawn_units(release: ReleaseValue, n: int, seed: int) -> object:
@@ -96,15 +96,15 @@ def size_bins(rows: LinkedRows, real: LinkedRows | None) -> list[Bin]:
 def figure_lines(rows: LinkedRows, real: LinkedRows | None, schema: Schema) -> list[tuple[str, float, float | None]]:
     """Return what rows of one unit have to do with each other: a sentence, of synthetic units, of real ones."""
     scores = linked_scores(rows if real is None else real, rows, schema)
-    found: list[tuple[str, dict[str, float] | None]] = [("rows a unit, mean", scores["rows_a_unit"])]
+    pairs: list[tuple[str, dict[str, float] | None]] = [("rows a unit, mean", scores["rows_a_unit"])]
     if scores["gap"] is not None:
-        found.append((f"{linked_tables(schema).order}: distance from the row before, mean", scores["gap"]))
+        pairs.append((f"{linked_tables(schema).order}: distance from the row before, mean", scores["gap"]))
     for name, of_name in scores["numbers"].items():
-        found.append((f"{name}: correlation with the row before", of_name["before"]))
-        found.append((f"{name}: part of the variance that lies between units", of_name["between"]))
+        pairs.append((f"{name}: correlation with the row before", of_name["before"]))
+        pairs.append((f"{name}: part of the variance that lies between units", of_name["between"]))
     lines = [
         (text, score["synthetic"], None if real is None else score["real"])
-        for text, score in found
+        for text, score in pairs
         if score is not None and np.isfinite(score["synthetic"])
     ]
     if real is not None:
@@ -135,12 +135,12 @@ def strips(rows: LinkedRows, schema: Schema, kind: str) -> list[UnitStrip]:
     ends = int(rows.starts[units[-1]] + rows.sizes[units[-1]])
     heights = rows.codes[name][:ends] / (1.0 if shown.is_numeric else max(shown.n_levels - 1, 1))
     along = _along(rows, tables.order, ends)
-    found = []
+    pictures = []
     for unit in units:
         places = range(int(rows.starts[unit]), int(rows.starts[unit] + rows.sizes[unit]))
         bars = tuple(_bar(kind, float(along[i]), float(heights[i])) for i in places)
-        found.append(UnitStrip(f"{len(bars)} row{'' if len(bars) == 1 else 's'}", bars))
-    return found
+        pictures.append(UnitStrip(f"{len(bars)} row{'' if len(bars) == 1 else 's'}", bars))
+    return pictures
 
 
 def _along(rows: LinkedRows, order: str | None, ends: int) -> np.ndarray:

@@ -18,8 +18,8 @@ def image_verdicts(release: ReleaseValue) -> list[Verdict]:
     """Return a verdict for each use of a release of images by the default method; none for other methods."""
     if release.sampler["name"] != ImagePortrait.name:
         return []
-    kept = Verdict(SOFTWARE, "good", "Every picture keeps the schema: shape, type, range, labels.")
-    return [_taught(release), Verdict("a single picture", "poor", _NOBODY), kept]
+    software = Verdict(SOFTWARE, "good", "Every picture keeps the schema: shape, type, range, labels.")
+    return [_taught(release), Verdict("a single picture", "poor", _NOBODY), software]
 
 
 _NOBODY = "Each is drawn: it shows nobody, and small details, text among them, are invented."
@@ -62,14 +62,19 @@ def closest_classes(release: ReleaseValue) -> float | None:
 
 def linked_verdicts(release: ReleaseValue) -> list[Verdict]:
     """Return a verdict for each use of a release of linked rows, from the answers about its units."""
-    kept = Verdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
+    software = Verdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
     later = Verdict(
         "how rows follow each other",
         "not measured",
         "It is in the samples, without intervals: compare it on records of your own.",
     )
     try:
-        found = UnitEstimates(release).answers(most_pairs=20)
+        answers = UnitEstimates(release).answers(most_pairs=20)
     except EstimateError:
-        return [later, kept]
-    return [tables_of(found, "tables of units: counts, constants, first rows"), regressions_of(found), later, kept]
+        return [later, software]
+    return [
+        tables_of(answers, "tables of units: counts, constants, first rows"),
+        regressions_of(answers),
+        later,
+        software,
+    ]

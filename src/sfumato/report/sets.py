@@ -32,12 +32,12 @@ def set_content(synthetic: object, real: object, *, schema: Schema, seed: int) -
     if real is not None:
         matrices.append(read_sets(real, schema, encoder))
     figures = [_lengths(matrices, encoder), _items(matrices, encoder)]
-    found: dict[str, Any] = {"columns": sorted(figures, key=lambda figure: -(figure.distance or 0.0))}
+    content: dict[str, Any] = {"columns": sorted(figures, key=lambda figure: -(figure.distance or 0.0))}
     if real is not None and encoder.dimension >= _FEWEST_ITEMS:
         frequent = min(_FREQUENT, encoder.dimension)
-        found["frequent_items"] = frequent
-        found["queries"] = counting_query_errors(real, synthetic, schema=schema, n_frequent=frequent, seed=seed)
-    return found
+        content["frequent_items"] = frequent
+        content["queries"] = counting_query_errors(real, synthetic, schema=schema, n_frequent=frequent, seed=seed)
+    return content
 
 
 def _lengths(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigure:
@@ -52,11 +52,14 @@ def _items(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigur
     """Which items the sets' places hold: total variation over all items, pictured for the commonest."""
     totals = [np.asarray(m.sum(axis=0), dtype=np.float64).ravel() for m in matrices]
     shares = [total / max(1.0, float(total.sum())) for total in totals]
-    kept = np.sort(np.argsort(-np.sum(shares, axis=0), kind="stable")[:MOST_ITEMS])
-    labels = [_label(encoder.kind, int(i)) for i in kept]
-    others = len(kept) < encoder.dimension
-    rest = [max(0.0, float(share.sum() - share[kept].sum())) for share in shares]
-    shown = [np.append(share[kept], left) if others else share[kept] for share, left in zip(shares, rest, strict=True)]
+    commonest = np.sort(np.argsort(-np.sum(shares, axis=0), kind="stable")[:MOST_ITEMS])
+    labels = [_label(encoder.kind, int(i)) for i in commonest]
+    others = len(commonest) < encoder.dimension
+    rest = [max(0.0, float(share.sum() - share[commonest].sum())) for share in shares]
+    shown = [
+        np.append(share[commonest], left) if others else share[commonest]
+        for share, left in zip(shares, rest, strict=True)
+    ]
     empty = [not total.any() for total in totals]
     distance = None
     if len(shares) == 2:  # nothing is as far as can be from something

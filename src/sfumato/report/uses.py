@@ -41,13 +41,13 @@ def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> lis
         return linked_verdicts(release)
     if image_column(release) is not None:
         return image_verdicts(release)
-    said = estimates_of(release) if estimates is None else estimates
-    if "found" not in said:
+    content = estimates_of(release) if estimates is None else estimates
+    if "found" not in content:
         return []
-    return verdicts(said["found"], said["pair_lines"], release.sampler.get("target"), rules=bool(schema.rules))
+    return verdicts(content["found"], content["pair_lines"], release.sampler.get("target"), rules=bool(schema.rules))
 
 
-def limited(found: Sequence[Verdict], lines: Sequence[ColumnLine], target: str | None = None) -> list[Verdict]:
+def limited(by_noise: Sequence[Verdict], lines: Sequence[ColumnLine], target: str | None = None) -> list[Verdict]:
     """Return verdicts that are no better than the columns they rest on, with what is lost as their first reason.
 
     Tables are poor where more than a tenth of the columns are lost for the most part, and otherwise to be used with
@@ -55,11 +55,11 @@ def limited(found: Sequence[Verdict], lines: Sequence[ColumnLine], target: str |
     classifier is poor without the labels of its target.
 
     Args:
-        found: verdicts that noise alone makes.
+        by_noise: verdicts that noise alone makes.
         lines: what is kept of each column.
         target: of the fit, if it had one.
     """
-    return [_limited(verdict, lines, target) for verdict in found]
+    return [_limited(verdict, lines, target) for verdict in by_noise]
 
 
 def _limited(verdict: Verdict, lines: Sequence[ColumnLine], target: str | None) -> Verdict:

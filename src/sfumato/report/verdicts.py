@@ -51,21 +51,21 @@ DEPLOYMENTS = (
 """From the registry of OpenDP and the papers that docs/choosing_epsilon.md names."""
 
 
-def verdicts(found: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[Verdict]:
+def verdicts(answers: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[Verdict]:
     """Return a verdict for each use.
 
     Args:
-        found: the answers of the release, as `Release.answers` lists them.
+        answers: the answers of the release, as `Release.answers` lists them.
         pairs: of columns that go together, with intervals.
         target: of the fit, if it had one.
         rules: whether the schema has some.
     """
-    kept = "types, bounds, labels" + (" and rules" if rules else "")
+    facts = "types, bounds, labels" + (" and rules" if rules else "")
     return [
-        tables_of(found),
-        regressions_of(found),
+        tables_of(answers),
+        regressions_of(answers),
         _classifier(pairs, target),
-        Verdict(SOFTWARE, "good", f"Every row keeps the schema: {kept}."),
+        Verdict(SOFTWARE, "good", f"Every row keeps the schema: {facts}."),
     ]
 
 
@@ -75,18 +75,18 @@ def _word(part: float, error: float, fine: float, rough: float) -> Word:
     return "with care" if part >= _SOME and error <= rough else "poor"
 
 
-def _of(found: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
+def _of(answers: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
     """Return the answers of some kinds, and the part of the questions that have one."""
-    rows = found[found["kind"].isin(kinds)]
-    there = rows[rows["answered"].isin(["yes", "some"])]
-    return there, len(there) / max(len(rows), 1)
+    rows = answers[answers["kind"].isin(kinds)]
+    known = rows[rows["answered"].isin(["yes", "some"])]
+    return known, len(known) / max(len(rows), 1)
 
 
-def tables_of(found: pd.DataFrame, use: str = TABLES) -> Verdict:
+def tables_of(answers: pd.DataFrame, use: str = TABLES) -> Verdict:
     """Return the verdict on shares, counts and means, from the answers of a release."""
-    shares, part = _of(found, "share", "crosstab", "mean")
+    shares, part = _of(answers, "share", "crosstab", "mean")
     errors = shares.loc[shares["kind"] != "mean", "std_error"].astype(float).tolist()
-    variance = found[(found["kind"] == "variance") & (found["answered"] == "yes")].set_index("first")["value"]
+    variance = answers[(answers["kind"] == "variance") & (answers["answered"] == "yes")].set_index("first")["value"]
     for _, row in shares[shares["kind"] == "mean"].iterrows():
         spread = float(variance.get(row["first"], 0.0))
         if spread > 0:
@@ -98,11 +98,11 @@ def tables_of(found: pd.DataFrame, use: str = TABLES) -> Verdict:
     return Verdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
 
 
-def regressions_of(found: pd.DataFrame) -> Verdict:
+def regressions_of(answers: pd.DataFrame) -> Verdict:
     """Return the verdict on correlations, from the answers of a release."""
     use = REGRESSIONS
-    correlations, part = _of(found, "correlation")
-    if not (found["kind"] == "correlation").any():
+    correlations, part = _of(answers, "correlation")
+    if not (answers["kind"] == "correlation").any():
         return Verdict(use, "not measured", "There are no two columns of numbers.")
     if correlations.empty:
         return Verdict(use, "poor", "The measurements answer for no correlation.")

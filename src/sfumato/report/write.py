@@ -107,11 +107,11 @@ def write_report(
         if isinstance(release, ReleaseValue):
             raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
         signed = verify_release(require_path(release=release), require_path(public_key=public_key))
-    found = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
-    if found.certificate.epsilon is not None:
-        found.certificate.verify()
+    value = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
+    if value.certificate.epsilon is not None:
+        value.certificate.verify()
     page = render(
-        page_content(found, real=real, test=test, target=target, train_rows=train_rows, seed=seed, signed=signed)
+        page_content(value, real=real, test=test, target=target, train_rows=train_rows, seed=seed, signed=signed)
     )
     with atomic_path(out, overwrite=overwrite, secret=real is not None) as partial:
         failure = reason_of(lambda: _write(partial, page))
@@ -221,10 +221,10 @@ def _skipped(real: object, schema: Schema) -> int:
 def _linked(release: ReleaseValue, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside linked rows: no classifier learns from them.")
-    found = linked_content(release, real, seed)
-    drawn = drawn_units(release, found["linked"]["drawn"], seed)
-    found["rules"] = _rules({"synthetic": drawn} | ({} if real is None else {"real": real}), release.schema)
-    return found
+    content = linked_content(release, real, seed)
+    sample = drawn_units(release, content["linked"]["drawn"], seed)
+    content["rules"] = _rules({"synthetic": sample} | ({} if real is None else {"real": real}), release.schema)
+    return content
 
 
 def _sets(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
@@ -256,23 +256,23 @@ def _tables(
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
-    found: dict[str, Any] = {"drawn": n}
+    content: dict[str, Any] = {"drawn": n}
     if real_bins is None:
-        said = estimates_of(release) if estimates is None else estimates
-        found |= {**said, "uses": uses_of(release, said)}
-        found.pop("found", None)
-    found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
-    found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
+        answers = estimates_of(release) if estimates is None else estimates
+        content |= {**answers, "uses": uses_of(release, answers)}
+        content.pop("found", None)
+    content["columns"] = column_figures(bins, real_bins, schema, content.pop("ends", None))
+    content["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
     target = release.sampler.get("target") if target is None else target
-    found["matrix"] = _matrix(table, real, schema, target)
+    content["matrix"] = _matrix(table, real, schema, target)
     if real_bins is not None:
-        found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)
-        found["target"] = target
-        found["scores"] = evaluate(
+        content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, schema)
+        content["target"] = target
+        content["scores"] = evaluate(
             real, table, schema=schema, test=test, target=target, train_rows=train_rows, seed=seed
         )
-        found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
-    return found
+        content["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
+    return content
 
 
 def _matrix(table: pa.Table, real: object, schema: Schema, target: str | None) -> Matrix | None:

@@ -77,14 +77,14 @@ def scores_of(facts: Facts) -> tuple[Score, ...]:
         return (Score(SCORE_STAGE, PairCounts.name, pair_counts(described, layout), PairCounts(layout)),)
     tables = _tables(described)
     units = pair_layout(tables.units, None, weight or None)
-    found = [
+    scores = [
         Score(f"{SCORE_STAGE}: units", f"units: {PairCounts.name}", pair_counts(described, units), PairCounts(units))
     ]
     if tables.steps is not None:
         steps = pair_layout(plain_schema(tables.steps), None)
         counts = (StepPairCounts(steps, column=weight), StepPairCounts(steps))
-        found.append(Score(f"{SCORE_STAGE}: steps", f"steps: {PairCounts.name}", *counts))
-    return tuple(found)
+        scores.append(Score(f"{SCORE_STAGE}: steps", f"steps: {PairCounts.name}", *counts))
+    return tuple(scores)
 
 
 def score_stages(facts: Facts, share: float) -> list[Stage]:
@@ -119,13 +119,12 @@ def sampled_counts(scores: Sequence[Score], schema: Schema, sampler: Sampler) ->
     blocks = range(-(-_SAMPLES // _BLOCK))
     if not isinstance(sampler, UnitSampler):
         rows = PlainRows(schema, sampler)
-        drawn = (dict(rows.rows(_BLOCK, public_stream(_SAMPLES_SEED, block))) for block in blocks)
-        return [scores[0].counted(drawn)]
+        return [scores[0].counted(dict(rows.rows(_BLOCK, public_stream(_SAMPLES_SEED, block))) for block in blocks)]
     tables, total = _tables(schema), [score.of_samples.zero() for score in scores]
     for block in blocks:
-        drawn = Sequences.of(_plain_units(schema, sampler, public_stream(_SAMPLES_SEED, block)))
+        sequences = Sequences.of(_plain_units(schema, sampler, public_stream(_SAMPLES_SEED, block)))
         for place, (score, records) in enumerate(zip(scores, (unit_records, step_records), strict=False)):
-            total[place] += score.counted(records(tables, drawn))
+            total[place] += score.counted(records(tables, sequences))
     return total
 
 

@@ -172,7 +172,7 @@ class Best:
     @property
     def accepted(self) -> bool:
         """Whether it passes every criterion."""
-        return all(found.passed for found in self.verdicts)
+        return all(verdict.passed for verdict in self.verdicts)
 
     def before(self, other: Best | None) -> bool:
         """Whether it ranks above: by criteria passed, then by distance. Of equals the first stays."""
@@ -181,7 +181,7 @@ class Best:
     @property
     def _rank(self) -> tuple[int, float]:
         """A total order, least first: a distance that is no finite number comes last."""
-        passed = sum(found.passed for found in self.verdicts)
+        passed = sum(verdict.passed for verdict in self.verdicts)
         return -passed, self.distance if math.isfinite(self.distance) else math.inf
 
 
@@ -258,9 +258,9 @@ class Search:
             fitted = self.candidates[j].run(fit)
             ledger.close()
             distance = mean_distance(scores, counts, self._sampled(fitted))
-            found = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
-            if found.before(best):
-                best = found
+            result = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
+            if result.before(best):
+                best = result
         if best is None:
             raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
         return best
@@ -269,10 +269,10 @@ class Search:
         self, fitted: Fitted, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
     ) -> tuple[Verdict, ...]:
         """Judge one fit by every criterion, in order."""
-        kept = verdicts_of_rules(self.facts.described.accept)
+        of_rules = verdicts_of_rules(self.facts.described.accept)
         if not self.judges:
-            return kept
-        return (*verdicts_on(self.judges, self._sampler(fitted), records, account.verdicts(), noise), *kept)
+            return of_rules
+        return (*verdicts_on(self.judges, self._sampler(fitted), records, account.verdicts(), noise), *of_rules)
 
     def _sampler(self, fitted: Fitted) -> Sampler:
         """Return a sampler of the release's rows, coded as the records are."""
@@ -312,12 +312,12 @@ class Search:
 
 
 def _settings(candidate: Synthesizer) -> str:
-    told = [
+    entries = [
         f"{entry.name}={written_out(getattr(candidate, entry.name))}"
         for entry in fields(candidate)
         if entry.repr and entry.name not in ("epsilon", "delta")
     ]
-    return f"{candidate.method}: {', '.join(told)}"
+    return f"{candidate.method}: {', '.join(entries)}"
 
 
 def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:

@@ -75,10 +75,10 @@ class Pages:
                 if len(body) > MOST_BYTES:
                     return self._failed("The form is too long.", 413)
             try:
-                found = parse_qs(body.decode(), keep_blank_values=True)
+                fields = parse_qs(body.decode(), keep_blank_values=True)
             except ValueError:
                 return self._failed("Expected a form in UTF-8.", 400)
-            return await run_in_threadpool(self._answered, act, {name: values[-1] for name, values in found.items()})
+            return await run_in_threadpool(self._answered, act, {name: values[-1] for name, values in fields.items()})
 
         return endpoint
 

@@ -80,10 +80,10 @@ class Guard:
 
     def _knows(self, headers: Headers) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             return False
-        return found is not None and _same(found.value, self._key)
+        return cookie is not None and _same(cookie.value, self._key)
 
     def _let_in(self, scope: Scope) -> Response | None:
         """Take the token out of the address, and give a cookie for it."""

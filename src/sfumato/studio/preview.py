@@ -35,7 +35,7 @@ def previews(schema: Schema, share_error: float) -> list[Preview]:
         schema: what is public.
         share_error: forecast standard error of a share of a column.
     """
-    found = []
+    pictures = []
     for index, name in enumerate(schema.released[:_MOST_COLUMNS]):
         kind = schema.columns[name]
         n_bars = min(len(getattr(kind, "labels", ())) or _MOST_BARS, _MOST_BARS)
@@ -44,5 +44,5 @@ def previews(schema: Schema, share_error: float) -> list[Preview]:
         after = np.clip(before + share_error * public_stream(0, index).standard_normal(n_bars), 0.0, None)
         top = max(before.max(), after.max())
         bars = tuple(Bar(float(b / top * 100), float(a / top * 100)) for b, a in zip(before, after, strict=True))
-        found.append(Preview(name, bars, share_error * n_bars))
-    return found
+        pictures.append(Preview(name, bars, share_error * n_bars))
+    return pictures

@@ -71,14 +71,14 @@ def serve(session: Session, port: int = 0, *, opened: Callable[[str], None]) -> 
 
 
 def _listen(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     taken = False
     try:
-        found.bind((ADDRESS, port))
-        found.listen(16)
+        listener.bind((ADDRESS, port))
+        listener.listen(16)
     except OSError:
         taken = True
     if taken:
-        found.close()
+        listener.close()
         raise ConfigError(f"Expected a free port, got {port}. Leave --port out, and one is found.")
-    return found
+    return listener

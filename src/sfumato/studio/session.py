@@ -119,8 +119,8 @@ class Session:
         """
         with self._lock:
             document = self.document()
-            asked = questions(OpenSchema.from_dict(document, base=self.folder), document)
-            changed = answered(document, asked, answers)
+            current = questions(OpenSchema.from_dict(document, base=self.folder), document)
+            changed = answered(document, current, answers)
             known = OpenSchema.from_dict(changed, base=self.folder)
             write_text(self.schema_path, yaml_text(changed), overwrite=True, secret=known.draft)
 

@@ -131,7 +131,7 @@ def _compared(name: str, kind: TabularKind, bins: tuple[CodedTable, CodedTable],
 
 def _invented(kinds: Mapping[str, TabularKind], n: int) -> pa.Table:
     factor = public_stream(1).standard_normal(n)
-    made = {}
+    columns = {}
     for index, (name, kind) in enumerate(kinds.items()):
         stream = public_stream(1, index + 1)
         score = _TOGETHER * factor + np.sqrt(1 - _TOGETHER**2) * stream.standard_normal(n)
@@ -145,5 +145,5 @@ def _invented(kinds: Mapping[str, TabularKind], n: int) -> pa.Table:
         if kind.nullable:
             gone = stream.random(n) < _MISSING
             codes = np.where(gone, kind.missing_code if isinstance(kind, LevelKind) else np.nan, codes)
-        made[name] = kind.decode(codes, kind.sample_type)
-    return pa.table(made)
+        columns[name] = kind.decode(codes, kind.sample_type)
+    return pa.table(columns)
