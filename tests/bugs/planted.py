@@ -1299,7 +1299,7 @@ BUGS = [
     ),
     PlantedBug(
         "what a lost release cost is not said",
-        "cli/saving.py",
+        "cli/ending.py",
         "    if not release.certificate.private:",
         "    if release.certificate.private:",
         "tests/cli/test_full_disk.py -k without_a_checkpoint",

@@ -103,7 +103,7 @@ def _most_refuted(allows: Callable[[float], bool]) -> float | None:
         good, bad = bad, 2 * bad
         if bad > _MOST_NOISE:
             return None
-    return _bisected(allows, good, bad)
+    return _bisect(allows, good, bad)
 
 
 def _least_refuted(allows: Callable[[float], bool]) -> float:
@@ -113,10 +113,10 @@ def _least_refuted(allows: Callable[[float], bool]) -> float:
         bad, good = good, good / 2
         if good < _LEAST_NOISE:
             return bad
-    return _bisected(allows, good, bad)
+    return _bisect(allows, good, bad)
 
 
-def _bisected(allows: Callable[[float], bool], good: float, bad: float) -> float:
+def _bisect(allows: Callable[[float], bool], good: float, bad: float) -> float:
     for _ in range(_HALVINGS):
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if allows(middle) else (good, middle)

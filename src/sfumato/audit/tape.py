@@ -1,7 +1,7 @@
-"""What leaves a shadow fit, draw by draw: a door of randomness that sees what its noise is added to.
+"""The releases of a shadow fit, draw by draw: a source of randomness that sees what its noise is added to.
 
 Every mechanism adds to the noise it was given, in place, so noise that notices `+=` notices the exact statistic and
-what is released of it; the code under audit runs as it is. One door records a fit with noise of its own. The other
+what is released of it; the code under audit runs as it is. One source records a fit with noise of its own. The other
 plays the fit again: it answers each sum with what was released then, so that everything that follows from releases is
 what it was, to the bit, and it puts the canary into every sample.
 """
@@ -30,7 +30,7 @@ class Enough(BaseException):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Draw:
+class NoiseDraw:
     """One draw of noise, and what became of it.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Meeting(np.ndarray):
 
 @final
 class Tape:
-    """A door of randomness that records; it plays again what it is given.
+    """A source of randomness that records; it plays again what it is given.
 
     Args:
         noise: where noise and samples come from; None to play `given` again, with every record in every sample.
@@ -78,9 +78,11 @@ class Tape:
     private = False
     silent = False
 
-    def __init__(self, noise: NoiseSource | None, given: list[Draw] | None = None, most: int | None = None) -> None:
+    def __init__(
+        self, noise: NoiseSource | None, given: list[NoiseDraw] | None = None, most: int | None = None
+    ) -> None:
         self._noise, self._given, self._most = noise, given, most
-        self.draws: list[Draw] = []
+        self.draws: list[NoiseDraw] = []
         self._stage, self._first, self._next, self._end, self._rows = "", 0, 0, 0, 0
         self.charges: list[tuple[str, int]] = []
 
@@ -136,18 +138,18 @@ class Tape:
         released = numbers + exact if self._given is None else self._given[len(self.draws)].released
         if released.shape != numbers.shape:
             raise ConfigError("Expected draws of the same shapes when a fit is played again, got others.")
-        self.draws.append(Draw(self._stage, self._first, max(self._rows, 1), exact, released, unit))
+        self.draws.append(NoiseDraw(self._stage, self._first, max(self._rows, 1), exact, released, unit))
         if len(self.draws) == self._most:
             raise Enough
         return released.copy()
 
 
 SUSPICIONS = ((1.0, False), (0.5, False), (0.25, False), (1.0, True))
-"""What a method that samples may do: draw noise of f times what was asked for; put all records into all samples."""
+"""Suspicions: a method may draw noise of f times what was asked for, or put all records into all samples."""
 
 
 def log_ratios(
-    released: list[Draw], present: list[Draw], absent: list[Draw] | None, rates: dict[str, float]
+    released: list[NoiseDraw], present: list[NoiseDraw], absent: list[NoiseDraw] | None, rates: dict[str, float]
 ) -> np.ndarray:
     """Return log-likelihood ratios of what was released, with the canary over without it.
 

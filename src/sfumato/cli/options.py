@@ -77,7 +77,7 @@ CheckpointOption = Annotated[
 
 
 class SampleTypes(StrEnum):
-    """What decides the storage types of samples."""
+    """Where samples have their storage types from."""
 
     kinds = "kinds"
     as_source = "as-source"

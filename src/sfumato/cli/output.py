@@ -80,7 +80,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def tell_written(release: Release, out: Path) -> None:
-    """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
+    """Say where a release is and what comes next; and, of one that is not private, that it is not."""
     if not release.certificate.private:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     print_columns(release)
@@ -97,15 +97,13 @@ _MOST_COLUMNS = 60
 def print_columns(release: Release) -> None:
     """Print a line per column: what was known or estimated, what is kept, what is lost and what would keep it."""
     lines = column_lines.column_lines(release)
-    shown = (
-        lines
-        if len(lines) <= _MOST_COLUMNS
-        else [*column_lines.worst(lines), *(line for line in lines if not line.lost)]
-    )
-    rows = [(line.name, line.known, line.kept, line.loss) for line in shown[:_MOST_COLUMNS]]
+    shown, more = lines, len(lines) - _MOST_COLUMNS
+    if more > 0:
+        shown = [*column_lines.worst(lines), *(line for line in lines if not line.lost)][:_MOST_COLUMNS]
+    rows = [(line.name, line.known, line.kept, line.loss) for line in shown]
     print_table("Columns", ["column", "known", "kept", "lost"], rows)
-    if len(lines) > _MOST_COLUMNS:
-        say(f"... and {len(lines) - _MOST_COLUMNS} more columns, of which no more is lost.")
+    if more > 0:
+        say(f"... and {more} more columns, of which no more is lost.")
     for cure, names in column_lines.cures(lines).items():
         say(f"Declare this to keep {', '.join(map(repr, names))}: {cure}.")
 
@@ -182,7 +180,7 @@ def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), e
 
 
 def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
-    """Return lines on what rows of one unit have to do with each other."""
+    """Return lines on how rows of one unit depend on each other."""
 
     def line(text: str, pair: Mapping[str, float] | None) -> list[list[str]]:
         return [] if pair is None else [[text, *(_score(pair[name]) for name in ("synthetic", "real"))]]
@@ -214,7 +212,7 @@ _ESTIMATED = (
     "Shares of cells. The fit estimated bounds and labels of these columns: declare them to keep such cells. "
     f"{_COUNT_AS}"
 )
-_FOUND = (
+_READ_OFF = (
     "Shares of cells. The schema leaves these columns to the fit, so they were compared by the real rows' own labels "
     "and bounds: what the fit made of rare labels, such as 'other', and numbers beyond the real ones stand here."
 )
@@ -232,7 +230,7 @@ def _print_outside(
     parts = (
         ("Not in the schema", declared, _DECLARED),
         ("Beyond what the fit estimated", [name for name in names if name in estimated], _ESTIMATED),
-        ("Not among the real values", [name for name in names if name in read_off], _FOUND),
+        ("Not among the real values", [name for name in names if name in read_off], _READ_OFF),
     )
     for title, some, explanation in parts:
         if some:

@@ -52,7 +52,7 @@ class Setting:
 
     @property
     def form(self) -> str:
-        """What its values look like, in words."""
+        """Its values' form, in words."""
         forms = [*self.types, *self.words]
         for kind in self.kinds:
             of = get_args(kind)
@@ -103,8 +103,8 @@ def read_settings(owner: Any, flat: Flat, what: str, before: str = "") -> dict[s
     arguments = {name: read_value(known[name], plain[name], before + name) for name in plain}
     for name in [*plain, *(name for name in inner if name not in plain)]:
         if name not in plain or isinstance(arguments[name], type):
-            chosen = arguments[name] if name in plain else _implied(known[name])
-            arguments[name] = _made(chosen, known[name], inner.get(name, {}))
+            chosen = arguments[name] if name in plain else _default_type(known[name])
+            arguments[name] = _instance(chosen, known[name], inner.get(name, {}))
         elif name in inner:
             raise ConfigError(
                 f"Expected {name} to be {' or '.join(known[name].types)} beside {name}.{next(iter(inner[name]))}, got "
@@ -122,7 +122,7 @@ def _names(known: Mapping[str, Setting]) -> list[str]:
     return list(names)
 
 
-def _implied(setting: Setting) -> type:
+def _default_type(setting: Setting) -> type:
     """The type whose settings are meant where the type itself is not given: the default's, or the only one."""
     default = [type_ for type_ in setting.types.values() if isinstance(setting.default, type_)]
     chosen = default or list(setting.types.values())
@@ -131,7 +131,7 @@ def _implied(setting: Setting) -> type:
     return chosen[0]
 
 
-def _made(chosen: type, setting: Setting, inner: Flat) -> Any:  # noqa: ANN401 - of the chosen type
+def _instance(chosen: type, setting: Setting, inner: Flat) -> Any:  # noqa: ANN401 - of the chosen type
     word = next(word for word, type_ in setting.types.items() if type_ is chosen)
     arguments = read_settings(chosen, inner, f"{setting.name}={word}", f"{setting.name}.") if inner else {}
     missing = [name for name, entry in settings_of(chosen).items() if entry.required and name not in arguments]
@@ -216,7 +216,7 @@ def _word(type_: type, name: str) -> str:
 
 
 def _attributes(owner: Any) -> dict[str, str]:  # noqa: ANN401 - a dataclass
-    """What a class says of its attributes."""
+    """Attribute → its description in a class's docstring."""
     text = inspect.cleandoc(owner.__doc__ or "")
     section = re.search(r"^Attributes:\n((?:    .*\n?|\n)*)", text, re.M)
     entries = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section[1] if section else "", re.M)

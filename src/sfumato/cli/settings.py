@@ -1,4 +1,4 @@
-"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--settings FILE`, and what can be set."""
+"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--settings FILE`, and their list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KIND = "kind"  # in a file: which type a setting is, beside that type's own set
 
 
 def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str, Any]:
-    """Return what `--set` and `--settings` say, by dotted names.
+    """Return the settings of `--set` and `--settings` by dotted names.
 
     Raises:
         ConfigError: an entry of another form, or a setting given twice.
@@ -38,7 +38,7 @@ def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str,
         content = documents.read_document(path)
         if not isinstance(content, dict):
             raise ConfigError(f"Expected {path} to hold a mapping, setting: value, got another form.")
-        settings = flattened(content)
+        settings = flatten(content)
     for entry in entries or ():
         key, equals, text = entry.partition("=")
         if not equals or not key.strip() or not text.strip():
@@ -48,11 +48,11 @@ def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str,
 
 
 def setting_name(key: object) -> str:
-    """Return the name of a setting as Python has it: `level-groups` is `level_groups`."""
+    """Return a setting's name as Python has it: `level-groups` is `level_groups`."""
     return str(key).strip().replace("-", "_")
 
 
-def flattened(content: Mapping[Any, Any]) -> dict[str, Any]:
+def flatten(content: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a file's mapping by dotted names: `prior: {kind: mixture, n_components: 5}` is two settings."""
     settings: dict[str, Any] = {}
     for key, value in content.items():
@@ -60,7 +60,7 @@ def flattened(content: Mapping[Any, Any]) -> dict[str, Any]:
         if not isinstance(value, dict):
             add(settings, name, value)
             continue
-        for inner, given in flattened(value).items():
+        for inner, given in flatten(value).items():
             add(settings, name if inner == _KIND else f"{name}.{inner}", given)
     return settings
 
@@ -77,12 +77,7 @@ def add(settings: dict[str, Any], name: str, value: object) -> None:
 
 
 def make_method(
-    method: str,
-    epsilon: float | None,
-    delta: float | None,
-    flat: Flat,
-    *,
-    preset: str | None = None,
+    method: str, epsilon: float | None, delta: float | None, flat: Flat, *, preset: str | None = None
 ) -> Synthesizer:
     """Return a method with settings by name.
 
@@ -125,11 +120,11 @@ def _inside_preset(base: Mapping[str, Any], given: Flat) -> list[str]:
 
 
 def describe_settings(method: str) -> list[dict[str, Any]]:
-    """Return what can be set of a method: `name`, `type`, `default`, `required`, `with` and `about`."""
-    return list(_described(setting_types.settings_of(registry.find_method(method).make), "", None))
+    """Return the settings that a method has: `name`, `type`, `default`, `required`, `with` and `about`."""
+    return list(_setting_lines(setting_types.settings_of(registry.find_method(method).make), "", None))
 
 
-def _described(known: Mapping[str, Setting], before: str, beside: str | None) -> Iterable[dict[str, Any]]:
+def _setting_lines(known: Mapping[str, Setting], before: str, beside: str | None) -> Iterable[dict[str, Any]]:
     for name, setting in known.items():
         full = before + name
         yield {
@@ -137,7 +132,7 @@ def _described(known: Mapping[str, Setting], before: str, beside: str | None) ->
             "with": beside, "about": setting.about,
         }  # fmt: skip
         for word, type_ in setting.types.items():
-            yield from _described(setting_types.settings_of(type_), f"{full}.", f"{full}={word}")
+            yield from _setting_lines(setting_types.settings_of(type_), f"{full}.", f"{full}={word}")
 
 
 def plain_text(value: object) -> str:

@@ -28,7 +28,7 @@ def numbers_of_sets(survey: ColumnSurvey) -> bool:
 
 
 def joined_items(texts: Sequence[str]) -> tuple[str, int] | None:
-    """Return what separates items in texts, and how many different items there are; None if texts are single labels.
+    """Return the separator of items in texts, and how many different items there are; None if texts are single labels.
 
     Args:
         texts: the different values of a column.

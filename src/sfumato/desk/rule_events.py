@@ -1,7 +1,7 @@
 """Implications among what cells of the records at hand are: labels, missing cells, numbers up to some value.
 
 An event is a label of a column, or that a cell is missing. Events that are the same in all rows are one; of those that
-follow from each other in a row of steps, the steps are told and not the shortcuts.
+follow from each other in a row of steps, only the steps are rules, not the shortcuts.
 """
 
 from __future__ import annotations
@@ -69,12 +69,16 @@ def _events(table: Table, kinds: Mapping[str, TabularKind]) -> tuple[list[_Event
             assert isinstance(column, np.ndarray)
             counts = np.bincount(column, minlength=kind.n_levels)
             for level in np.flatnonzero(counts)[:_MOST_EVENTS]:
-                label = None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
-                events.append((_Event(name, label, False), column == level))
+                events.append((_Event(name, label_of(kind, level), False), column == level))
         elif kind.nullable:
             events.append((_Event(name, None, True), absent(kind, column)))
     events = [pair for pair in events if _LEAST_ROWS <= pair[1].sum() <= n - _LEAST_ROWS][:_MOST_EVENTS]
     return [event for event, _ in events], np.array([mask for _, mask in events]).reshape(len(events), n)
+
+
+def label_of(kind: LevelKind, level: int) -> Any:  # noqa: ANN401 - a label as a schema has it
+    """The label of a level; None of the level of missing cells."""
+    return None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
 
 
 def _comparable(events: list[_Event], known: set[tuple[str, str]]) -> np.ndarray:
@@ -120,10 +124,7 @@ def _steps(place: int, leaders: np.ndarray, implied: np.ndarray, events: list[_E
 
 
 def _spans(
-    table: Table,
-    kinds: Mapping[str, TabularKind],
-    events: list[tuple[_Event, np.ndarray]],
-    known: set[tuple[str, str]],
+    table: Table, kinds: Mapping[str, TabularKind], events: list[tuple[_Event, np.ndarray]], known: set[tuple[str, str]]
 ) -> Iterator[Rule]:
     """Yield what all rows are whose whole number is up to, or from, some value."""
     for name, kind in kinds.items():

@@ -1,4 +1,4 @@
-"""What a schema would change in the records: for the data holder's own screen.
+"""The changes that a schema makes to records: for the data holder's own screen.
 
 This is the one place, beside a schema draft, that counts cells and shows their values.
 """
@@ -75,7 +75,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
 
     Returns:
         Findings in the order of the schema's columns, those of the table first; empty if every record was read and
-        every cell lies in its domain.
+        every cell is in its domain.
 
     Raises:
         DataError: the source cannot be read.
@@ -215,11 +215,7 @@ def _note_weights(
 
 
 def _note(
-    counted: dict[tuple[str, Problem], Finding],
-    name: str,
-    problem: Problem,
-    becomes: str,
-    cells: pa.Array,
+    counted: dict[tuple[str, Problem], Finding], name: str, problem: Problem, becomes: str, cells: pa.Array
 ) -> None:
     if not len(cells):
         return

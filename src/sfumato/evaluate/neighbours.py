@@ -15,9 +15,8 @@ import numpy as np
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.outside import INSIDE
 from sfumato.errors import require_integer
-from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, FeatureMap, read_codes, table_kinds
 from sfumato.extras import require_extra
-from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import SchemaLike, read_schema
 
@@ -70,9 +69,8 @@ def nearest_rows(
     """
     require_extra("evaluate", "find nearest rows")
     schema = read_schema(schema)
-    first, second = (read_codes(open_source(source, csv=schema.reader.csv), schema) for source in (real, synthetic))
-    held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
-    return table_neighbours(first, second, held_out, kinds=table_kinds(schema), k=k, seed=seed)
+    tables = read_codes(real, schema), read_codes(synthetic, schema), None if test is None else read_codes(test, schema)
+    return table_neighbours(*tables, kinds=table_kinds(schema), k=k, seed=seed)
 
 
 def table_neighbours(
@@ -86,7 +84,7 @@ def table_neighbours(
 ) -> dict[str, Any]:
     """As `nearest_rows`, from tables that were read with `read_codes`."""
     require_integer(at_least=1, k=k)
-    features = Features.of(real, kinds)
+    features = FeatureMap.of(real, kinds)
     if not 0 < features.width <= MOST_FEATURES:
         return {**dict.fromkeys(_FIGURES), "caveat": CAVEAT}
     most = MOST_ROWS if test is None else min(MOST_ROWS, real.n_rows, test.n_rows)
@@ -112,7 +110,7 @@ def table_neighbours(
 
 
 def _some(
-    features: Features, table: CodedTable, most: int, seed: int, marked: Sequence[str], mark: float
+    features: FeatureMap, table: CodedTable, most: int, seed: int, marked: Sequence[str], mark: float
 ) -> np.ndarray:
     """Features of at most so many rows, and for each of some columns `mark` where its cell lies outside the schema."""
     if table.n_rows > most:

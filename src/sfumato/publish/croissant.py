@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.privacy import words
-from sfumato.publish.card import citation, limits
+from sfumato.publish.data_card import citation, limits
 from sfumato.publish.publication import Publication
 from sfumato.release.table_pairs import columns_of_tables
 from sfumato.release_front import Release

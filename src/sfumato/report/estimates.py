@@ -1,4 +1,4 @@
-"""What a release says of its records, how surely, and what it does not say: the intervals and answers on the page.
+"""Intervals and answers on the page: what a release tells of its records, how surely, and what it does not.
 
 All are functions of the release: nothing is read but its noisy measurements, whose noise is public.
 """
@@ -18,7 +18,6 @@ from sfumato.evaluate.fidelity import bin_codes
 from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.batches import bar_ends
-from sfumato.inference.estimate import Estimate
 from sfumato.inference.moments import shown
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
@@ -86,7 +85,7 @@ class Ends:
 
 
 def estimates_of(release: ReleaseValue) -> dict[str, Any]:
-    """Return what the page says of estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
+    """Return the page's content on estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
 
     Of sets alone only lines and rows; of a release that holds nothing to rest them on, only `no_estimates`, the reason
     in a sentence.
@@ -103,36 +102,26 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     names = list(kinds)
     ranked = ranked_pairs(questions)
-    frame = answers(
-        questions,
-        target=_TARGET,
-        most_pairs=LISTED_PAIRS,
-        level=LEVEL,
-        columns=names[:MOST_COLUMNS],
-    )
-    lines = pair_lines(questions, strongest(ranked, LISTED_PAIRS))
+    frame = answers(questions, target=_TARGET, most_pairs=LISTED_PAIRS, level=LEVEL, columns=names[:MOST_COLUMNS])
     return {
         "ends": Ends(questions),
-        "pair_lines": lines,
-        "found": frame,
+        "pair_lines": pair_lines(questions, strongest(ranked, LISTED_PAIRS)),
+        "answers": frame,
         "n_pairs_measured": len(ranked),
-        "answer_lines": answer_lines(frame),
-        "answer_rows": answer_rows(frame),
-        "n_answers": len(frame),
+        **_content(frame),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
 
 
 def _of_sets(release: ReleaseValue) -> dict[str, Any]:
     try:
-        answers_of_sets = set_answers(SetQuestions(release), target=_TARGET, level=LEVEL)
+        return _content(set_answers(SetQuestions(release), target=_TARGET, level=LEVEL))
     except EstimateError as error:
         return {"no_estimates": str(error)}
-    return {
-        "answer_lines": answer_lines(answers_of_sets),
-        "answer_rows": answer_rows(answers_of_sets),
-        "n_answers": len(answers_of_sets),
-    }
+
+
+def _content(frame: pd.DataFrame) -> dict[str, Any]:
+    return {"answer_lines": answer_lines(frame), "answer_rows": answer_rows(frame), "n_answers": len(frame)}
 
 
 def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:
@@ -148,13 +137,8 @@ def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[P
                 estimate = association(questions, first, second, target=_TARGET)
         except EstimateError:
             continue
-        lines.append(_pair_line((first, second), measure, estimate))
+        lines.append(PairLine((first, second), measure, estimate.value, *estimate.interval(LEVEL)))
     return sorted(lines, key=lambda line: -abs(line.value))
-
-
-def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> PairLine:
-    low, high = estimate.interval(LEVEL)
-    return PairLine(names, measure, estimate.value, low, high)
 
 
 def answer_lines(frame: pd.DataFrame) -> list[AnswerLine]:

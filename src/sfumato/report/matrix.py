@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.outside import NOWHERE
-from sfumato.evaluate.tables import CodedTable, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.privacy.words import shown
 from sfumato.schema.schema import Schema
 
@@ -78,7 +78,7 @@ class MatrixPicture:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What the page shows: one picture of synthetic rows, or three, and the strongest or worst pairs.
+    """One picture of synthetic rows, or three, and the strongest or worst pairs.
 
     `cell` is the side of a cell, `width` and `height` are of a picture, `ground` is the path of all its cells.
     """
@@ -111,7 +111,9 @@ def matrix_of(
     Reference: Pearson 1895; Bergsma 2013 (V less its bias); Kelley 1935 (the correlation ratio less its bias).
     """
     kinds = table_kinds(schema)
-    names = _shown_columns(list(kinds), target)
+    names = list(kinds)[:MOST_COLUMNS]
+    if target in kinds and target not in names:
+        names[-1] = target
     if len(names) < FEWEST:
         return None
     tables = [synthetic] if real is None else [synthetic, real]
@@ -122,7 +124,7 @@ def matrix_of(
     cell = next(side for most, side in _CELLS if len(names) <= most)
     return Matrix(
         pictures,
-        tuple(Name(fitted(shown(name)), cell * i + 3, cell * (i + 0.5) + 3) for i, name in enumerate(names)),
+        tuple(Name(fit_name(shown(name)), cell * i + 3, cell * (i + 0.5) + 3) for i, name in enumerate(names)),
         lines[:LISTED_PAIRS],
         len(lines),
         len(kinds) - len(names),
@@ -131,12 +133,6 @@ def matrix_of(
         cell * len(names),
         "".join(f"M0 {i}h{i}v1h-{i}z" for i in range(1, len(names))),
     )
-
-
-def _shown_columns(names: list[str], target: str | None) -> list[str]:
-    if len(names) <= MOST_COLUMNS or target not in names[MOST_COLUMNS:]:
-        return names[:MOST_COLUMNS]
-    return [*names[: MOST_COLUMNS - 1], target]
 
 
 def _columns(
@@ -231,19 +227,19 @@ def _lines(
 def _pictures(associations: Sequence[np.ndarray], lines: Sequence[MatrixLine]) -> tuple[MatrixPicture, ...]:
     top = _top(associations)
     worst, strongest = lines[0], max(lines, key=lambda line: abs(line.synthetic))
-    strong = f"strongest: {_said(strongest)}, {strongest.synthetic:.2f}"
+    strong = f"strongest: {_pair_name(strongest)}, {strongest.synthetic:.2f}"
     pictures = [MatrixPicture("Synthetic rows", strong, top, _shades(associations[0], top))]
     if len(associations) > 1:
         real = max(lines, key=lambda line: abs(line.real or 0.0))
-        strong_real = f"strongest: {_said(real)}, {real.real or 0.0:.2f}"
+        strong_real = f"strongest: {_pair_name(real)}, {real.real or 0.0:.2f}"
         apart, most = associations[0] - associations[1], _top([associations[0] - associations[1]])
-        far = f"largest: {_said(worst)}, {worst.synthetic - (worst.real or 0.0):+.2f}"
+        far = f"largest: {_pair_name(worst)}, {worst.synthetic - (worst.real or 0.0):+.2f}"
         pictures.insert(0, MatrixPicture("Real rows", strong_real, top, _shades(associations[1], top)))
         pictures.append(MatrixPicture("Synthetic less real", far, most, _shades(apart, most)))
     return tuple(pictures)
 
 
-def _said(line: MatrixLine) -> str:
+def _pair_name(line: MatrixLine) -> str:
     return " and ".join(shown(name, 40) for name in line.names)
 
 
@@ -266,7 +262,7 @@ def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
     return tuple(shades)
 
 
-def fitted(name: str) -> str:
+def fit_name(name: str) -> str:
     """Return a name that its room beside the picture holds, shortened where it is longer."""
     room, used = _ROOM / _FONT - 1.5, 0.0
     for i, sign in enumerate(name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from sfumato.errors import ConfigError
 from sfumato.privacy.words import figure, sentence, shown
 from sfumato.report import page as charts
 from sfumato.report.columns import Bin
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def require_templates() -> None:
@@ -35,21 +38,23 @@ def require_templates() -> None:
 
 def render(content: Mapping[str, Any]) -> str:
     """Return the page. Names and labels of a stranger's schema cannot leave their place in it."""
+    return templates("sfumato.report").get_template("page.html").render(**content, charts=charts)
+
+
+def templates(*packages: str) -> jinja2.Environment:
+    """Return the templates of packages, the first one's first; they escape everything that they are given."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sfumato.report"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["text"] = shown
-    environment.filters["sentence"] = sentence
-    environment.filters["marked"] = marked
-    environment.filters["figure"] = figure
-    environment.filters["whole"] = whole
-    return environment.get_template("page.html").render(**content, charts=charts)
+    filters = {"text": shown, "sentence": sentence, "marked": marked, "figure": figure, "whole": whole}
+    environment.filters.update(filters)
+    return environment
 
 
 def marked(text: object) -> str:

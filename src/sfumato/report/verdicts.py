@@ -1,4 +1,4 @@
-"""What a release is good for, use by use, and its ε among those of others: from public figures alone."""
+"""Verdicts on a release of a table, use by use, and its ε among those of others: from public figures alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FINE_RATIO = 0.5  # half the interval ÷ value, of what the target goes togethe
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class UseVerdict:
     """A use, a word on it, and the figures that the word rests on."""
 
     use: str
@@ -51,7 +51,7 @@ DEPLOYMENTS = (
 """From the registry of OpenDP and the papers that docs/choosing_epsilon.md names."""
 
 
-def verdicts(answers: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[Verdict]:
+def verdicts(answers: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[UseVerdict]:
     """Return a verdict for each use.
 
     Args:
@@ -65,7 +65,7 @@ def verdicts(answers: pd.DataFrame, pairs: Sequence[PairLine], target: str | Non
         tables_of(answers),
         regressions_of(answers),
         _classifier(pairs, target),
-        Verdict(SOFTWARE, "good", f"Every row keeps the schema: {facts}."),
+        UseVerdict(SOFTWARE, "good", f"Every row keeps the schema: {facts}."),
     ]
 
 
@@ -82,7 +82,7 @@ def _of(answers: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
     return known, len(known) / max(len(rows), 1)
 
 
-def tables_of(answers: pd.DataFrame, use: str = TABLES) -> Verdict:
+def tables_of(answers: pd.DataFrame, use: str = TABLES) -> UseVerdict:
     """Return the verdict on shares, counts and means, from the answers of a release."""
     shares, part = _of(answers, "share", "crosstab", "mean")
     errors = shares.loc[shares["kind"] != "mean", "std_error"].astype(float).tolist()
@@ -92,36 +92,36 @@ def tables_of(answers: pd.DataFrame, use: str = TABLES) -> Verdict:
         if spread > 0:
             errors.append(figure(row["std_error"]) / spread**0.5)
     if not errors:
-        return Verdict(use, "poor", "No share and no mean stands out of the noise.")
+        return UseVerdict(use, "poor", "No share and no mean stands out of the noise.")
     error = float(np.median(errors))
     why = f"The median standard error of a share, or of a mean in deviations of its column, is {error:.2g}"
-    return Verdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
+    return UseVerdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
 
 
-def regressions_of(answers: pd.DataFrame) -> Verdict:
+def regressions_of(answers: pd.DataFrame) -> UseVerdict:
     """Return the verdict on correlations, from the answers of a release."""
-    use = REGRESSIONS
     correlations, part = _of(answers, "correlation")
     if not (answers["kind"] == "correlation").any():
-        return Verdict(use, "not measured", "There are no two columns of numbers.")
+        return UseVerdict(REGRESSIONS, "not measured", "There are no two columns of numbers.")
     if correlations.empty:
-        return Verdict(use, "poor", "The measurements answer for no correlation.")
+        return UseVerdict(REGRESSIONS, "poor", "The measurements answer for no correlation.")
     error = float(correlations["std_error"].astype(float).median())
     word = _word(part, error, _FINE_CORRELATION, _ROUGH_CORRELATION)
     why = f"The median standard error of a correlation is {error:.2g}; {_percent(part)} are answered"
-    return Verdict(use, word, f"{why}. Three columns together were not measured, but for the target of the fit.")
+    return UseVerdict(
+        REGRESSIONS, word, f"{why}. Three columns together were not measured, but for the target of the fit."
+    )
 
 
-def _classifier(pairs: Sequence[PairLine], target: str | None) -> Verdict:
-    use = CLASSIFIER
+def _classifier(pairs: Sequence[PairLine], target: str | None) -> UseVerdict:
     if target is None:
-        return Verdict(use, "not measured", "The fit had no target. Name the column to predict, and fit again.")
+        why = "The fit had no target. Name the column to predict, and fit again."
+        return UseVerdict(CLASSIFIER, "not measured", why)
     mine = [pair for pair in pairs if target in pair.names and abs(pair.value) > 0]
     clear = [pair for pair in mine if (pair.high - pair.low) / 2 <= _FINE_RATIO * abs(pair.value)]
     word: Word = "good" if len(clear) >= 3 else "with care" if clear else "poor"
-    return Verdict(
-        use, word, f"Of the columns, {len(clear)} go together with {target} so strongly that noise is small."
-    )
+    why = f"Of the columns, {len(clear)} go together with {target} so strongly that noise is small."
+    return UseVerdict(CLASSIFIER, word, why)
 
 
 def _percent(part: float) -> str:

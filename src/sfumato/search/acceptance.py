@@ -1,4 +1,4 @@
-"""Criteria of acceptance, judged on the records: what each measures, at which stage, and the noisy verdict.
+"""Criteria of acceptance, judged on the records: the measurement of each, its stage, and the noisy verdict.
 
 Every fit of a search is judged, each criterion by one Gaussian release with noise of its own. Fit and verdicts are
 together what the search repeats, so that the theorem of `tune` covers both: docs/proofs/acceptance.md.
@@ -28,7 +28,7 @@ from sfumato.records.engine import Records, Rows, reduce
 from sfumato.release.samplers import Sampler
 from sfumato.schema.accept import Criterion, read_criteria
 from sfumato.schema.schema import Schema
-from sfumato.search.auroc import ScoreCounts, Task, auroc_of
+from sfumato.search.auroc import AurocTask, ScoreCounts, auroc_of
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
 
 _SAMPLES, _BLOCK, _SEED = 1 << 18, 1 << 14, 1
@@ -55,7 +55,7 @@ class Judge(ABC):
 
     @abstractmethod
     def nothing(self) -> Any:  # noqa: ANN401 - each judge's own
-        """Return what is known of samples before any is seen."""
+        """Return the state before any sample."""
 
     @abstractmethod
     def see(self, state: Any, rows: Rows) -> None:  # noqa: ANN401
@@ -70,7 +70,7 @@ class Judge(ABC):
         return
 
     def verdict(self, value: float, noise_std: float) -> Verdict:
-        """Return what a noisy value means."""
+        """Return the verdict on a noisy value."""
         return Verdict(
             criterion=self.criterion.words,
             value=value,
@@ -118,7 +118,7 @@ class ErrorJudge(Judge):
 class AurocJudge(Judge):
     """AUROC on the records of a classifier that samples of the fit taught."""
 
-    task: Task
+    task: AurocTask
 
     measures = "how many records lie in each run of scores of a classifier that the fit taught, by class, to accept it"
 
@@ -148,7 +148,7 @@ def verdicts_on(
         sampler: of the fit; its samples are free.
         records: what the fit was made of.
         ledger: of these verdicts; closed at the end.
-        noise: the door of randomness.
+        noise: the source of randomness.
     """
     states = [judge.nothing() for judge in judges]
     for block, start in enumerate(range(0, _SAMPLES, _BLOCK)):
@@ -202,7 +202,7 @@ def _judge(criterion: Criterion, number: int, schema: Schema, n_public: int) -> 
         return ErrorJudge(criterion, stage, n_public, rows, layout)
     if criterion.kind == "auroc":
         require_extra("evaluate", "judge a criterion by AUROC")
-        return AurocJudge(criterion, stage, n_public, rows, Task.of(schema, criterion))
+        return AurocJudge(criterion, stage, n_public, rows, AurocTask.of(schema, criterion))
     raise ConfigError(f"Expected a criterion that this version judges, got {criterion.words}.")
 
 
@@ -234,7 +234,7 @@ def with_criteria(schema: Schema, accept: Sequence[Criterion | Mapping[str, Any]
 
 
 def not_accepted(certificate: Certificate) -> NotAcceptedError:
-    """Return the error of a search without a fit that passes: its verdicts are all that leaves."""
+    """Return the error of a search without a fit that passes, which releases its verdicts alone."""
     lines = "\n".join(f"  - {verdict(one)}" for one in certificate.search.verdicts) if certificate.search else ""
     return NotAcceptedError(
         "Expected a fit that meets every criterion, got none. The budget is spent, and nothing is released but the "

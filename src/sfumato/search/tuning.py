@@ -102,9 +102,9 @@ def tune(
         schema: public description of the table, or the path of one, with nothing left open.
         mean_repetitions: mean of the number of fits, 1 to 10,000.
         shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
-        score_share: part of the squared budget of one fit and its score that buys the score, in (0, 1).
+        score_share: part of the squared budget of one fit and its score that is spent on the score, in (0, 1).
         accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
-        accept_share: part of the squared budget of one fit, its verdicts and the score that buys the verdicts.
+        accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
         options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
             `as_source`, `accept_draft`.
 
@@ -161,7 +161,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What leaves a search."""
+    """The outcome of a search."""
 
     candidate: int
     distance: float
@@ -205,7 +205,7 @@ class Search:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """What fits are compared with."""
+        """The scores by which fits are compared."""
         return scores_of(self.facts)
 
     @classmethod
@@ -237,7 +237,7 @@ class Search:
         relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
         judges = judges_of(schema.accept, plain_schema(schema), rows)
         facts = Facts(schema, target, rows)
-        plans = _calibrated(relative, budget, law, facts, score_share, judges, accept_share)
+        plans = _calibrate(relative, budget, law, facts, score_share, judges, accept_share)
         for judge in judges:
             judge.check_noise(plans[0])
         return cls(candidates, plans, budget, facts, judges)
@@ -258,25 +258,22 @@ class Search:
             fitted = self.candidates[j].run(fit)
             ledger.close()
             distance = mean_distance(scores, counts, self._sampled(fitted))
-            result = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
+            result = Best(j, distance, fitted, counts, self._verdicts(fitted, records, account, noise))
             if result.before(best):
                 best = result
         if best is None:
             raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
         return best
 
-    def _judged(
+    def _verdicts(
         self, fitted: Fitted, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
     ) -> tuple[Verdict, ...]:
         """Judge one fit by every criterion, in order."""
         of_rules = verdicts_of_rules(self.facts.described.accept)
         if not self.judges:
             return of_rules
-        return (*verdicts_on(self.judges, self._sampler(fitted), records, account.verdicts(), noise), *of_rules)
-
-    def _sampler(self, fitted: Fitted) -> Sampler:
-        """Return a sampler of the release's rows, coded as the records are."""
-        return PlainRows(self.facts.described, self._inner(fitted))
+        sampler = PlainRows(self.facts.described, self._inner(fitted))  # coded as the records are
+        return (*verdicts_on(self.judges, sampler, records, account.verdicts(), noise), *of_rules)
 
     def _inner(self, fitted: Fitted) -> Sampler:
         """Return the release's own sampler."""
@@ -343,7 +340,7 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
             )
 
 
-def _calibrated(
+def _calibrate(
     relative: Sequence[Plan],
     budget: PrivacyBudget,
     law: Repetitions,

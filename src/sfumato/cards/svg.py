@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sfumato.cards.html import Html, joined, piece
+from sfumato.cards.html import Html, join, piece
 
 INK = "#3f8fd2"
 _SHADES = (INK, "#c77f2a", "#3f9a63", "#b86a9c", "#8d7be0", "#8a8a92")
@@ -32,7 +32,7 @@ def _svg(width: float, height: float, label: object, shapes: Sequence[Html]) -> 
     return Html(
         '<svg role="img" aria-label="{3}" viewBox="0 0 {0:g} {1:g}" width="{0:g}" height="{1:g}" '
         'preserveAspectRatio="none">{2}</svg>'
-    ).format(width, height, joined(shapes), piece(label))
+    ).format(width, height, join(shapes), piece(label))
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str = "currentColor", opacity: float = 1.0) -> Html:

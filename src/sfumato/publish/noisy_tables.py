@@ -91,13 +91,13 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
         except EstimateError:
             estimate = None
         if estimate is None or not inside.any():
-            figures: tuple[float | None, ...] = _measured(questions, column.name, cell)
+            figures: tuple[float | None, ...] = _measured_figures(questions, column.name, cell)
             yield (column.name, *labels, *figures)
         else:
             yield (column.name, *labels, *_figures(estimate))
 
 
-def _measured(questions: Questions, name: str, cell: int) -> tuple[float | None, ...]:
+def _measured_figures(questions: Questions, name: str, cell: int) -> tuple[float | None, ...]:
     """Return the noisy count itself, where the model has no such row and the cell was counted by itself."""
     counts = questions.measured.counts(name)
     if counts is None:

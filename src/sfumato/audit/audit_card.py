@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.cards import banner, card, interval, paragraph, table
+from sfumato.cards.html import banner, card, paragraph, table
+from sfumato.cards.svg import interval
 from sfumato.cards.text import figure
 
 

@@ -11,17 +11,16 @@ from importlib.util import find_spec
 
 import pyarrow as pa
 
-from sfumato.cards import Bar, Html, banner, bars, card, code, fold, paragraph, table
-from sfumato.cards.html import grid, piece
+from sfumato.cards.html import Html, banner, card, code, fold, grid, paragraph, piece, table
+from sfumato.cards.svg import Bar, bars
 from sfumato.cards.text import shown, whole
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import read_bins
-from sfumato.inference.column_lines import ColumnLine, column_lines, cures, worst
+from sfumato.inference.column_lines import column_lines, cures, worst
 from sfumato.inference.items import MeasuredItems
 from sfumato.inference.questions import Questions
-from sfumato.io.sources import open_source
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.cards import spending, standing
@@ -30,7 +29,6 @@ from sfumato.report.columns import ColumnFigure, Ends, column_figures
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.samples import sheets
 from sfumato.report.sets import set_content
-from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import itemised, sets_alone
 
 MOST_COLUMNS = 24
@@ -70,7 +68,7 @@ def release_card(release: ReleaseValue) -> str:
 
 
 def _columns(release: ReleaseValue) -> list[Html]:
-    """Return what is kept of each column, what is not at the top."""
+    """Return the columns with what is kept of each, those that lost something at the top."""
     lines = column_lines(release)
     lost = worst(lines)
     rows = [(line.name, line.known, line.kept, line.loss) for line in lines[:MOST_LINES]]
@@ -80,12 +78,9 @@ def _columns(release: ReleaseValue) -> list[Html]:
     )
     losses = "; ".join(f"{shown(line.name, 40)}: {line.loss}" for line in lost[:_MOST_NAMES])
     rest = f"; and {len(lost) - _MOST_NAMES} more columns" if len(lost) > _MOST_NAMES else ""
-    alarm = [banner(f"Lost: {losses}{rest}. {_cure(lost)}", alarm=True)] if lost else []
+    advice = (f"Declare this to keep {', '.join(names[:_MOST_NAMES])}: {c}." for c, names in cures(lost).items())
+    alarm = [banner(f"Lost: {losses}{rest}. {' '.join(advice)}", alarm=True)] if lost else []
     return [*alarm, details]
-
-
-def _cure(lost: Sequence[ColumnLine]) -> str:
-    return " ".join(f"Declare this to keep {', '.join(names[:_MOST_NAMES])}: {c}." for c, names in cures(lost).items())
 
 
 def _next(release: ReleaseValue, *, mixtures: bool) -> Html:
@@ -106,16 +101,14 @@ def _pictures(release: ReleaseValue) -> list[Html]:
     table = pa.concat_tables(release.batches(n, seed=_SEED))
     if sets_alone(release.schema):
         return _multiples(set_content(table, None, schema=release.schema, seed=_SEED)["columns"], n, 0)
-    schema = _first_columns(release.schema)
-    rows = read_bins(open_source(table.select(list(schema.columns)), csv=schema.reader.csv), schema)
+    columns = {name: release.schema.columns[name] for name in release.schema.released[:MOST_COLUMNS]}
+    # rules, weights and units do not matter to bars
+    schema = replace(
+        release.schema, columns=columns, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={}
+    )
+    rows = read_bins(table.select(list(columns)), schema)
     figures = column_figures(rows, None, schema, _ends(release))[:MOST_COLUMNS]  # of sets each item is one
     return _multiples(figures, table.num_rows, len(itemised(release.schema)) - len(figures))
-
-
-def _first_columns(schema: Schema) -> Schema:
-    """Return the schema of the released columns that are pictured: rules, weights and units do not matter to bars."""
-    columns = {name: schema.columns[name] for name in schema.released[:MOST_COLUMNS]}
-    return replace(schema, columns=columns, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={})
 
 
 def _ends(release: ReleaseValue) -> Ends | None:
@@ -155,7 +148,7 @@ def _sheets(release: ReleaseValue) -> list[Html]:
 
 
 def _answers(release: ReleaseValue) -> list[Html]:
-    """Return what can be asked of it, with its own columns as examples; and what cannot."""
+    """Return the questions that it answers, with its own columns as examples; and those that it does not."""
     if sets_alone(release.schema):
         return _answers_of_sets(release)
     try:
@@ -174,12 +167,8 @@ def _answers(release: ReleaseValue) -> list[Html]:
         *(["any two columns together: cross-tables, correlations, regressions"] if len(free) > 1 else []),
     ]
     examples = Html(", ").join(code(shown(text, 120)) for text in [*calls, "release.answers()"])
-    return [
-        paragraph("It answers, with intervals: ", "; ".join(topics), ". For example ", examples, "."),
-        paragraph(
-            "It does not answer: single records, extremes, three columns together but with the target.", quiet=True
-        ),
-    ]
+    never = "single records, extremes, three columns together but with the target."
+    return _questions("; ".join(topics), examples, never)
 
 
 def _answers_of_sets(release: ReleaseValue) -> list[Html]:
@@ -190,10 +179,13 @@ def _answers_of_sets(release: ReleaseValue) -> list[Html]:
     name, pairs = measured.column.name, measured.pairs is not None
     answers = "shares of the sets that hold an item" + (", or two frequent ones" if pairs else "") + "; their mean size"
     examples = Html(", ").join(code(shown(text, 120)) for text in (f"release.set_size({name!r})", "release.answers()"))
-    never = "It does not answer: single sets, " + ("three" if pairs else "two") + " items together."
+    return _questions(answers, examples, f"single sets, {'three' if pairs else 'two'} items together.")
+
+
+def _questions(topics: str, examples: Html, never: str) -> list[Html]:
     return [
-        paragraph("It answers, with intervals: ", answers, ". For example ", examples, "."),
-        paragraph(never, quiet=True),
+        paragraph("It answers, with intervals: ", topics, ". For example ", examples, "."),
+        paragraph("It does not answer: ", never, quiet=True),
     ]
 
 
