@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sfumato.cli.examples import EXAMPLES
+from sfumato.cli.example_calls import EXAMPLES
 
 SCHEMA = """
 rows: 1000

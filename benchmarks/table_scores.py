@@ -17,8 +17,8 @@ from suite import Case
 
 from sfumato.columns.kinds import LevelKind
 from sfumato.evaluate import correlation_differences, total_variation
+from sfumato.evaluate.coded_tables import CodedTable, FeatureMap, read_codes, table_kinds
 from sfumato.evaluate.fidelity import MOST_COLUMNS, read_bins
-from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
 from sfumato.evaluate.utility import classifier_scores
 from sfumato.io.sources import open_source
 from sfumato.schema.schema import Schema
@@ -67,7 +67,7 @@ def regression(case: Case, rows: Any, test: Any) -> dict[str, float]:
     schema, target = case.table.schema, case.table.target
     tables = [read_codes(open_source(frame), schema) for frame in (rows, test)]
     tables = [table.keep(~np.isnan(table.columns[target])) for table in tables]
-    features = Features.of(tables[0], {name: kind for name, kind in table_kinds(schema).items() if name != target})
+    features = FeatureMap.of(tables[0], {name: kind for name, kind in table_kinds(schema).items() if name != target})
     x, x_test = (features.matrix(table).toarray() for table in tables)
     y, y_test = (table.columns[target] for table in tables)
     models = {"r2_linear": LinearRegression(), "r2_boosting": XGBRegressor(random_state=0)}

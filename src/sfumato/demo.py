@@ -30,7 +30,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.release.files import FILES
 from sfumato.release_front import Release, load
-from sfumato.report.columns import ColumnFigure, column_figures
+from sfumato.report.columns import column_figures
 from sfumato.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _YES_NO = Categorical(categories=("0", "1"))
 
 
 def demo_schema() -> Schema:
-    """Return what is publicly known of the table: the study's code book and size."""
+    """Return the public facts of the table: the study's code book and size."""
     columns: dict[str, ColumnKind] = {
         "mdvis": Integer(lower=0, upper=100),  # outpatient visits in a year
         "lncoins": Continuous(lower=0, upper=math.log(101)),  # ln(coinsurance + 1), coinsurance 0 to 100 percent
@@ -125,7 +125,7 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     release.report(places["report.html"], overwrite=overwrite)
     show("The columns of the release, as a reader of the page sees them", _pictures(release))
     show(
-        "Where it lies",
+        "Where it is",
         f"{places['synthetic.csv']}: synthetic person-years\n{places['release']}: the release; `sfumato sample` draws "
         f"more, `sfumato certificate` shows what it cost\n{places['schema.yaml']}: what was taken as public\n"
         f"{places['demo.ledger']}: the account of the data, which stays with their holder\n"
@@ -146,10 +146,10 @@ def _places(out: Path, *, overwrite: bool) -> dict[str, Path]:
 
 
 def _account(ledger: LedgerState) -> Lines:
-    found = ledger.describe()
-    budget, spent = found["budget"], found["spent"]["epsilon"]
+    account = ledger.describe()
+    budget, spent = account["budget"], account["spent"]["epsilon"]
     rows: list[Sequence[object]] = [
-        (f["started"][:16], f["method"], figure(f["epsilon_alone"], 4), f["status"]) for f in found["fits"]
+        (f["started"][:16], f["method"], figure(f["epsilon_alone"], 4), f["status"]) for f in account["fits"]
     ]
     left = f"of {budget['epsilon']:g} at delta = {budget['delta']:g}"
     return Lines(("fit", "method", "epsilon", "status"), [*rows, ("together", left, figure(spent, 4), "")])
@@ -164,13 +164,13 @@ def _rules(release: Release, synthetic: Path) -> Lines:
 
 def _visits(release: Release, train: pd.DataFrame) -> Lines:
     """Return an estimate from the release beside what only the holder of the records can compute."""
-    found = release.mean("mdvis", by=TARGET, target="table")
-    assert isinstance(found, Estimates)
+    means = release.mean("mdvis", by=TARGET, target="table")
+    assert isinstance(means, Estimates)
     rows = []
     for label, words in (("0", "health not fair"), ("1", "health fair")):
-        low, high = found[label].interval()
+        low, high = means[label].interval()
         own = train.loc[train[TARGET] == int(label), "mdvis"].mean()
-        rows.append((words, f"{found[label].value:.2f}", f"{low:.2f} to {high:.2f}", f"{own:.2f}"))
+        rows.append((words, f"{means[label].value:.2f}", f"{low:.2f} to {high:.2f}", f"{own:.2f}"))
     return Lines(("mean of mdvis", "estimate", "interval", "the records' own: NOT private"), rows)
 
 
@@ -179,15 +179,12 @@ def _pictures(release: Release) -> Lines:
     schema = release.schema
     table = pa.concat_tables(release.batches(_PICTURED, seed=0))
     rows = []
-    for found in column_figures(read_bins(open_source(table), schema), None, schema):
-        tallest = max(b.synthetic for b in found.bins) or 1.0
-        marks = (_BARS[round(b.synthetic / tallest * (len(_BARS) - 1))] for b in found.bins)
-        rows.append((found.name, "".join(mark * (1 if len(found.bins) > 2 else 4) for mark in marks), _ends(found)))
+    for column in column_figures(read_bins(table, schema), None, schema):
+        tallest = max(b.synthetic for b in column.bins) or 1.0
+        marks = (_BARS[round(b.synthetic / tallest * (len(_BARS) - 1))] for b in column.bins)
+        ends = f"{column.bins[0].label}, {column.bins[-1].label}"
+        rows.append((column.name, "".join(mark * (1 if len(column.bins) > 2 else 4) for mark in marks), ends))
     return Lines(("column", "shares", "from, to"), rows)
-
-
-def _ends(found: ColumnFigure) -> str:
-    return f"{found.bins[0].label}, {found.bins[-1].label}"
 
 
 def _table() -> Any:  # noqa: ANN401 - a pandas data frame

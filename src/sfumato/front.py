@@ -1,4 +1,4 @@
-"""The front door: from a table to a release in four lines.
+"""The front: from a table to a release in four lines.
 
 >>> schema = sfumato.describe(frame)  # doctest: +SKIP
 >>> release = sfumato.fit(frame, schema, epsilon=1.0, delta=1e-6)  # doctest: +SKIP
@@ -35,7 +35,7 @@ def describe(
     target: str | None = None,
     names_are_public: bool = False,
 ) -> Schema:
-    """Return a first schema of a table, which can be fitted as it is: what only the data know is bought by the fit.
+    """Return a first schema of a table, which can be fitted as it is: the fit estimates what only the data know.
 
     Privacy: reads the names of the columns, and what `columns` says; no record, and no type of a column but that it
         holds lists. `print(schema)` shows it as a schema file.
@@ -64,9 +64,7 @@ def describe(
           town: {kind: unknown, discover: true}
         <BLANKLINE>
     """
-    return OpenSchema.of(
-        data, columns, rows=rows, unit=unit, target=target, names_are_public=names_are_public
-    )  # fmt: skip
+    return OpenSchema.of(data, columns, rows=rows, unit=unit, target=target, names_are_public=names_are_public)
 
 
 def fit(
@@ -80,7 +78,7 @@ def fit(
     settings: Mapping[str, Any] | None = None,
     **options: Unpack[FitKeywords],
 ) -> Release:
-    """Fit a release; without a schema, bounds, categories and the number of rows are bought with part of the budget.
+    """Fit a release; without a schema, part of the budget estimates bounds, categories and the number of rows.
 
     Privacy: (ε, δ) as the release's certificate says. All checks come before the first charge.
 
@@ -90,11 +88,11 @@ def fit(
         epsilon: ε in nats. Left out where `method` is an object, which has its own.
         risk: in place of epsilon, what the best attacker may reach: `Advantage(0.1)`, or
             `TruePositiveRate(0.1, fpr=0.05)`.
-        delta: δ; by default min(1e-5, 0.1 / rows). It has to be given where the number of rows is bought.
+        delta: δ; by default min(1e-5, 0.1 / rows). It has to be given where the number of rows is estimated.
         method: a method's name, or a method with its settings, such as `MaxEntropy(epsilon=1.0)`.
         settings: of the method that is named, such as `{"marginal_share": 0.6}`.
         options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
-            `ledger="people.ledger"`. Where nothing says the number of rows, it is bought.
+            `ledger="people.ledger"`. Where nothing says the number of rows, it is estimated.
 
     Returns:
         The release: `release.sample(n)` gives frames of the kind that was fitted.
@@ -119,7 +117,7 @@ def fit(
         )
     fit_options = FitOptions.collected(options)
     synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings)
-    source = data if schema is None else None
+    source = None
     if schema is None:
         source = open_source(data)
         if not source.names:

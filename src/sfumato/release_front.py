@@ -50,7 +50,7 @@ class Release(QuestionMethods, ReleaseValue):
         return UnitEstimates(self)
 
     def _repr_html_(self) -> str:
-        from sfumato.report.card import release_card
+        from sfumato.report.release_card import release_card
 
         return release_card(self)
 

@@ -33,9 +33,9 @@ DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
 SCORED = "distance = mean_distance(scores, counts, self._sampled(fitted))\n"
-KEPT = "            if found.before(best):\n                best = found\n"
+KEPT = "            if result.before(best):\n                best = result\n"
 SEALED_NUMBER = "return noisy_sum(_largest(counts, samples, starts), stage=stage, ledger=ledger, noise=noise)"
-JUDGED = "        noisy = noisy_misplaced(exact, seen, starts, stage=self.stage, ledger=ledger, noise=noise)\n"
+JUDGED = "        noisy = noisy_misplaced(exact, state, starts, stage=self.stage, ledger=ledger, noise=noise)\n"
 WHOLE = "mechanisms/contributions.py"
 ROUNDED = "    whole = np.rint(scaled)\n"
 CUT = (
@@ -1404,7 +1404,7 @@ BUGS = [
     ),
     PlantedBug(
         "what a lost release cost is not said",
-        "cli/saving.py",
+        "cli/ending.py",
         "    if not release.certificate.private:",
         "    if release.certificate.private:",
         "tests/cli/test_full_disk.py -k without_a_checkpoint",
@@ -1551,7 +1551,7 @@ BUGS = [
         "            exact = Noisy(reduce(scores[0].statistic, records).open_in_mechanism(), 0.0)\n"
         "            true = scores[0].distance(exact, self._sampled(fitted)[0])\n"
         "            if best is None or true < least:\n"
-        "                best, least = found, true\n",
+        "                best, least = result, true\n",
         f"{SEARCHES} -k choice",
     ),
     PlantedBug(
@@ -1645,7 +1645,7 @@ BUGS = [
         "accept: the verdict is of the exact value",
         "search/acceptance.py",
         JUDGED,
-        JUDGED + "        noisy = replace(noisy, value=_largest(exact, seen, starts).open_in_mechanism())\n",
+        JUDGED + "        noisy = replace(noisy, value=_largest(exact, state, starts).open_in_mechanism())\n",
         f"{SEARCHES} -k judged",
     ),
     PlantedBug(
@@ -1658,7 +1658,7 @@ BUGS = [
     PlantedBug(
         "accept: the classifier learns from the records",
         "search/acceptance.py",
-        "exact = reduce(ScoreCounts.taught_by(self.task, seen), records)",
+        "exact = reduce(ScoreCounts.taught_by(self.task, state), records)",
         "exact = reduce(ScoreCounts.taught_by(self.task, list(records.coded())), records)",
         f"{SEARCHES} -k judged",
     ),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-import sfumato.cards as room
+import sfumato.cards
 from fixtures.cards import HOSTILE, Card
-from sfumato.cards import Bar, banner, bars, card, code, facts, fold, interval, listing, paragraph, parts, table
-from sfumato.cards.html import grid
+from sfumato.cards.html import Html, banner, card, code, facts, fold, grid, listing, paragraph, table
+from sfumato.cards.svg import Bar, bars, interval, parts
 
 SHOWN = " ".join(HOSTILE.replace("\u202e", "\ufffd").split())
 
@@ -35,7 +35,7 @@ def test_text_of_anybody_stays_text() -> None:
 
 def test_a_piece_of_html_made_here_is_not_escaped_again() -> None:
     assert "<code>x</code>" in card("t", paragraph("of ", code("x")))
-    assert issubclass(room.Html, Markup)
+    assert issubclass(Html, Markup)
 
 
 def test_a_line_break_in_a_name_does_not_break_a_row() -> None:
@@ -71,8 +71,8 @@ def _luminance(colour: str) -> float:
 @pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
 def test_marks_show_on_light_and_on_dark(ground: str) -> None:
     """WCAG 1.4.11 asks for a contrast of 3 of what a picture is made of; text takes the notebook's colour."""
-    folder = Path(room.__file__).parent
-    used = set(re.findall(r"#[0-9a-f]{6}", (folder / "pictures.py").read_text() + (folder / "card.css").read_text()))
+    folder = Path(sfumato.cards.__file__).parent
+    used = set(re.findall(r"#[0-9a-f]{6}", (folder / "svg.py").read_text() + (folder / "card.css").read_text()))
     assert len(used) > 4
     for colour in used:
         light, dark = sorted([_luminance(colour), _luminance(ground)], reverse=True)

@@ -15,7 +15,7 @@ from sfumato import DPMix, IndependentItems, MaxEntropy, NonPrivate, Schema
 from sfumato.audit import audit
 from sfumato.errors import PrivacyWarning
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.report.card import MOST_COLUMNS
+from sfumato.report.release_card import MOST_COLUMNS
 
 LABEL = f"{HOSTILE} label"
 

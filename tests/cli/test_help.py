@@ -11,8 +11,8 @@ import pytest
 
 from sfumato import cli
 from sfumato.cli.commands import COMMANDS, load_command
-from sfumato.cli.configuration import SAID, SHARED
-from sfumato.cli.examples import EXAMPLES, JOURNEY
+from sfumato.cli.configuration import NOT_IN_FILES, SHARED
+from sfumato.cli.example_calls import EXAMPLES, JOURNEY
 
 
 def _leaf(full: str):
@@ -78,8 +78,8 @@ def test_options_at_the_top_of_a_configuration_are_options_of_commands() -> None
         option.removeprefix("--") for full in EXAMPLES for parameter in _leaf(full).params for option in parameter.opts
     }
     assert set(SHARED) - known == set()
-    assert set(SAID) - known == {"help"}
-    assert set(SHARED) & set(SAID) == set()
+    assert set(NOT_IN_FILES) - known == {"help"}
+    assert set(SHARED) & set(NOT_IN_FILES) == set()
 
 
 class TestCompletion:

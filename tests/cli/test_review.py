@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sfumato.cli import review_command
+from sfumato.cli import data_commands
 from sfumato.schema.open_schema import OpenSchema
 
 TEXT = """\
@@ -55,7 +55,7 @@ def test_answers_of_a_pipe_replace_the_draft_itself(call, monkeypatch):
 def test_answers_of_a_terminal(call, monkeypatch):
     given = iter(["row", "0 to 120", "keep", "no"])
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(review_command.typer, "prompt", lambda *_, **__: next(given))
+    monkeypatch.setattr(data_commands.typer, "prompt", lambda *_, **__: next(given))
     result = call(*REVIEW, "--out", "schema.json")
     assert result.code == 0
     assert "2 of 4. Which bounds of 'age' are public?" in result.out

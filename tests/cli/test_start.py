@@ -11,7 +11,7 @@ import pytest
 
 from sfumato import cli
 from sfumato.cli.commands import COMMANDS
-from sfumato.cli.examples import EXAMPLES
+from sfumato.cli.example_calls import EXAMPLES
 from sfumato.cli.options import DEFAULT_METHOD
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.methods.registry import OWN

@@ -13,7 +13,7 @@ ITEMS = ["bread", "milk", "eggs", "tea", "rice"]
 
 
 def question(**columns):
-    return draft_schema(open_source(pa.table(columns))).whose.question
+    return draft_schema(open_source(pa.table(columns))).protection.question
 
 
 def long(name, start=0):

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from sfumato.desk.review import MOST_QUESTIONS, answered, questions
+from sfumato.desk.review import MOST_QUESTIONS, questions, with_answers
 from sfumato.errors import SchemaError
 from sfumato.schema.open_schema import OpenSchema
 
@@ -31,7 +31,7 @@ DOCUMENT = {
 def _review(answers, document=DOCUMENT):
     before = copy.deepcopy(document)
     asked = questions(OpenSchema.from_dict(document), document)
-    changed = answered(document, asked, answers)
+    changed = with_answers(document, asked, answers)
     assert document == before
     OpenSchema.from_dict(changed)
     return changed
@@ -104,7 +104,7 @@ def test_an_answer_changes_its_column(key, answer, entry):
 
 def test_a_code_book_is_a_file_and_a_column():
     asked = questions(OpenSchema.from_dict(DOCUMENT), DOCUMENT)
-    changed = answered(DOCUMENT, asked, {"column country": "file code book.csv#code"})
+    changed = with_answers(DOCUMENT, asked, {"column country": "file code book.csv#code"})
     assert changed["columns"]["country"]["categories"] == {"file": "code book.csv", "column": "code"}
 
 

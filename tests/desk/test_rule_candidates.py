@@ -7,7 +7,7 @@ import yaml
 
 from fixtures.ruled import hospital
 from sfumato.desk.drafting import draft_schema
-from sfumato.desk.review import answered, questions
+from sfumato.desk.review import questions, with_answers
 from sfumato.desk.rule_candidates import rule_candidates
 from sfumato.io.sources import open_source
 from sfumato.schema.schema import Schema
@@ -60,8 +60,8 @@ def test_a_draft_proposes_order_and_arithmetic():
     document = yaml.safe_load(draft.to_yaml())
     assert document["rules"] == rules
     asked = questions(draft.schema, document)
-    assert answered(document, asked, {"public": "yes"})["rules"] == rules
-    assert answered(document, asked, {"unit": "nights to 3"})["rules"] == rules[1:]
+    assert with_answers(document, asked, {"public": "yes"})["rules"] == rules
+    assert with_answers(document, asked, {"unit": "nights to 3"})["rules"] == rules[1:]
 
 
 def test_ranges_that_do_not_overlap_are_no_rule():

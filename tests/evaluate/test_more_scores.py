@@ -14,13 +14,12 @@ from sfumato.errors import ConfigError
 from sfumato.evaluate import (
     classifier_scores,
     clustering_accuracy,
-    cnn,
     correlation_differences,
     evaluate,
+    image_scores,
     log_likelihood,
     nearest_rows,
     over_runs,
-    pictures,
     total_variation,
 )
 from sfumato.schema.schema import Schema
@@ -210,7 +209,7 @@ class TestImages:
         assert found["utility"]["scored_on"] == "test"
 
     def test_without_torch_it_says_so(self, monkeypatch):
-        monkeypatch.setattr(pictures, "has_torch", lambda: False)
+        monkeypatch.setattr(image_scores, "has_torch", lambda: False)
         found = evaluate(tables.images(50, 0), tables.images(50, 1), schema=self.SCHEMA, target="y")
         assert found["utility"]["accuracy"] is None
         assert "sfumato[nets]" in found["utility"]["missing"]
@@ -219,7 +218,7 @@ class TestImages:
         torch = pytest.importorskip("torch", reason="networks need the extra nets")
         before = torch.random.get_rng_state()
         x, y = np.zeros((4, 4, 4, 1), np.float32), np.array([0, 1, 0, 1])
-        accuracies = {cnn.cnn_accuracy((x, y), (x, y), classes=2, seed=0, epochs=1) for _ in range(2)}
+        accuracies = {image_scores.cnn_accuracy((x, y), (x, y), classes=2, seed=0, epochs=1) for _ in range(2)}
         assert len(accuracies) == 1
         assert torch.equal(before, torch.random.get_rng_state())
 

@@ -16,7 +16,7 @@ from xgboost import XGBClassifier
 
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate import classifier_scores, evaluate, utility
-from sfumato.evaluate import tables as features
+from sfumato.evaluate import coded_tables as features
 from sfumato.evaluate.utility import CLASSIFIERS, score
 from sfumato.schema.schema import Schema
 
@@ -210,9 +210,9 @@ class TestOneClass:
 def test_standardisation_is_that_of_the_training_table():
     kinds = {name: SCHEMA.columns[name] for name in ("score", "constant", "job")}
     read = utility.read_codes
-    train = read(utility.open_source(TRAIN), SCHEMA)
-    test = read(utility.open_source(TEST.assign(score=TEST["score"] + 1)), SCHEMA)
-    fitted = features.Features.of(train, kinds)
+    train = read(TRAIN, SCHEMA)
+    test = read(TEST.assign(score=TEST["score"] + 1), SCHEMA)
+    fitted = features.FeatureMap.of(train, kinds)
     ours, theirs = fitted.matrix(train).toarray(), fitted.matrix(test).toarray()
     assert ours.shape == (1200, fitted.width) == (1200, 2 + 1 + 4)
     known = TRAIN["score"].notna().to_numpy()

@@ -8,7 +8,7 @@ from sfumato import MaxEntropy, Schema
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import DataError, SchemaError
 from sfumato.evaluate import classifier_scores, correlation_differences, evaluate, total_variation
-from sfumato.evaluate.tables import read_codes
+from sfumato.evaluate.coded_tables import read_codes
 from sfumato.io.sources import open_source
 from sfumato.report.write import write_report
 

@@ -57,7 +57,7 @@ from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import ScoreCounts, Task
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.search.pair_counts import PairCounts, StepPairCounts, WeightedPairCounts, pair_layout
+from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, WeightedPairCounts, pair_layout
 
 TABLE = Schema(
     columns={
@@ -595,7 +595,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", class_cell_counts(layout), table),
         StatisticCase("cell counts", cell_counts(layout.grid), table),
-        StatisticCase("counts of pairs of cells", PairCounts(pair_layout(TABLE, "member")), table),
+        StatisticCase("counts of pairs of cells", CoarsePairCounts(pair_layout(TABLE, "member")), table),
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
         StatisticCase("counts of scores by class", score_counts(), table),

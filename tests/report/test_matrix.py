@@ -10,10 +10,10 @@ import pytest
 from scipy.stats.contingency import association
 
 from sfumato import MaxEntropy
-from sfumato.evaluate.tables import read_codes
+from sfumato.evaluate.coded_tables import read_codes
 from sfumato.io.sources import open_source
 from sfumato.report import write_report
-from sfumato.report.matrix import MOST_COLUMNS, correlation, correlation_ratio, cramers_v, fitted, matrix_of
+from sfumato.report.matrix import MOST_COLUMNS, correlation, correlation_ratio, cramers_v, fit_name, matrix_of
 from sfumato.schema.schema import Schema
 
 N = 4_000
@@ -127,8 +127,8 @@ def test_cells_that_the_schema_has_no_place_for():
 
 
 def test_names_are_shortened_to_their_room():
-    assert fitted("age") == "age"
-    wide, narrow = fitted("W" * 70), fitted("i" * 70)
+    assert fit_name("age") == "age"
+    wide, narrow = fit_name("W" * 70), fit_name("i" * 70)
     assert wide.endswith("…")
     assert len(wide) < len(narrow) < 20
 

@@ -15,8 +15,8 @@ from fixtures.sampling import small_simulations
 from sfumato import DPMix, IndependentItems, MaxEntropy, NonPrivate, tune
 from sfumato.errors import ConfigError, OutputError
 from sfumato.evaluate import total_variation
+from sfumato.evaluate.coded_tables import CodedTable
 from sfumato.evaluate.fidelity import read_bins
-from sfumato.evaluate.tables import CodedTable
 from sfumato.io.sources import open_source
 from sfumato.privacy import words
 from sfumato.privacy.certificate_form import Protected

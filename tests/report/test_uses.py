@@ -12,10 +12,10 @@ from sfumato.columns.kinds import Boolean, Open
 from sfumato.errors import SchemaWarning
 from sfumato.inference.column_lines import ColumnLine
 from sfumato.report.estimates import estimates_of
-from sfumato.report.uses import limited, uses_of
-from sfumato.report.verdicts import CLASSIFIER, REGRESSIONS, SOFTWARE, TABLES, Verdict
+from sfumato.report.uses import limit_verdicts, uses_of
+from sfumato.report.verdicts import CLASSIFIER, REGRESSIONS, SOFTWARE, TABLES, UseVerdict
 
-GOOD = [Verdict(use, "good", "Little noise.") for use in (TABLES, REGRESSIONS, CLASSIFIER, SOFTWARE)]
+GOOD = [UseVerdict(use, "good", "Little noise.") for use in (TABLES, REGRESSIONS, CLASSIFIER, SOFTWARE)]
 
 
 def line(name, lost, is_number=False):
@@ -28,27 +28,37 @@ def words(found):
 
 def test_a_lost_column_is_the_first_reason():
     kept = [line(f"x{i}", 0.0) for i in range(3)]
-    found = limited(GOOD, [*kept, line("icd", 0.83)], "x0")
+    found = limit_verdicts(GOOD, [*kept, line("icd", 0.83)], "x0")
     assert words(found) == ["poor", "good", "with care", "with care"]
     assert found[0].why == "icd: its loss. Little noise."
     assert found[1].why == "Little noise."
-    assert words(limited(GOOD, [*kept, line("icd", 0.83)], "icd")) == ["poor", "good", "poor", "with care"]
-    assert words(limited(GOOD, [*kept, line("icd", 0.1)], "icd")) == ["with care", "good", "with care", "with care"]
-    assert words(limited(GOOD, [*kept, line("icd", 0.01)])) == ["good"] * 4
-    assert words(limited(GOOD, [*kept, line("crp", 1.0, is_number=True)])) == ["poor", "poor", "with care", "with care"]
+    assert words(limit_verdicts(GOOD, [*kept, line("icd", 0.83)], "icd")) == ["poor", "good", "poor", "with care"]
+    assert words(limit_verdicts(GOOD, [*kept, line("icd", 0.1)], "icd")) == [
+        "with care",
+        "good",
+        "with care",
+        "with care",
+    ]
+    assert words(limit_verdicts(GOOD, [*kept, line("icd", 0.01)])) == ["good"] * 4
+    assert words(limit_verdicts(GOOD, [*kept, line("crp", 1.0, is_number=True)])) == [
+        "poor",
+        "poor",
+        "with care",
+        "with care",
+    ]
 
 
 def test_one_of_many_columns_is_for_care_and_no_verdict_gets_better():
     lines = [line("icd", 0.83), *(line(f"x{i}", 0.0) for i in range(30))]
-    assert words(limited(GOOD, lines)) == ["with care", "good", "with care", "with care"]
+    assert words(limit_verdicts(GOOD, lines)) == ["with care", "good", "with care", "with care"]
     poor = [dataclasses.replace(verdict, word="poor") for verdict in GOOD]
-    assert words(limited(poor, lines)) == ["poor"] * 4
+    assert words(limit_verdicts(poor, lines)) == ["poor"] * 4
     unknown = [dataclasses.replace(verdict, word="not measured") for verdict in GOOD]
-    assert limited(unknown, lines) == unknown
+    assert limit_verdicts(unknown, lines) == unknown
 
 
 def test_many_lost_columns_are_named_up_to_three():
-    (verdict,) = limited(GOOD[:1], [line(f"c{i}", 0.9 - i / 100) for i in range(5)])
+    (verdict,) = limit_verdicts(GOOD[:1], [line(f"c{i}", 0.9 - i / 100) for i in range(5)])
     assert verdict.why == "c0: its loss; c1: its loss; c2: its loss; and 2 more columns. Little noise."
 
 

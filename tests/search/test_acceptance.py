@@ -24,7 +24,7 @@ from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.search import acceptance, pair_scores, tuning
 from sfumato.search.acceptance import judges_of, verdicts_on
-from sfumato.search.auroc import BINS, ScoreCounts, Task, auroc_of
+from sfumato.search.auroc import BINS, AurocTask, ScoreCounts, auroc_of
 from sfumato.search.marginal_counts import MarginalLayout
 
 ROWS = 4_000
@@ -129,7 +129,7 @@ def test_units_of_several_records_have_so_many_times_the_noise():
 class TestAuroc:
     def test_of_the_records_by_what_the_release_taught(self):
         frame, other = tables.frame(ROWS), tables.frame(20_000, seed=4)
-        task = Task.of(SCHEMA, read_criteria([{"auroc": 0.8, "target": "income"}])[0])
+        task = AurocTask.of(SCHEMA, read_criteria([{"auroc": 0.8, "target": "income"}])[0])
         taught = ScoreCounts.taught_by(task, [coded(other)])
         rows = coded(frame)
         scores = sum(w[c.cells(rows[c.name])] for c, w in zip(task.columns, taught.weights, strict=True))

@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from sfumato.studio.server import Studio
-from sfumato.studio.session import Session
+from sfumato.studio.session import StudioSession
 
 
 class Visitor:
@@ -46,7 +46,7 @@ def table(tmp_path):
 
 @pytest.fixture
 def studio(tmp_path):
-    found = Studio(Session(tmp_path / "studio"))
+    found = Studio(StudioSession(tmp_path / "studio"))
     thread = threading.Thread(target=found.run)
     thread.start()
     yield found

@@ -15,7 +15,7 @@ import sfumato
 from sfumato.columns import Boolean, Image
 from sfumato.schema.documents import read_document
 from sfumato.studio.preview import previews
-from sfumato.studio.session import Budget, Session
+from sfumato.studio.session import Budget, StudioSession
 from sfumato.studio.simulation import MOST_COLUMNS, simulate
 
 NO_NOISE = 100.0
@@ -87,13 +87,13 @@ def test_what_a_fit_keeps_and_what_is_left_out_is_shown(holder, studio, tmp_path
 def test_a_closed_studio_goes_on_where_it_was(holder, studio, table):
     opened(holder, table)
     answered(holder)
-    later = Session(studio._session.folder, str(table))
+    later = StudioSession(studio._session.folder, str(table))
     assert not later.schema().draft
     assert all(question.key != "public" for question in later.questions())
 
 
 def test_a_fit_is_written_though_nobody_asks_again(tmp_path, table):
-    session = Session(tmp_path / "studio", str(table))
+    session = StudioSession(tmp_path / "studio", str(table))
     session.answer({"public": "yes"})
     session.start(Budget(rows=400))
     assert not session._thread.daemon
@@ -130,7 +130,7 @@ def test_forecasts_and_preview_shrink_with_epsilon_and_read_no_record(tmp_path, 
     (folder / "schema.yaml").write_text(
         "rows: 400\ncolumns:\n  age: {kind: integer, lower: 0, upper: 120}\n  member: {kind: boolean}\n"
     )
-    session = Session(folder, str(table))
+    session = StudioSession(folder, str(table))
     table.unlink()
     errors = [session.share_error(Budget(epsilon=epsilon)) for epsilon in (0.5, 1.0, 4.0)]
     assert errors == sorted(errors, reverse=True)
@@ -170,7 +170,7 @@ def test_what_discovery_costs_is_taken_off_the_forecast(tmp_path, table):
     path, errors = folder / "schema.yaml", []
     for age in ("{kind: continuous, lower: 0, upper: 100}", "{kind: continuous, discover: true}"):
         path.write_text(f"columns:\n  age: {age}\n  member: {{kind: boolean}}\n")
-        errors.append(Session(folder, str(table)).share_error(Budget(rows=400)))
+        errors.append(StudioSession(folder, str(table)).share_error(Budget(rows=400)))
     assert errors[0] * 1.02 < errors[1] < 2 * errors[0]
 
 
@@ -210,7 +210,7 @@ def peak_of_drafting(folder, blocks):
         file.write("age,member\n")
         file.writelines(block for _ in range(blocks))
     tracemalloc.start()
-    Session(folder / f"studio{blocks}", str(path))
+    StudioSession(folder / f"studio{blocks}", str(path))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
@@ -225,7 +225,7 @@ def test_five_times_the_rows_a_million_take_less_than_twice_the_memory(tmp_path)
 @pytest.mark.slow
 def test_ctrl_c_ends_the_studio_when_the_fit_has_ended(tmp_path, table):
     folder = tmp_path / "studio"
-    session = Session(folder, str(table))
+    session = StudioSession(folder, str(table))
     session.answer({"public": "yes"})
     command = [sys.executable, "-m", "sfumato", "studio", str(table), "--folder", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

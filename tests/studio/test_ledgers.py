@@ -10,11 +10,11 @@ from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError
 from sfumato.release import files
 from sfumato.studio.ledgers import ledger_beside
-from sfumato.studio.session import Budget, Session
+from sfumato.studio.session import Budget, StudioSession
 
 
 def ready(folder, table):
-    session = Session(folder, str(table))
+    session = StudioSession(folder, str(table))
     session.answer({"public": "yes"})
     return session
 

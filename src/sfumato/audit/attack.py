@@ -33,10 +33,10 @@ _Test = tuple[int, float]  # which likelihood ratio, and above what it is taken 
 
 
 class Audit(dict[str, Any]):
-    """What `audit` returns: a plain dictionary that shows itself as a card in a notebook."""
+    """The outcome of `audit`: a plain dictionary that shows itself as a card in a notebook."""
 
     def _repr_html_(self) -> str:
-        from sfumato.audit.card import audit_card
+        from sfumato.audit.audit_card import audit_card
 
         return audit_card(self)
 
@@ -109,19 +109,16 @@ def audit(
         scores[planted].append(attacker.scores(released, planted=planted))
         if progress is not None:
             progress(i + 1)
-    found = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified.delta, confidence)
-    most = certified.epsilon
+    bounds = _bounds(np.array(scores[True]), np.array(scores[False]), shadow.plan, certified.delta, confidence)
     return Audit(
-        {
-            "private": True,
-            "epsilon_certified": most,
-            "delta": certified.delta,
-            "neighbours": certified.neighbours.value,
-            "holds": max(found["epsilon_lower"], found["epsilon_lower_gaussian"]) <= most,
-            **found,
-            "fits": fits,
-            "confidence": confidence,
-        }
+        private=True,
+        epsilon_certified=certified.epsilon,
+        delta=certified.delta,
+        neighbours=certified.neighbours.value,
+        holds=max(bounds["epsilon_lower"], bounds["epsilon_lower_gaussian"]) <= certified.epsilon,
+        **bounds,
+        fits=fits,
+        confidence=confidence,
     )
 
 
@@ -192,11 +189,7 @@ def _rates(planted: np.ndarray, absent: np.ndarray, test: _Test, failure: float)
 
 
 def _best(
-    tests: list[_Test],
-    planted: np.ndarray,
-    absent: np.ndarray,
-    bound: Callable[[float, float], float],
-    failure: float,
+    tests: list[_Test], planted: np.ndarray, absent: np.ndarray, bound: Callable[[float, float], float], failure: float
 ) -> _Test:
     """The test that gives the best bound on pilots; of few pilots every bound may be 0: then the rates decide."""
 

@@ -91,9 +91,9 @@ def plan_epsilon(plan: Plan, true_positive: float, false_positive: float, delta:
     bad = _least_refuted(allows) if refuted else _most_refuted(allows)
     if bad is None:
         return 0.0
-    found = float(_accountant(plan, bad).get_epsilon(delta))
+    epsilon = float(_accountant(plan, bad).get_epsilon(delta))
     # what the coarse grid rounds up may not refute a plan that allows the rates, nor clear one that does not
-    return max(found, own * (1 + _ABOVE)) if refuted else min(found, own)
+    return max(epsilon, own * (1 + _ABOVE)) if refuted else min(epsilon, own)
 
 
 def _most_refuted(allows: Callable[[float], bool]) -> float | None:
@@ -103,7 +103,7 @@ def _most_refuted(allows: Callable[[float], bool]) -> float | None:
         good, bad = bad, 2 * bad
         if bad > _MOST_NOISE:
             return None
-    return _bisected(allows, good, bad)
+    return _bisect(allows, good, bad)
 
 
 def _least_refuted(allows: Callable[[float], bool]) -> float:
@@ -113,10 +113,10 @@ def _least_refuted(allows: Callable[[float], bool]) -> float:
         bad, good = good, good / 2
         if good < _LEAST_NOISE:
             return bad
-    return _bisected(allows, good, bad)
+    return _bisect(allows, good, bad)
 
 
-def _bisected(allows: Callable[[float], bool], good: float, bad: float) -> float:
+def _bisect(allows: Callable[[float], bool], good: float, bad: float) -> float:
     for _ in range(_HALVINGS):
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if allows(middle) else (good, middle)

@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from sfumato.audit.tape import Draw, Enough, Tape, log_ratios
+from sfumato.audit.tape import Enough, NoiseDraw, Tape, log_ratios
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.driver import Fit
@@ -69,17 +69,17 @@ class Shadow:
 
     def counted(self, rows: Rows) -> Shadow:
         """Return the same, with the number of draws of a fit that ran to its end."""
-        return replace(self, draws=len(self._played(rows, Tape(SeededNoise(0)))))
+        return replace(self, draws=len(self._play(rows, Tape(SeededNoise(0)))))
 
-    def measure(self, rows: Rows, noise: NoiseSource) -> list[Draw]:
+    def measure(self, rows: Rows, noise: NoiseSource) -> list[NoiseDraw]:
         """Run the method with a noise, and return what left it, draw by draw."""
-        return self._played(rows, Tape(noise, most=self.draws))
+        return self._play(rows, Tape(noise, most=self.draws))
 
-    def replay(self, rows: Rows, released: list[Draw]) -> list[Draw]:
+    def replay(self, rows: Rows, released: list[NoiseDraw]) -> list[NoiseDraw]:
         """Run the method again with these results, and every record in every sample."""
-        return self._played(rows, Tape(None, released, most=len(released)))
+        return self._play(rows, Tape(None, released, most=len(released)))
 
-    def _played(self, rows: Rows, tape: Tape) -> list[Draw]:
+    def _play(self, rows: Rows, tape: Tape) -> list[NoiseDraw]:
         records = Planted(self.facts.schema, rows)
         # the plan was calibrated to the budget once
         ledger = Ledger(self.plan, None, lambda stage: tape.charged(stage, ledger.charged[-1][1]))
@@ -90,13 +90,13 @@ class Shadow:
         return tape.draws
 
     def _check(self, tape: Tape) -> None:
-        """Refuse a fit of which something left without noise from the door: the attacker would not see it."""
-        seen = {(draw.stage, draw.first + i) for draw in tape.draws for i in range(draw.count)}
+        """Refuse a fit that released something without noise from the tape: the attacker would not see it."""
+        events = {(draw.stage, draw.first + i) for draw in tape.draws for i in range(draw.count)}
         for stage in self.plan.stages:
             # of all records, several events that are charged at once may be one draw
             together = stage.sampling_probability is None
             begun = [i for name, i in tape.charges if name == stage.name]
-            if any((stage.name, i) not in seen for i in (begun or [0] if together else range(stage.count))):
+            if any((stage.name, i) not in events for i in (begun or [0] if together else range(stage.count))):
                 raise ConfigError(
                     f"Expected noise in every release of stage {stage.name!r} to audit, got none in some."
                 )
@@ -133,7 +133,7 @@ class Attacker:
         present = {name: np.concatenate([absent[name], column]) for name, column in canary.items()}
         return cls(shadow, present, absent)
 
-    def scores(self, released: list[Draw], *, planted: bool) -> np.ndarray:
+    def scores(self, released: list[NoiseDraw], *, planted: bool) -> np.ndarray:
         """Log-likelihood ratios of what was released, with the canary over without it: `log_ratios`.
 
         Args:

@@ -1,7 +1,7 @@
-"""What leaves a shadow fit, draw by draw: a door of randomness that sees what its noise is added to.
+"""The releases of a shadow fit, draw by draw: a source of randomness that sees what its noise is added to.
 
 Every mechanism adds to the noise it was given, in place, so noise that notices `+=` notices the exact statistic and
-what is released of it; the code under audit runs as it is. One door records a fit with noise of its own. The other
+what is released of it; the code under audit runs as it is. One source records a fit with noise of its own. The other
 plays the fit again: it answers each sum with what was released then, so that everything that follows from releases is
 what it was, to the bit, and it puts the canary into every sample.
 """
@@ -30,7 +30,7 @@ class Enough(BaseException):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Draw:
+class NoiseDraw:
     """One draw of noise, and what became of it.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Meeting(np.ndarray):
 
 @final
 class Tape:
-    """A door of randomness that records; it plays again what it is given.
+    """A source of randomness that records; it plays again what it is given.
 
     Args:
         noise: where noise and samples come from; None to play `given` again, with every record in every sample.
@@ -78,9 +78,11 @@ class Tape:
     private = False
     silent = False
 
-    def __init__(self, noise: NoiseSource | None, given: list[Draw] | None = None, most: int | None = None) -> None:
+    def __init__(
+        self, noise: NoiseSource | None, given: list[NoiseDraw] | None = None, most: int | None = None
+    ) -> None:
         self._noise, self._given, self._most = noise, given, most
-        self.draws: list[Draw] = []
+        self.draws: list[NoiseDraw] = []
         self._stage, self._first, self._next, self._end, self._rows = "", 0, 0, 0, 0
         self.charges: list[tuple[str, int]] = []
 
@@ -92,16 +94,16 @@ class Tape:
 
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return noise that notices what it is added to."""
-        drawn = np.zeros(shape) if self._noise is None else self._noise.gaussian(shape, noise_std)
-        return self._meeting(drawn, 1 / noise_std)
+        noise = np.zeros(shape) if self._noise is None else self._noise.gaussian(shape, noise_std)
+        return self._meeting(noise, 1 / noise_std)
 
     def rounded_gaussian(self, shape: int | tuple[int, ...], noise_std: float, step: Step) -> np.ndarray:
         """Return rounded noise that notices what it is added to."""
         if self._noise is None:
-            drawn = np.zeros(shape, dtype=np.int64)
+            noise = np.zeros(shape, dtype=np.int64)
         else:
-            drawn = self._noise.rounded_gaussian(shape, noise_std, step)
-        return self._meeting(drawn, np.asarray(step) / noise_std)
+            noise = self._noise.rounded_gaussian(shape, noise_std, step)
+        return self._meeting(noise, np.asarray(step) / noise_std)
 
     def normals(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return public numbers, others at every step: see `Attacker`."""
@@ -126,28 +128,28 @@ class Tape:
             "degrees. Audit another method."
         )
 
-    def _meeting(self, drawn: np.ndarray, unit: Step) -> np.ndarray:
-        noise = drawn.view(_Meeting)
-        noise.met = lambda numbers, exact: self._met(numbers, exact, unit)
-        return noise
+    def _meeting(self, noise: np.ndarray, unit: Step) -> np.ndarray:
+        meeting = noise.view(_Meeting)
+        meeting.met = lambda numbers, exact: self._met(numbers, exact, unit)
+        return meeting
 
     def _met(self, numbers: np.ndarray, exact: np.ndarray, unit: Step) -> np.ndarray:
         exact = np.array(exact)  # a copy: the sum may be changed in place
         released = numbers + exact if self._given is None else self._given[len(self.draws)].released
         if released.shape != numbers.shape:
             raise ConfigError("Expected draws of the same shapes when a fit is played again, got others.")
-        self.draws.append(Draw(self._stage, self._first, max(self._rows, 1), exact, released, unit))
+        self.draws.append(NoiseDraw(self._stage, self._first, max(self._rows, 1), exact, released, unit))
         if len(self.draws) == self._most:
             raise Enough
         return released.copy()
 
 
 SUSPICIONS = ((1.0, False), (0.5, False), (0.25, False), (1.0, True))
-"""What a method that samples may do: draw noise of f times what was asked for; put all records into all samples."""
+"""Suspicions: a method may draw noise of f times what was asked for, or put all records into all samples."""
 
 
 def log_ratios(
-    released: list[Draw], present: list[Draw], absent: list[Draw] | None, rates: dict[str, float]
+    released: list[NoiseDraw], present: list[NoiseDraw], absent: list[NoiseDraw] | None, rates: dict[str, float]
 ) -> np.ndarray:
     """Return log-likelihood ratios of what was released, with the canary over without it.
 
@@ -169,12 +171,12 @@ def log_ratios(
         base = np.zeros_like(here.exact) if absent is None else absent[i].exact
         shift = (here.exact - base) * here.unit
         terms = shift * ((left.released - base) * here.unit - shift / 2)
-        found = events.setdefault(left.stage, {})
-        found[left.first] = found.get(left.first, 0.0) + terms.reshape(left.count, -1).sum(axis=1)
+        by_event = events.setdefault(left.stage, {})
+        by_event[left.first] = by_event.get(left.first, 0.0) + terms.reshape(left.count, -1).sum(axis=1)
     suspicions = SUSPICIONS if rates else SUSPICIONS[:1]
     total = np.zeros(len(suspicions))
-    for stage, found in events.items():
-        each = np.concatenate(list(found.values()))
+    for stage, by_event in events.items():
+        each = np.concatenate(list(by_event.values()))
         for i, (factor, always) in enumerate(suspicions):
             q = 1.0 if always else rates.get(stage, 1.0)
             terms = each / factor**2

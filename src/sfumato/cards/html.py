@@ -22,7 +22,7 @@ def piece(text: object) -> Html:
     return text if isinstance(text, Html) else Html(Html.escape(whole(text)))
 
 
-def joined(pieces: Iterable[object]) -> Html:
+def join(pieces: Iterable[object]) -> Html:
     """Return pieces one after the other."""
     return Html("").join(map(piece, pieces))
 
@@ -45,12 +45,12 @@ def card(title: str, *content: object) -> str:
         False
     """
     form = '{0}<section class="sfumato-card" aria-label="{1}"><p class="sfumato-title">{1}</p>{2}</section>'
-    return str(Html(form).format(_style(), piece(title), joined(content)))
+    return str(Html(form).format(_style(), piece(title), join(content)))
 
 
 def paragraph(*text: object, quiet: bool = False) -> Html:
     """Return a paragraph; `quiet` is small print."""
-    return (Html('<p class="sfumato-quiet">{}</p>') if quiet else Html("<p>{}</p>")).format(joined(text))
+    return (Html('<p class="sfumato-quiet">{}</p>') if quiet else Html("<p>{}</p>")).format(join(text))
 
 
 def banner(text: object, *, alarm: bool) -> Html:
@@ -70,14 +70,14 @@ def listing(text: str) -> Html:
 
 
 def facts(pairs: Iterable[tuple[object, object]]) -> Html:
-    """Return names with what is said of each."""
-    lines = (Html("<dt>{}</dt><dd>{}</dd>").format(piece(name), piece(said)) for name, said in pairs)
-    return Html("<dl>{}</dl>").format(joined(lines))
+    """Return names with a fact on each."""
+    lines = (Html("<dt>{}</dt><dd>{}</dd>").format(piece(name), piece(fact)) for name, fact in pairs)
+    return Html("<dl>{}</dl>").format(join(lines))
 
 
 def fold(summary: object, *content: object) -> Html:
     """Return content that is folded away under a line."""
-    return Html("<details><summary>{}</summary>{}</details>").format(piece(summary), joined(content))
+    return Html("<details><summary>{}</summary>{}</details>").format(piece(summary), join(content))
 
 
 def table(
@@ -93,20 +93,20 @@ def table(
     """
 
     def cells(tag: str, row: Sequence[object], scope: str) -> Html:
-        found = []
+        tags = []
         for place, cell in enumerate(row):
             name = tag if place else "th"
-            said = Html(' scope="{}"').format(scope) if name == "th" else Html("")
+            mark = Html(' scope="{}"').format(scope) if name == "th" else Html("")
             side = Html(' class="sfumato-number"') if place in numbers else Html("")
-            found.append(Html("<{0}{1}{2}>{3}</{0}>").format(Html(name), said, side, piece(cell)))
-        return Html("<tr>{}</tr>").format(joined(found))
+            tags.append(Html("<{0}{1}{2}>{3}</{0}>").format(Html(name), mark, side, piece(cell)))
+        return Html("<tr>{}</tr>").format(join(tags))
 
     top = Html("") if caption is None else Html("<caption>{}</caption>").format(piece(caption))
     head = Html("<thead>{}</thead>").format(cells("th", header, "col"))
-    body = Html("<tbody>{}</tbody>").format(joined(cells("td", row, "row") for row in rows))
+    body = Html("<tbody>{}</tbody>").format(join(cells("td", row, "row") for row in rows))
     return Html('<div class="sfumato-wide"><table>{}{}{}</table></div>').format(top, head, body)
 
 
 def grid(items: Iterable[object]) -> Html:
-    """Return small pictures beside each other, each with what is said of it."""
-    return Html('<ul class="sfumato-grid">{}</ul>').format(joined(Html("<li>{}</li>").format(piece(i)) for i in items))
+    """Return small pictures beside each other, each with its words."""
+    return Html('<ul class="sfumato-grid">{}</ul>').format(join(Html("<li>{}</li>").format(piece(i)) for i in items))

@@ -89,14 +89,14 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
         return code
     has_failed = bool(problem) and not is_mute
     charged = "" if ending.ledger is None else f", and the ledger {ending.ledger} is charged for it"
-    said = ""
+    message = ""
     if problem:
-        said = f"{ending.output} was written and is whole{charged}. What came after failed: {problem}"
+        message = f"{ending.output} was written and is whole{charged}. What came after failed: {problem}"
     elif ending.interrupted:
-        said = f"Interrupted after {ending.output} was written: it is whole{charged}."
-    if said:
+        message = f"Interrupted after {ending.output} was written: it is whole{charged}."
+    if message:
         with contextlib.suppress(OSError, SystemExit):  # standard error is gone too
-            _tell("[bold red]Error:[/]" if has_failed else "[yellow]Note:[/]", said)
+            _tell("[bold red]Error:[/]" if has_failed else "[yellow]Note:[/]", message)
     return code if has_failed else DONE
 
 
@@ -112,9 +112,9 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
         code = _INTERRUPTED
     except _UsageError as error:
         # without arguments typer has shown the help already, and its error says nothing
-        said = getattr(error, "format_message", error.__str__)()
-        end = "" if said.endswith((".", "?")) else "."
-        return _failed(WRONG_CALL, f"{said}{end} See `sfumato --help`." if said else "")
+        message = getattr(error, "format_message", error.__str__)()
+        end = "" if message.endswith((".", "?")) else "."
+        return _failed(WRONG_CALL, f"{message}{end} See `sfumato --help`." if message else "")
     except SfumatoError as error:
         return _failed(_code_of(error), str(error))
     except MemoryError:

@@ -9,7 +9,7 @@
     ["schema draft"]
     exact = true
 
-What is said on the call goes over the section of the command, and that over the top of the file.
+An option of the call goes over the section of the command, and that over the top of the file.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SHARED = (
 )  # fmt: skip
 """Options that may stand at the top, for all commands that have them."""
 
-SAID = ("seed", "accept-draft", "overwrite", "names-are-public", "help", "new-key", "real")
+NOT_IN_FILES = ("seed", "accept-draft", "overwrite", "names-are-public", "help", "new-key", "real")
 """Options that no file gives: who calls has to say them, for they change what is guaranteed, or what is lost."""
 
 
-def configured(command: Any, name: str, rest: list[str], path: Path | None) -> dict[str, Any]:  # noqa: ANN401
+def option_defaults(command: Any, name: str, rest: list[str], path: Path | None) -> dict[str, Any]:  # noqa: ANN401
     """Return the defaults that the configuration file gives to a command, by names of its parameters.
 
     Args:
@@ -70,7 +70,7 @@ def _of_one(command: Any, full: str, content: Mapping[str, Any], place: Path) ->
         if key not in SHARED:
             raise ConfigError(_unknown(key, SHARED, f"at the top of {place}"))
     for key in section:
-        if key in SAID:
+        if key in NOT_IN_FILES:
             raise ConfigError(f"Expected --{key} on the call itself, got it in {place}. Take it out there.")
         if key not in options:
             raise ConfigError(_unknown(key, list(options), f"under [{full}] of {place}"))
@@ -90,14 +90,14 @@ def _plain(value: Any, key: str, place: Path) -> Any:  # noqa: ANN401 - a value 
 
 
 def _read(path: Path | None) -> tuple[Path, Mapping[str, Any]]:
-    """Return the file that holds the configuration, and what it says."""
+    """Return the file that holds the configuration, and its content."""
     if path is not None:
-        return path, _sections(_parsed(path), path)
+        return path, _sections(_parse_toml(path), path)
     if Path(FILE).is_file():
-        return Path(FILE), _sections(_parsed(Path(FILE)), Path(FILE))
+        return Path(FILE), _sections(_parse_toml(Path(FILE)), Path(FILE))
     project = Path(PROJECT)
     if project.is_file() and b"tool.sfumato" in _bytes(project):  # others' files are none of our business
-        tool = _parsed(project).get("tool")
+        tool = _parse_toml(project).get("tool")
         return project, _sections((tool or {}).get("sfumato", {}), project)
     return Path(FILE), {}
 
@@ -111,7 +111,7 @@ def _bytes(path: Path) -> bytes:
     raise ConfigError(f"Expected to read the configuration {path}, got: {reason}.")
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     content = _bytes(path)
@@ -128,7 +128,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _sections(content: Any, place: Path) -> Mapping[str, Any]:  # noqa: ANN401 - of a file
     """Check the names of sections, which are those of commands."""
-    from sfumato.cli.examples import EXAMPLES
+    from sfumato.cli.example_calls import EXAMPLES
 
     if not isinstance(content, Mapping):
         raise ConfigError(f"Expected the configuration {place} to be a table, got another form.")

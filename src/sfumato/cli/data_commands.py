@@ -1,7 +1,9 @@
-"""Commands about schemas and data: schema draft, schema check, schema import, validate."""
+"""Commands about schemas and data: schema draft, check, import and review, validate."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,16 +13,24 @@ import typer
 import sfumato
 from sfumato._lazy import later
 from sfumato.cli.ending import last_output
-from sfumato.cli.inputs import DataArgument, InputFormatOption, TablesArgument, open_data, open_tables, refuse_data
+from sfumato.cli.inputs import (
+    STANDARD_INPUT,
+    DataArgument,
+    InputFormatOption,
+    TablesArgument,
+    open_data,
+    open_tables,
+    refuse_data,
+)
 from sfumato.cli.options import NamesArePublicOption
 from sfumato.cli.output import notes, print_json, print_table, say
-from sfumato.cli.review_command import review_command
-from sfumato.errors import ConfigError, DataError, SfumatoError
+from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 
 if TYPE_CHECKING:
-    from sfumato.desk import drafting, rule_breaks, validation
+    from sfumato.desk import drafting, review, rule_breaks, validation
     from sfumato.desk.drafting import Draft
+    from sfumato.desk.review import Question
     from sfumato.desk.rule_breaks import RuleBreaks
     from sfumato.desk.validation import Finding
     from sfumato.fitting import label_threshold
@@ -32,12 +42,9 @@ if TYPE_CHECKING:
 else:
     label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
-    rule_breaks, validation = later("sfumato.desk.rule_breaks"), later("sfumato.desk.validation")
-    ddi, documents, importers = (
-        later("sfumato.standards.ddi"),
-        later("sfumato.schema.documents"),
-        later("sfumato.standards.importers"),
-    )
+    review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
+    validation, documents = later("sfumato.desk.validation"), later("sfumato.schema.documents")
+    ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
     sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 
 schema_app = typer.Typer(
@@ -83,17 +90,13 @@ def draft_command(
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
     refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
-    draft = drafting.draft_schema(
-        open_data(data, input_format),
-        exact=exact,
-        names_are_public=names_are_public,
-        suggest_rules=suggest_rules,
-    )
+    source = open_data(data, input_format)
+    draft = drafting.draft_schema(source, exact=exact, names_are_public=names_are_public, suggest_rules=suggest_rules)
     with last_output(out):
         documents.write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
     say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
-    for line in (*(f"Not read: {line}." for line in draft.left_out), draft.whose.question):
+    for line in (*(f"Not read: {line}." for line in draft.left_out), draft.protection.question):
         if line:
             say(line)
     say(f"`sfumato schema review {out} --out NEW` asks what is most worth checking.")
@@ -110,14 +113,14 @@ def _tell_rules(draft: Draft, out: Path, *, suggest_rules: bool) -> None:
         return
     notes.print("[yellow]Note:[/] what follows was read off the records; do not publish it.")
     if proposed:
-        print_table(
-            f"Rules that all records keep, in {out}", ["", "rule"], enumerate(map(reading.rule_text, proposed), 1)
-        )
+        _print_rules(f"Rules that all records keep, in {out}", proposed)
     if others:
-        print_table(
-            f"More such rules, as comments in {out}", ["", "rule"], enumerate(map(reading.rule_text, others), 1)
-        )
+        _print_rules(f"More such rules, as comments in {out}", others)
     say("That records keep a rule makes it no public fact: leave those that the law, arithmetic or the form says.")
+
+
+def _print_rules(title: str, rules: Iterable[Mapping[str, Any]]) -> None:
+    print_table(title, ["", "rule"], enumerate(map(reading.rule_text, rules), 1))
 
 
 @schema_app.command("check")
@@ -134,32 +137,32 @@ def check_command(
     json_output: JsonOption = False,
 ) -> None:
     """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
-    found = sfumato.OpenSchema.load(schema)
+    known = sfumato.OpenSchema.load(schema)
     if data:
-        private.PrivateData(open_tables(data, input_format, found), found)
+        private.PrivateData(open_tables(data, input_format, known), known)
     rows = [
         (
             name,
-            f"{found.open[name]}, to discover" if name in found.open else kind.name,
-            "yes" if name in found.released else "no",
+            f"{known.open[name]}, to discover" if name in known.open else kind.name,
+            "yes" if name in known.released else "no",
         )
-        for name, kind in found.columns.items()
+        for name, kind in known.columns.items()
     ]
     if json_output:
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
-        draft = {"draft": True} if found.draft else {}
-        rules = {"rules": [reading.rule_text(rule) for rule in found.rules]} if found.rules else {}
-        print_json({"valid": True, "rows": found.n_records, "columns": columns, **draft, **rules})
+        draft = {"draft": True} if known.draft else {}
+        rules = {"rules": [reading.rule_text(rule) for rule in known.rules]} if known.rules else {}
+        print_json({"valid": True, "rows": known.n_records, "columns": columns, **draft, **rules})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
-    _show_rules(found)
-    n = found.n_records
-    counted = "Units, each with its rows: " if found.linked else "Rows: "
+    _show_rules(known)
+    n = known.n_records
+    counted = "Units, each with its rows: " if known.linked else "Rows: "
     say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
-    if sources.source_lines(found):
-        say(f"Where the facts come from: {'; '.join(sources.source_lines(found))}.")
-    _tell_rare_labels(found)
-    _tell_next(schema, found)
+    if sources.source_lines(known):
+        say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
+    _tell_rare_labels(known)
+    _tell_next(schema, known)
 
 
 def _tell_rare_labels(schema: Schema) -> None:
@@ -172,8 +175,8 @@ def _tell_rare_labels(schema: Schema) -> None:
         plan = method.plan(schema, n_public=sfumato.BuyCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method
-    if said := label_threshold.label_forecast(plan, schema):
-        say(f"At epsilon = 1, delta = 1e-06 {said}.")
+    if forecast := label_threshold.label_forecast(plan, schema):
+        say(f"At epsilon = 1, delta = 1e-06 {forecast}.")
 
 
 def _show_rules(schema: Schema) -> None:
@@ -181,7 +184,7 @@ def _show_rules(schema: Schema) -> None:
     plan = schema.rule_plan
     if plan is None:
         return
-    print_table("Rules, kept in every sampled row", ["", "rule"], enumerate(map(reading.rule_text, schema.rules), 1))
+    _print_rules("Rules, kept in every sampled row", schema.rules)
     if plan.follows:
         say(f"Not measured, since they follow from others: {', '.join(plan.follows)}.")
     for after, earlier in plan.gaps.items():
@@ -224,13 +227,13 @@ def import_command(
     """Turn another tool's description of a table into a schema."""
     refuse_inputs(out, description=source)
     refuse_existing(out, overwrite=overwrite)
-    schema = _imported(format_, source, table)
+    schema = _import_schema(format_, source, table)
     with last_output(out):
         schema.save(out, overwrite=overwrite)
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
 
 
-def _imported(form: SchemaFormat, source: Path, table: str | None) -> Schema:
+def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schema:
     of_tables = {
         SchemaFormat.smartnoise: importers.from_smartnoise_yaml,
         SchemaFormat.frictionless: variable_lists.from_frictionless,
@@ -247,13 +250,85 @@ def _imported(form: SchemaFormat, source: Path, table: str | None) -> Schema:
     return of_one[form](source)
 
 
-schema_app.command("review")(review_command)
+@schema_app.command("review")
+def review_command(
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, such as a draft.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="NEW", help="Where to write the answered schema; not with --json.")
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option("--answers", metavar="FILE", help="Answers by question, YAML or JSON, or - (standard input)."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing output, or SCHEMA itself.")
+    ] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the questions as JSON, and ask nothing.")] = False,
+) -> None:
+    """Ask at most ten questions about a schema, and write the answers. Reads no record."""
+    if json_output == (out is not None):
+        got = "neither" if out is None else "both"
+        raise ConfigError(f"Expected either --out, for the answered schema, or --json, got {got}.")
+    document = documents.read_document(schema)
+    questions = review.questions(sfumato.OpenSchema.from_dict(document, base=schema.parent), document)
+    if out is None:
+        entries = [{"key": question.key, "question": question.text, "now": question.now} for question in questions]
+        print_json({"private": False, "questions": entries})
+        return
+    refuse_existing(out, overwrite=overwrite)
+    if answers not in (None, STANDARD_INPUT):
+        refuse_inputs(out, answers=answers)
+    given = _answers_on_terminal(questions) if answers is None else _read_answers(answers)
+    changed = review.with_answers(document, questions, given)
+    known = sfumato.OpenSchema.from_dict(changed, base=schema.parent)  # before anything is written
+    if out.resolve().parent != schema.resolve().parent:
+        sfumato.OpenSchema.from_dict(changed, base=out.parent)  # its paths have to hold from there too
+    form = documents.json_text if out.suffix.lower() == ".json" else documents.yaml_text
+    with last_output(out):
+        documents.write_text(out, form(changed), overwrite=overwrite, secret=known.draft)
+    say(f"Wrote {out}, without the comments of {schema}.")
+    if known.draft:
+        say("It is still a draft, which `fit` refuses.")
+    say(f"Next: sfumato schema check {out}")
 
 
-def _lacks_ruled_columns(schema: Schema, findings: list[Finding]) -> bool:
-    lacking = {finding.column for finding in findings if finding.problem in ("absent", "storage")}
-    plan = schema.rule_plan
-    return plan is not None and any(lacking.intersection(rule.columns) for rule in plan.rules)
+def _answers_on_terminal(questions: tuple[Question, ...]) -> dict[str, str]:
+    """Ask on the terminal; Enter keeps what the schema says."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError("Expected a terminal to ask on, got none. Pass --answers FILE; --json prints the questions.")
+    notes.print("[yellow]Note:[/] what a draft says was read off records; do not publish it. Enter keeps it.")
+    given = {}
+    for number, question in enumerate(questions, start=1):
+        say(f"\n{number} of {len(questions)}. {question.text}")
+        given[question.key] = typer.prompt(
+            f"[{question.now}]", default=review.KEEP, show_default=False, prompt_suffix=" "
+        )
+    return given
+
+
+def _read_answers(place: str) -> dict[str, str]:
+    """Return the answers of a file: text, or a number as it is written."""
+    if place == STANDARD_INPUT:
+        content = documents.parse_document(_standard_input(), "standard input")
+    else:
+        content = documents.read_document(place)
+    if not isinstance(content, Mapping):
+        raise SchemaError("Expected answers to map the keys of questions to answers. --json prints the questions.")
+    return {str(key): _text(str(key), value) for key, value in content.items()}
+
+
+def _standard_input() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ConfigError("Expected answers on standard input, got a terminal. Pipe a file into the command.")
+    return sys.stdin.read(documents.MAX_BYTES)
+
+
+def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, str | int | float):
+        raise SchemaError(f"Expected the answer to {key!r} to be text, got a {type(value).__name__}. Put it in quotes.")
+    return str(value)
 
 
 def validate_command(
@@ -266,7 +341,10 @@ def validate_command(
     known = sfumato.OpenSchema.load(schema)
     source = open_tables(data, input_format, known)
     findings = validation.validate(source, known)
-    breaks = None if _lacks_ruled_columns(known, findings) else rule_breaks.count_breaks(source, known)
+    lacking = {finding.column for finding in findings if finding.problem in ("absent", "storage")}
+    rules = () if known.rule_plan is None else known.rule_plan.rules
+    are_readable = not any(lacking.intersection(rule.columns) for rule in rules)
+    breaks = rule_breaks.count_breaks(source, known) if are_readable else None
     if json_output:
         print_json(_findings_json(findings, breaks))
     else:
@@ -281,9 +359,9 @@ def validate_command(
 
 def _findings_json(findings: list[Finding], breaks: RuleBreaks | None) -> dict[str, Any]:
     keys = ("column", "problem", "becomes", "count", "examples")
-    found = [{key: getattr(finding, key) for key in keys} for finding in findings]
+    entries = [{key: getattr(finding, key) for key in keys} for finding in findings]
     rules = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
-    return {"private": False, "findings": found, **rules}
+    return {"private": False, "findings": entries, **rules}
 
 
 def _print_findings(known: Schema, findings: list[Finding], breaks: RuleBreaks | None) -> None:

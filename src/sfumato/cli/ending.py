@@ -12,14 +12,21 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
-from typing import final
+from typing import TYPE_CHECKING, final
 
+from sfumato._lazy import later
 from sfumato.io.atomic import Handler, current_handler, set_handler, telling
+
+if TYPE_CHECKING:
+    from sfumato.data_ledger import data_ledger
+    from sfumato.release_front import Release
+else:
+    data_ledger = later("sfumato.data_ledger.data_ledger")
 
 
 @final
 class Ending:
-    """What is known of a call's end; a context in which Ctrl-C stops the call until its output is in place.
+    """The end of a call; a context in which Ctrl-C stops the call until its output is in place.
 
     Attributes:
         output: the output, once it is in place.
@@ -76,3 +83,25 @@ def last_output(out: Path, *, ledger: Path | None = None) -> Iterator[None]:
 
     with telling(written):
         yield
+
+
+def save_release(
+    release: Release,
+    out: Path,
+    *,
+    overwrite: bool,
+    ledger: Path | None,
+    checkpoint: Path | None = None,
+    resumable: bool = False,
+) -> None:
+    """Write a fit's release, the one output of its call; arguments as `final_write`.
+
+    Raises:
+        OutputError: it cannot be written; says what was spent, what is kept and what to do.
+    """
+    if not release.certificate.private:  # nothing was spent
+        with last_output(out):
+            release.save(out, overwrite=overwrite)
+        return
+    with data_ledger.final_write(ledger, checkpoint=checkpoint, resumable=resumable), last_output(out, ledger=ledger):
+        release.save(out, overwrite=overwrite)

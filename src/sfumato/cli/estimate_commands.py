@@ -1,4 +1,4 @@
-"""Commands about what a release says of its records: estimate."""
+"""The command that asks a release about its records: estimate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMED = 3  # questions before a reason that they share
 
 
 class Of(StrEnum):
-    """What an estimate is of."""
+    """The target of an estimate."""
 
     population = "population"
     table = "table"
@@ -41,10 +41,7 @@ def estimate_command(
     release: ReleaseArgument,
     question: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[QUESTION...]",
-            help=f"A formula, as 'y ~ x + C(z)'; or {forms()}.",
-        ),
+        typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)'; or {forms()}."),
     ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
     logit: Annotated[
@@ -80,31 +77,27 @@ def estimate_command(
     if json_output and csv_output:
         raise ConfigError("Expected --json or --csv, got both.")
     if list_questions:
-        _require_no_question(question, by, logit)
-        _show_list(_asked(release, units), of, pairs, level, json_output, csv_output)
+        if question or by is not None or logit:
+            raise ConfigError("Expected no question, --by or --logit beside --list, got one.")
+        _show_list(_load(release, units), of, pairs, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    found = _ask(_asked(release, units), question, by, logit, of)
+    answer = _ask(_load(release, units), question, by, logit, of)
     if json_output:
-        print_json(_plain(found, level))
+        print_json(_plain(answer, level))
     elif csv_output:
-        sys.stdout.write(_csv(_frame(found, level)))
+        sys.stdout.write(_csv(_frame(answer, level)))
     else:
-        _show(found, level)
+        _show(answer, level)
 
 
-def _asked(path: Path, units: bool) -> QuestionMethods:
-    """Return what answers: a release, or what it says of its units."""
+def _load(path: Path, units: bool) -> QuestionMethods:
+    """Return a release, or its units, to be asked."""
     release = sfumato.load(path)
     return release.units if units else release
-
-
-def _require_no_question(question: Sequence[str] | None, by: str | None, logit: bool) -> None:
-    if question or by is not None or logit:
-        raise ConfigError("Expected no question, --by or --logit beside --list, got one.")
 
 
 def _show_list(
@@ -123,13 +116,7 @@ def _show_list(
         print_json({"target": target.value, "level": level, "answers": plain_records})
         return
     rows = [
-        [
-            a["kind"],
-            _named(a, "first", "second"),
-            a["answered"],
-            _figure(a["value"], a["std_error"]),
-            _figure(a["std_error"]),
-        ]
+        [a["kind"], _columns(a), a["answered"], _figure(a["value"], a["std_error"]), _figure(a["std_error"])]
         for a in records
     ]
     header = ["question", "columns", "answered", "value", "std_error"]
@@ -137,15 +124,15 @@ def _show_list(
     reasons: dict[str, list[str]] = {}
     for a in records:
         if a["why"]:
-            reasons.setdefault(a["why"], []).append(" ".join([a["kind"], _named(a, "first", "second")]).strip())
+            reasons.setdefault(a["why"], []).append(f"{a['kind']} {_columns(a)}".strip())
     for why, questions in reasons.items():
         more = f" and {len(questions) - _NAMED} more" if len(questions) > _NAMED else ""
         say(f"{', '.join(questions[:_NAMED])}{more}: {why}")
     say(f"Of the {target.value}. Nothing was read but the release.")
 
 
-def _named(answer: dict[str, Any], *entries: str) -> str:
-    return ", ".join(answer[entry] for entry in entries if answer[entry])
+def _columns(answer: dict[str, Any]) -> str:
+    return ", ".join(filter(None, (answer["first"], answer["second"])))
 
 
 def _ask(release: QuestionMethods, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
@@ -171,14 +158,9 @@ def _read(question: QuestionKind, rest: Sequence[str]) -> list[Any]:
     if "=" in question.arguments:
         return [_labels(rest)]
     arguments = question.arguments.split()
-    values = _exactly(rest, question.name, len(arguments))
-    return [_share(value) if wanted == "Q" else value for wanted, value in zip(arguments, values, strict=True)]
-
-
-def _exactly(rest: Sequence[str], name: str, n: int) -> Sequence[str]:
-    if len(rest) != n:
-        raise ConfigError(f"Expected {n} after {name}, got {len(rest)}. Questions are {_FORMS}.")
-    return rest
+    if len(rest) != len(arguments):
+        raise ConfigError(f"Expected {len(arguments)} after {question.name}, got {len(rest)}. Questions are {_FORMS}.")
+    return [_share(value) if wanted == "Q" else value for wanted, value in zip(arguments, rest, strict=True)]
 
 
 def _share(text: str) -> float:
@@ -204,21 +186,21 @@ def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, o
     return moments.shown(value, 4, error=error)
 
 
-def _plain(found: Any, level: float) -> Any:  # noqa: ANN401
+def _plain(answer: Any, level: float) -> Any:  # noqa: ANN401
     """Return an answer as plain values."""
-    if hasattr(found, "to_dict"):
-        return found.to_dict(level)
-    groups = [{"group": list(key) if isinstance(key, tuple) else key, **e.to_dict(level)} for key, e in found.items()]
+    if hasattr(answer, "to_dict"):
+        return answer.to_dict(level)
+    groups = [{"group": list(key) if isinstance(key, tuple) else key, **e.to_dict(level)} for key, e in answer.items()]
     return {"groups": groups}
 
 
-def _frame(found: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
+def _frame(answer: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
     """Return an answer as rows."""
-    if hasattr(found, "to_frame"):
-        frame = found.to_frame(level)
+    if hasattr(answer, "to_frame"):
+        frame = answer.to_frame(level)
         return (frame.rename_axis("term") if frame.index.names == [None] else frame).reset_index()
-    low, high = found.interval(level)
-    return pd.DataFrame([{"value": found.value, "std_error": found.std_error, "low": low, "high": high}])
+    low, high = answer.interval(level)
+    return pd.DataFrame([{"value": answer.value, "std_error": answer.std_error, "low": low, "high": high}])
 
 
 def _csv(frame: pd.DataFrame) -> str:
@@ -226,17 +208,17 @@ def _csv(frame: pd.DataFrame) -> str:
     return frame.map(moments.plain).to_csv(index=False, lineterminator="\n")
 
 
-def _show(found: Any, level: float) -> None:  # noqa: ANN401
+def _show(answer: Any, level: float) -> None:  # noqa: ANN401
     """Print an answer as a table, and what it rests on."""
-    frame = _frame(found, level)
+    frame = _frame(answer, level)
     errors = frame["std_error"].tolist()
     rows = [
         [cell if isinstance(cell, str) else _figure(cell, error) for cell in row]
         for row, error in zip(frame.itertuples(index=False), errors, strict=True)
     ]
     print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
-    for group in getattr(found, "left_out", {}):
+    for group in getattr(answer, "left_out", {}):
         say(f"No answer for {group}: the release does not tell it from its noise.")
-    first = found if hasattr(found, "target") else next(iter(found.values()), None)
+    first = answer if hasattr(answer, "target") else next(iter(answer.values()), None)
     if first is not None:
         say(f"Of the {first.target}. {first.rests_on}")

@@ -1,11 +1,11 @@
-"""What the command line reads: DATA as a path, a glob, a URL, or `-` for standard input."""
+"""The inputs of the command line: DATA as a path, a glob, a URL, or `-` for standard input."""
 
 from __future__ import annotations
 
 import glob
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from sfumato.schema import list_files
     from sfumato.schema.schema import Schema
 else:
-    chunks, database_urls, places = (
-        later("sfumato.io.chunks"),
-        later("sfumato.io.database_urls"),
-        later("sfumato.io.places"),
-    )
+    chunks, places = later("sfumato.io.chunks"), later("sfumato.io.places")
+    database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
     table_pairs, list_files = later("sfumato.records.table_pairs"), later("sfumato.schema.list_files")
 
@@ -54,10 +51,10 @@ InputFormatOption = Annotated[
 
 
 def open_data(data: str, input_format: str | None = None, known: Schema | None = None) -> Source:
-    """Open what the command line names; standard input is kept in a private temporary file.
+    """Open the source that the command line names; standard input is kept in a private temporary file.
 
     Args:
-        data: what it names.
+        data: a path, a glob, a URL or `-`.
         input_format: of standard input.
         known: the schema, if there is one: it may say in which form CSV text is.
 
@@ -75,12 +72,12 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
         raise ConfigError(f"Expected --input-format to be one of {', '.join(sources.STREAMED)}, got {input_format!r}.")
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("Expected records on standard input, got a terminal. Pipe a file into the command.")
-    kept = spool.Spool("standard input", _copy, name=f"stdin.{suffix}")
-    return sources.open_file(replace(stored.stored_file(kept.path()), kept_by=kept), chunks.DEFAULT_CHUNK_ROWS, csv)
+    copy = spool.Spool("standard input", _copy, name=f"stdin.{suffix}")
+    return sources.open_file(replace(stored.stored_file(copy.path()), kept_by=copy), chunks.DEFAULT_CHUNK_ROWS, csv)
 
 
 def open_tables(data: Sequence[str], input_format: str | None = None, known: Schema | None = None) -> Source:
-    """Open what the command line names: one table, or both tables of a schema of two, as `NAME=FILE`.
+    """Open one table, or both tables of a schema of two, as `NAME=FILE`.
 
     Raises:
         ConfigError: these are not the tables of the schema; or as `open_data`.
@@ -107,14 +104,6 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
     return table_pairs.open_records(opened, known)
 
 
-def places_of(data: Sequence[str]) -> Iterator[str]:
-    """Yield what each DATA may name: itself, or as `NAME=FILE` a table's file."""
-    for text in data:
-        yield text
-        if "=" in text:
-            yield text.partition("=")[2]
-
-
 def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inputs: Path | None) -> None:
     """Refuse an output that is one of the inputs, or holds one.
 
@@ -128,8 +117,8 @@ def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inp
         SchemaError: labels of the schema are read from the data.
     """
     for name, text in data.items():
-        for place in places_of([text] if isinstance(text, str) else text or []):
-            for path in _paths(place):
+        for entry in [text] if isinstance(text, str) else text or []:
+            for path in [*_paths(entry), *_paths(entry.partition("=")[2])]:  # of two tables, NAME=FILE
                 refuse_inputs(out, **{name: path})
     refuse_inputs(out, **inputs)
     list_files.refuse_lists_of_data(inputs.get("schema"), [text for text in data.values() if text])

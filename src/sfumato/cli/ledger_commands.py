@@ -53,21 +53,21 @@ def create_command(
 def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
     """Show what is spent, and on which fits. Reads no record."""
     ledger = sfumato.read_ledger(file)
-    found = ledger.describe()
+    account = ledger.describe()
     if json_output:
-        print_json(found)
+        print_json(account)
         return
-    budget, spent = found["budget"], found["spent"]
+    budget, spent = account["budget"], account["spent"]
     say(
         f"Spent: epsilon = {number(spent['epsilon'])} of {budget['epsilon']:g} at delta = {budget['delta']:.3g}, under "
-        f"{found['neighbours']}, by {len(found['fits'])} fits. Epsilons do not simply add up."
+        f"{account['neighbours']}, by {len(account['fits'])} fits. Epsilons do not simply add up."
     )
     for line in ledger.risks():
         say(line)
     print_table(
         "Fits that charged it",
         ["started", "method", "unit", "epsilon alone", "status"],
-        ([f["started"], f["method"], f["unit"], number(f["epsilon_alone"]), f["status"]] for f in found["fits"]),
+        ([f["started"], f["method"], f["unit"], number(f["epsilon_alone"]), f["status"]] for f in account["fits"]),
     )
 
 
@@ -78,16 +78,16 @@ def verify_command(
     json_output: JsonOption = False,
 ) -> None:
     """Check that the ledger still knows what releases charged, one for each charge. Reads no record."""
-    found = ledger_check.check_releases(file, releases)
+    claims = ledger_check.check_releases(file, releases)
     if json_output:
-        print_json([claim.to_dict() for claim in found])
+        print_json([claim.to_dict() for claim in claims])
     else:
-        for claim in found:
+        for claim in claims:
             number_of = "" if claim.charge is None else f", charge {claim.charge}"
             say(f"{claim.release}{number_of}: {ledger_check.MEANINGS[claim.standing]}.")
-    wrong = sum(claim.standing != "known" for claim in found)
+    wrong = sum(claim.standing != "known" for claim in claims)
     if wrong:
         raise ReleaseError(
-            f"Expected releases that charges of the ledger {file} paid for, got {wrong} of {len(found)} that they did "
+            f"Expected releases that charges of the ledger {file} paid for, got {wrong} of {len(claims)} that they did "
             "not. What all of them cost together is not what the ledger says."
         )

@@ -11,11 +11,11 @@ import typer
 import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
+from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import DeltaOption, LedgerOption, ReleaseOutOption, RowsOption, SchemaOption, SeedOption
 from sfumato.cli.output import print_cost, tell_written
-from sfumato.cli.saving import save_release
 from sfumato.errors import require_positive
 from sfumato.io.atomic import refuse_existing
 
@@ -73,7 +73,7 @@ class ModelRun:
 
 
 class Covariance(StrEnum):
-    """What the covariances of a mixture's components are."""
+    """Forms of the covariances of a mixture's components."""
 
     full = "full"
     diagonal = "diagonal"
@@ -102,9 +102,8 @@ def mixture_command(
     run: ModelRun,
 ) -> None:
     """Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM)."""
-    model = estimators.DPGaussianMixture(
-        components, covariance=_form(covariance), iterations=iterations, **run.settings(task)
-    )  # fmt: skip
+    settings = {"covariance": _form(covariance), "iterations": iterations, **run.settings(task)}
+    model = estimators.DPGaussianMixture(components, **settings)
     _fit(model, task, run)
 
 

@@ -101,7 +101,7 @@ class PublicFacts:
 
     @property
     def n_public(self) -> int | BuyCount | None:
-        """The public number of rows, or a bought one.
+        """The public number of rows, or an estimated one.
 
         Raises:
             ConfigError: both are asked for.

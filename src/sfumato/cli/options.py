@@ -81,7 +81,7 @@ CheckpointOption = Annotated[
 
 
 class SampleTypes(StrEnum):
-    """What decides the storage types of samples."""
+    """Where samples have their storage types from."""
 
     kinds = "kinds"
     as_source = "as-source"
@@ -133,7 +133,7 @@ ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A rele
 
 def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str | None]:
     """Read `--given COL=VALUE`. A column's name may hold `=`; one of the schema's tokens for missing is None."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for text in texts or ():
         splits = [(text[:i], text[i + 1 :]) for i, letter in enumerate(text) if letter == "="]
         if not splits:
@@ -141,39 +141,39 @@ def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str |
         name, value = next(
             (split for split in splits if split[0] in {*schema.released, *set_columns.itemised(schema)}), splits[0]
         )
-        if name in found:
+        if name in values:
             raise ConfigError(f"Expected --given once per column, got {name!r} twice.")
         known = name in schema.released
-        found[name] = schema.columns[name].text_or_missing(value, schema.missing) if known else value
-    return found
+        values[name] = schema.columns[name].text_or_missing(value, schema.missing) if known else value
+    return values
 
 
 def class_counts(texts: Sequence[str] | None) -> dict[str, int] | None:
     """Read `--class-count LABEL=N`; None without any."""
     if not texts:
         return None
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for text in texts:
         label, equals, count = text.rpartition("=")
         if not equals or not (count.isascii() and count.isdigit()):
             raise ConfigError(f"Expected --class-count LABEL=N with a whole N of at least 0, got {text!r}.")
-        if label in found:
+        if label in counts:
             raise ConfigError(f"Expected --class-count once per label, got {label!r} twice.")
-        found[label] = int(count)
-    return found
+        counts[label] = int(count)
+    return counts
 
 
 def column_kinds(text: str | None) -> dict[str, str]:
     """Read `--kinds COL=KIND,COL=KIND`; nothing without any."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, kind = part.rpartition("=")
         if not equals or not name:
             raise ConfigError(f"Expected --kinds COL=KIND,COL=KIND, got {part!r}.")
-        if name in found:
+        if name in kinds:
             raise ConfigError(f"Expected --kinds once per column, got {name!r} twice.")
-        found[name] = kind
-    return found
+        kinds[name] = kind
+    return kinds
 
 
 def parse_risk(text: str | None, *, epsilon: float | None = None) -> Risk | None:
@@ -186,16 +186,16 @@ def parse_risk(text: str | None, *, epsilon: float | None = None) -> Risk | None
         return None
     if epsilon is not None:
         raise ConfigError("Expected either --epsilon or --risk, got both.")
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         try:
-            found[name.strip()] = float(value)
+            rates[name.strip()] = float(value)
         except ValueError:
-            found = {}
+            rates = {}
             break
-    if set(found) == {"advantage"}:
-        return sfumato.Advantage(found["advantage"])
-    if set(found) == {"tpr", "fpr"}:
-        return sfumato.TruePositiveRate(found["tpr"], fpr=found["fpr"])
+    if set(rates) == {"advantage"}:
+        return sfumato.Advantage(rates["advantage"])
+    if set(rates) == {"tpr", "fpr"}:
+        return sfumato.TruePositiveRate(rates["tpr"], fpr=rates["fpr"])
     raise ConfigError(f"Expected --risk to be advantage=0.1 or tpr=0.1,fpr=0.05, got {text!r}.")

@@ -78,7 +78,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def tell_written(release: Release, out: Path) -> None:
-    """Say where a release lies and what comes next; and, of one that is not private, that it is not."""
+    """Say where a release is and what comes next; and, of one that is not private, that it is not."""
     if not release.certificate.private:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     print_columns(release)
@@ -95,15 +95,13 @@ _MOST_COLUMNS = 60
 def print_columns(release: Release) -> None:
     """Print a line per column: what was known or estimated, what is kept, what is lost and what would keep it."""
     lines = column_lines.column_lines(release)
-    shown = (
-        lines
-        if len(lines) <= _MOST_COLUMNS
-        else [*column_lines.worst(lines), *(line for line in lines if not line.lost)]
-    )
-    rows = [(line.name, line.known, line.kept, line.loss) for line in shown[:_MOST_COLUMNS]]
+    shown, more = lines, len(lines) - _MOST_COLUMNS
+    if more > 0:
+        shown = [*column_lines.worst(lines), *(line for line in lines if not line.lost)][:_MOST_COLUMNS]
+    rows = [(line.name, line.known, line.kept, line.loss) for line in shown]
     print_table("Columns", ["column", "known", "kept", "lost"], rows)
-    if len(lines) > _MOST_COLUMNS:
-        say(f"... and {len(lines) - _MOST_COLUMNS} more columns, of which no more is lost.")
+    if more > 0:
+        say(f"... and {more} more columns, of which no more is lost.")
     for cure, names in column_lines.cures(lines).items():
         say(f"Declare this to keep {', '.join(map(repr, names))}: {cure}.")
 
@@ -153,9 +151,9 @@ def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), e
         rows += _utility_rows(utility)
     rows += [[label, _score(fidelity[key]), best] for key, label, best in _DISTANCES if key in fidelity]
     for key, label in (("pearson", "correlation"), ("cramers_v", "Cramér's V")):
-        found = fidelity.get("correlations", {}).get(key)
-        if found is not None:
-            rows.append([f"difference of {label}, mean", _score(found["mean"]), "0"])
+        differences = fidelity.get("correlations", {}).get(key)
+        if differences is not None:
+            rows.append([f"difference of {label}, mean", _score(differences["mean"]), "0"])
     rules = fidelity.get("rules")
     if rules is not None:
         rows.append(["rows that break a rule", *(_score(rules["broken"][name]) for name in ("synthetic", "real"))])
@@ -180,10 +178,10 @@ def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), e
 
 
 def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
-    """Return lines on what rows of one unit have to do with each other."""
+    """Return lines on how rows of one unit depend on each other."""
 
-    def line(text: str, found: Mapping[str, float] | None) -> list[list[str]]:
-        return [] if found is None else [[text, *(_score(found[name]) for name in ("synthetic", "real"))]]
+    def line(text: str, pair: Mapping[str, float] | None) -> list[list[str]]:
+        return [] if pair is None else [[text, *(_score(pair[name]) for name in ("synthetic", "real"))]]
 
     rows = line("rows a unit, mean", scores["rows_a_unit"])
     rows.append(["rows a unit, total variation", _score(scores["rows_a_unit"]["tvd"]), "0"])
@@ -193,9 +191,9 @@ def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
         if key in scores["first_rows"]
     ]
     rows += line("distance from the row before, mean", scores["gap"])
-    for name, found in scores["numbers"].items():
-        rows += line(f"{name}: correlation with the row before", found["before"])
-        rows += line(f"{name}: part of the variance between units", found["between"])
+    for name, figures in scores["numbers"].items():
+        rows += line(f"{name}: correlation with the row before", figures["before"])
+        rows += line(f"{name}: part of the variance between units", figures["between"])
     rows += [[f"{name}: row before and row, total variation", _score(v), "0"] for name, v in scores["labels"].items()]
     return rows + line("units whose constants vary", scores["constants_vary"])
 
@@ -212,7 +210,7 @@ _ESTIMATED = (
     "Shares of cells. The fit estimated bounds and labels of these columns: declare them to keep such cells. "
     f"{_COUNT_AS}"
 )
-_FOUND = (
+_READ_OFF = (
     "Shares of cells. The schema leaves these columns to the fit, so they were compared by the real rows' own labels "
     "and bounds: what the fit made of rare labels, such as 'other', and numbers beyond the real ones stand here."
 )
@@ -230,12 +228,12 @@ def _print_outside(
     parts = (
         ("Not in the schema", declared, _DECLARED),
         ("Beyond what the fit estimated", [name for name in names if name in estimated], _ESTIMATED),
-        ("Not among the real values", [name for name in names if name in read_off], _FOUND),
+        ("Not among the real values", [name for name in names if name in read_off], _READ_OFF),
     )
-    for title, some, said in parts:
+    for title, some, explanation in parts:
         if some:
             _print_shares(title, some, outside)
-            say(said)
+            say(explanation)
 
 
 def _print_shares(title: str, names: Sequence[str], outside: Mapping[str, Mapping[str, float]]) -> None:
@@ -264,7 +262,7 @@ def _utility_rows(utility: Mapping[str, Any]) -> list[list[str]]:
     rows = [[f"{label}, mean of the classifiers", _score(utility[key]), _score(real[key])] for key, label in _SCORES]
     for name, figures in utility["per_classifier"].items():
         other = real["per_classifier"][name]
-        pairs = (f"{_score(found['auroc'])} / {_score(found['auprc'])}" for found in (figures, other))
+        pairs = (f"{_score(side['auroc'])} / {_score(side['auprc'])}" for side in (figures, other))
         rows.append([f"  {name}: AUROC / AUPRC", *pairs])
     clusters = utility["clustering"]
     rows.append(["clustering accuracy of k-means", _score(clusters["synthetic"]), _score(clusters["real"])])

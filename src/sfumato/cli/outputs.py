@@ -39,7 +39,7 @@ class SampleFormat(StrEnum):
 
 
 class UniqueRowsChoice(StrEnum):
-    """What becomes of rows that occur once in a sample."""
+    """The fate of rows that occur once in a sample."""
 
     keep = "keep"
     drop = "drop"
@@ -74,7 +74,7 @@ FormatOption = Annotated[
 def sample_writer(
     out: str, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool
 ) -> tuple[Write, str]:
-    """Check where samples go; return what writes them there, and what to call it.
+    """Check where samples go; return the function that writes them there, and what to call it.
 
     Raises:
         ConfigError: the place does not go with the format.

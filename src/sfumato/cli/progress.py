@@ -1,4 +1,4 @@
-"""What is shown while a fit runs: stages, a bar, and about how long it takes. All of it is public.
+"""The display while a fit runs: stages, a bar, and about how long it takes. All of it is public.
 
 Stages are those of the plan, and the estimate is a function of schema, settings and the declared number of rows. How
 far a pass over the records has come is never shown: it would count them.
@@ -48,8 +48,8 @@ def tell_duration(
     """Say about how long a fit takes, where that is known."""
     seconds = duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
     if seconds is not None:
-        taken = duration.rounded(seconds)
-        say(f"A fit takes about {taken} of processor time, from the schema and the number of rows alone.")
+        about = duration.rounded(seconds)
+        say(f"A fit takes about {about} of processor time, from the schema and the number of rows alone.")
 
 
 @contextlib.contextmanager

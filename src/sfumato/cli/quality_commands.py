@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
-    from sfumato.evaluate import linked, schemas, tables
+    from sfumato.evaluate import coded_tables, linked, schemas
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
@@ -47,12 +47,17 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 else:
     audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
-    linked, schemas, tables = (later(f"sfumato.evaluate.{name}") for name in ("linked", "schemas", "tables"))
-    kinds, parities = later("sfumato.columns.kinds"), later("sfumato.evaluate.parity")
+    coded_tables, linked = later("sfumato.evaluate.coded_tables"), later("sfumato.evaluate.linked")
+    schemas, kinds = later("sfumato.evaluate.schemas"), later("sfumato.columns.kinds")
+    parities = later("sfumato.evaluate.parity")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
+TestOption = Annotated[
+    str | None,
+    typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
+]
 TrainRowsOption = Annotated[
     int,
     typer.Option(
@@ -73,10 +78,7 @@ def evaluate_command(
     synthetic: Annotated[
         str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
     ],
-    test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
-    ] = None,
+    test: TestOption = None,
     target: Annotated[
         str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")
     ] = None,
@@ -109,9 +111,9 @@ def evaluate_command(
     release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
     known = _known(schema, release)
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
-    records = _opened(input_format, known, **texts)
+    records = _open_tables(input_format, known, **texts)
     opened = () if known is None else tuple(known.open)
-    known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else _closed(known, records)
+    known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else _close_schema(known, records)
     n_rows = None if release is None else _count_rows(records["REAL"], known)
 
     def score(seed: int) -> dict[str, Any]:
@@ -121,9 +123,7 @@ def evaluate_command(
             records["REAL"], rows, schema=known, test=test_rows, target=target, train_rows=most, seed=seed
         )
 
-    compared = [
-        _parity(formula, records["REAL"], release or records["SYNTHETIC"], known) for formula in inference or ()
-    ]
+    compared = [_parity(text, records["REAL"], release or records["SYNTHETIC"], known) for text in inference or ()]
     scores = score(0) if runs == 1 else scoring.over_runs(score, runs=runs)
     if compared:
         scores = {**scores, "inference": compared}
@@ -134,32 +134,32 @@ def evaluate_command(
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
     estimated = [name for name, source in known.sources.items() if source == sources.DISCOVERED]
     print_scores(scores, read_off=opened, estimated=estimated)
-    for found in compared:
-        _print_parity(found)
+    for comparison in compared:
+        _print_parity(comparison)
 
 
 def _known(path: Path | None, release: Release | None) -> Schema | None:
-    """Return the schema that is named, or the release's: it says what a fit found of columns that are left open."""
+    """Return the schema that is named, or the release's, which has the estimated facts of open columns."""
     named = None if path is None else sfumato.OpenSchema.load(path)
     if release is None or (named is not None and not named.open):
         return named
     return release.schema
 
 
-def _closed(known: Schema, records: Mapping[str, Source]) -> Schema:
+def _close_schema(known: Schema, records: Mapping[str, Source]) -> Schema:
     """Complete a schema with open columns by the real rows: scores are not private anyway."""
     if known.open:
-        say("The schema leaves columns open, which a fit buys: for these scores they are read off REAL.")
+        say("The schema leaves columns open, which a fit estimates: for these scores they are read off REAL.")
     return schemas.closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
 
 
 def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:
-    rows = synthetic if isinstance(synthetic, sfumato.Release) else tables.read_codes(synthetic, schema)
-    return parities.parity(formula, tables.read_codes(real, schema), rows, schema)
+    rows = synthetic if isinstance(synthetic, sfumato.Release) else coded_tables.read_codes(synthetic, schema)
+    return parities.parity(formula, coded_tables.read_codes(real, schema), rows, schema)
 
 
-def _print_parity(found: dict[str, Any]) -> None:
-    header = ["term", "real", "±", f"of the {found['from']}", "±", "difference ÷ ±", "sign", "significance"]
+def _print_parity(comparison: dict[str, Any]) -> None:
+    header = ["term", "real", "±", f"of the {comparison['from']}", "±", "difference ÷ ±", "sign", "significance"]
     rows = [
         [
             term["term"],
@@ -167,13 +167,13 @@ def _print_parity(found: dict[str, Any]) -> None:
             "same" if term["same_sign"] else "other",
             "same" if term["same_significance"] else "other",
         ]
-        for term in found["terms"]
+        for term in comparison["terms"]
     ]
-    print_table(f"{found['formula']}: {found['kind']}. NOT private", header, rows, whole=True)
+    print_table(f"{comparison['formula']}: {comparison['kind']}. NOT private", header, rows, whole=True)
 
 
-def _opened(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:
-    """Open what the command line names, standard input once at most."""
+def _open_tables(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:
+    """Open the tables that the command line names, standard input once at most."""
     named = {name: text for name, text in texts.items() if text is not None}
     piped = [name for name, text in named.items() if text == STANDARD_INPUT]
     if len(piped) > 1:
@@ -231,10 +231,7 @@ def report_command(
         str | None,
         typer.Option("--real", metavar="REAL", help="The real rows that were released: the page is then NOT private."),
     ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
-    ] = None,
+    test: TestOption = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="COL", help="Column the classifiers predict; default: the release's target."),
@@ -258,19 +255,12 @@ def report_command(
     refuse_data(out, {"real": real, "test": test}, release=release, public_key=public_key)
     refuse_existing(out, overwrite=overwrite)
     most = _most(train_rows)
-    records = _opened(None, None, REAL=real, REAL_TEST=test)
+    records = _open_tables(None, None, REAL=real, REAL_TEST=test)
     with last_output(out):
         reports.write_report(
-            release,
-            out,
-            real=records.get("REAL"),
-            test=records.get("REAL_TEST"),
-            target=target,
-            train_rows=most,
-            seed=seed,
-            overwrite=overwrite,
-            public_key=public_key,
-        )
+            release, out, real=records.get("REAL"), test=records.get("REAL_TEST"), target=target, train_rows=most,
+            seed=seed, overwrite=overwrite, public_key=public_key,
+        )  # fmt: skip
     if real is None:
         say(f"Wrote {out}, from the release alone: it tells nothing that the release does not tell.")
     else:
@@ -297,28 +287,23 @@ def audit_command(
     known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)
-        found = audits.audit(
-            synthesizer,
-            known,
-            target=target,
-            n_public=rows,
-            fits=fits,
-            confidence=confidence,
+        outcome = audits.audit(
+            synthesizer, known, target=target, n_public=rows, fits=fits, confidence=confidence,
             progress=lambda done: progress.update(task, completed=done),
-        )
+        )  # fmt: skip
     if json_output:
-        print_json(found)
+        print_json(outcome)
     else:
-        title = f"epsilon at delta = {found['delta']:.3g}; lower bounds at confidence {confidence:g}, {fits} fits"
+        title = f"epsilon at delta = {outcome['delta']:.3g}; lower bounds at confidence {confidence:g}, {fits} fits"
         lines = [
-            ("certified, at most", number(found["epsilon_certified"])),
-            ("found by attack, at least", number(found["epsilon_lower"])),
-            ("the same, by the trade-off of its events", number(found["epsilon_lower_gaussian"])),
+            ("certified, at most", number(outcome["epsilon_certified"])),
+            ("found by attack, at least", number(outcome["epsilon_lower"])),
+            ("the same, by the trade-off of its events", number(outcome["epsilon_lower_gaussian"])),
         ]
         print_table(title, ["", "epsilon"], lines)
-        if found["holds"]:
+        if outcome["holds"]:
             say("No attack broke the certificate. That refutes nothing, and proves nothing: the proofs do.")
-    if not found["holds"]:
+    if not outcome["holds"]:
         raise PrivacyError(
             "The attack got more out of the method than its certificate allows. Do not use it; report it."
         )

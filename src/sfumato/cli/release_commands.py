@@ -1,4 +1,4 @@
-"""Commands about releases: plan, fit, sample, certificate, methods, demo."""
+"""Commands about releases: plan, fit, sample, certificate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.progress import Progress
 import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
-from sfumato.cli.ending import last_output
+from sfumato.cli.ending import last_output, save_release
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
 from sfumato.cli.option_groups import ChosenMethod, PublicFacts, grouped
 from sfumato.cli.options import (
@@ -39,16 +39,7 @@ from sfumato.cli.options import (
     given_values,
     parse_risk,
 )
-from sfumato.cli.output import (
-    notes,
-    print_columns,
-    print_cost,
-    print_json,
-    print_scores,
-    print_table,
-    say,
-    tell_written,
-)
+from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, tell_written
 from sfumato.cli.outputs import (
     FormatOption,
     OutOption,
@@ -62,22 +53,17 @@ from sfumato.cli.outputs import (
     tell_tables,
 )
 from sfumato.cli.progress import stages, tell_duration
-from sfumato.cli.saving import save_release
-from sfumato.cli.settings import describe_settings, plain_text, presets_of
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato import demo
     from sfumato.data_ledger import journal
     from sfumato.engines import choice
-    from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.io import table_folders
     from sfumato.io.chunks import Source
     from sfumato.methods import registry
-    from sfumato.privacy import certificate as certificates
     from sfumato.privacy import words
     from sfumato.privacy.budget import BuyCount
     from sfumato.records import private
@@ -86,14 +72,10 @@ if TYPE_CHECKING:
     from sfumato.schema import sources
     from sfumato.schema.schema import Schema
 else:
-    demo, choice, journal = later("sfumato.demo"), later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
+    choice, journal = later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
     table_folders, registry = later("sfumato.io.table_folders"), later("sfumato.methods.registry")
-    certificates, words = later("sfumato.privacy.certificate"), later("sfumato.privacy.words")
-    private, files, sources = (
-        later("sfumato.records.private"),
-        later("sfumato.release.files"),
-        later("sfumato.schema.sources"),
-    )
+    words, private = later("sfumato.privacy.words"), later("sfumato.records.private")
+    files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
 
 
 def _refuse_both(schema: Path | None, kinds: str | None, workers: int | None, engine: str | None) -> None:
@@ -120,9 +102,9 @@ def plan_command(
     """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
     method, target = chosen.method, facts.target
     spends = method not in registry.METHODS or registry.METHODS[method].private
-    asked = [epsilon, target_error, risk]
-    if spends and asked.count(None) != 2:
-        got = "none" if asked.count(None) == 3 else "several"
+    budgets = [epsilon, target_error, risk]
+    if spends and budgets.count(None) != 2:
+        got = "none" if budgets.count(None) == 3 else "several"
         raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
     if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
@@ -208,15 +190,15 @@ def fit_command(
         n_public = sfumato.BuyCount() if n_public is None else n_public
     known = facts.described(known)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
-    _tell_what_is_left_out(source, known)
-    _tell_what_is_public(source, known, n_public)
+    _tell_columns_left_out(source, known)
+    _tell_public_facts(source, known, n_public)
     with choice.engine_at(run.engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
         release = synthesizer.fit(
             source, schema=known, target=target, n_public=n_public, progress=progress, engine=cluster, **run.options()
         )  # fmt: skip
     save_release(
         release, out, overwrite=run.overwrite, ledger=run.ledger, checkpoint=run.checkpoint,
-        resumable=_keeps(synthesizer, known),
+        resumable=synthesizer.resumable and not known.open,  # a checkpoint could have been named
     )  # fmt: skip
     if run.checkpoint is not None:
         journal.remove(run.checkpoint)
@@ -224,31 +206,25 @@ def fit_command(
     tell_written(release, out)
 
 
-def _keeps(synthesizer: Synthesizer, schema: Schema) -> bool:
-    """Whether a checkpoint could have been named."""
-    return synthesizer.resumable and not schema.open
-
-
-def _tell_what_is_left_out(source: Source, schema: Schema) -> None:
+def _tell_columns_left_out(source: Source, schema: Schema) -> None:
     """Name the schema's own columns only: another name may be a record's, where a header has a stray quote."""
     private.PrivateData(source, schema)
     left_out = [repr(name) for name in source.names if name in schema.columns and name not in schema.released]
-    others = len([name for name in source.names if name not in schema.columns])
-    if others:
+    if others := sum(name not in schema.columns for name in source.names):
         left_out.append(f"{others} column{'s' if others > 1 else ''} that the schema does not name")
     if left_out:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
 
 
-def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount | None) -> None:
-    """Say what discovery does not buy."""
+def _tell_public_facts(source: Source, known: Schema, n_public: int | BuyCount | None) -> None:
+    """Say which facts are taken as public, and which the fit estimates."""
     if not known.open:
         return
-    bought = [name for name, kind in known.open.items() if kind == "unknown"]
+    unknown = [name for name, kind in known.open.items() if kind == "unknown"]
     count = len(known.open)
     facts = ["the names of all columns"]
-    if len(bought) < count:
-        facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in bought)}")
+    if len(unknown) < count:
+        facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in unknown)}")
     rows = isinstance(n_public, sfumato.BuyCount)
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
@@ -257,7 +233,7 @@ def _tell_what_is_public(source: Source, known: Schema, n_public: int | BuyCount
     if known.unit is not None:
         facts.append(f"that {known.unit.column!r} is the unit, with {known.unit.max_rows} rows at most")
     say(f"Taken as public: {'; '.join(facts)}.")
-    kinds = f"the kinds of {len(bought)} columns, " if bought else ""
+    kinds = f"the kinds of {len(unknown)} columns, " if unknown else ""
     estimated = f"{'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns"
     say(f"To be estimated with part of the budget: {estimated}.")
 
@@ -309,31 +285,31 @@ def sample_command(
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-    found = sfumato.load(release)
-    if found.schema.two_tables is not None:
+    model = sfumato.load(release)
+    if model.schema.two_tables is not None:
         if class_count or replicates is not None or unique.unique_rows is not UniqueRowsChoice.keep or unique.unique_on:
             raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
-        asked = given_values(given, found.schema)
+        conditions = given_values(given, model.schema)
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-        pairs = found.table_batches(n, seed=seed, given=asked, workers=workers)
-        _write_pairs(pairs, found, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        pairs = model.table_batches(n, seed=seed, given=conditions, workers=workers)
+        _write_pairs(pairs, model, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
         return
     if replicates is not None:
-        n = found.certificate.n_public if n is None else n
-        tables = found.replicate_batches(replicates, n=n, seed=seed)
-        write(_counted(tables, n * replicates, found), found.form.keys, found.schema.csv_output)
+        n = model.certificate.n_public if n is None else n
+        tables = model.replicate_batches(replicates, n=n, seed=seed)
+        write(_with_progress(tables, n * replicates, model), model.form.keys, model.schema.csv_output)
         tell_sampled(name, release)
         return
-    batches = found.batches(
+    batches = model.batches(
         n,
         seed=seed,
-        given=given_values(given, found.schema),
+        given=given_values(given, model.schema),
         class_counts=class_counts(class_count),
         workers=workers,
         unique_rows=unique.unique_rows.value,
         unique_columns=unique.unique_on or None,
     )
-    write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
+    write(_with_progress(batches, n, model), model.form.keys, model.schema.csv_output)
     tell_sampled(name, release, unique=unique.unique_rows)
 
 
@@ -356,7 +332,7 @@ def _write_pairs(
     tell_tables(folder, [f"{name}.{form}" for name in tables.names])
 
 
-def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
+def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
     """Pass batches of samples on, showing how many rows are done: their number is the caller's."""
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Sampling", total=n if n is not None else release.certificate.n_public)
@@ -367,8 +343,8 @@ def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> It
 
 def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
     """Show what a release cost, and check it: epsilon is computed again from the listed events."""
-    found = sfumato.load(release)
-    certificate = found.certificate
+    model = sfumato.load(release)
+    certificate = model.certificate
     if certificate.epsilon is not None:
         certificate.verify()
     if json_output:
@@ -378,10 +354,10 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     if not certificate.private:
         say(f"NOT PRIVATE. {words.meaning(certificate)[0]}")
     print_cost(certificate)
-    print_columns(found)
+    print_columns(model)
     if certificate.epsilon is not None:
         say(words.recomputed(certificate, certificate.recompute()))
-    for line in [*words.checked(found.checked), *words.verdicts(certificate)]:
+    for line in [*words.checked(model.checked), *words.verdicts(certificate)]:
         say(line)
     say("It rests on these assumptions:")
     for assumption in certificate.assumptions:
@@ -389,77 +365,3 @@ def certificate_command(release: ReleaseArgument, json_output: JsonOption = Fals
     say(words.origins(certificate))
     if certificate.read_off:
         say(f"Some {words.NOT_COVERED}.")
-
-
-def methods_command(
-    method: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this one.", show_default=False)
-    ] = None,
-    json_output: JsonOption = False,
-) -> None:
-    """List the methods that `fit` knows, or what can be set of one."""
-    if method is not None:
-        _show_settings(method, json_output)
-    elif json_output:
-        print_json([{"method": name, "about": found.about} for name, found in registry.METHODS.items()])
-    else:
-        print_table(
-            "Methods", ["method", "what it is"], ((name, found.about) for name, found in registry.METHODS.items())
-        )
-
-
-def _show_settings(method: str, json_output: bool) -> None:
-    about, found = registry.find_method(method).about, describe_settings(method)
-    presets = [
-        {"preset": name, "differs": preset.differs or f"Refused: {preset.refused}"}
-        for name, preset in presets_of(method).items()
-    ]
-    if json_output:
-        print_json({"method": method, "about": about, "settings": found, "presets": presets})
-        return
-    say(f"{method}: {about}")
-    for entry in presets:
-        say(f"--preset {entry['preset']}: {entry['differs']}")
-    if not found:
-        say("It has no settings.")
-        return
-    rows = (
-        (
-            entry["name"],
-            entry["type"],
-            "to be given" if entry["required"] else plain_text(entry["default"]),
-            entry["about"] if entry["with"] is None else f"With {entry['with']}: {entry['about']}",
-        )
-        for entry in found
-    )
-    print_table(
-        "Settings, for --set KEY=VALUE or a file", ["setting", "type", "default", "what it is"], rows, whole=True
-    )
-
-
-def demo_command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path(
-        "demo"
-    ),
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend.")] = 1.0,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page about the release in a browser.")] = False,
-    overwrite: OverwriteOption = False,
-) -> None:
-    """Release a real table end to end, and score it: the RAND Health Insurance Experiment."""
-
-    def show(title: str, content: Any) -> None:  # noqa: ANN401
-        say()
-        notes.rule(title) if notes.is_terminal else say(f"== {title}")
-        if isinstance(content, str):
-            say(content)
-        elif isinstance(content, demo.Lines):
-            print_table("", *content)
-        elif isinstance(content, certificates.Description):
-            print_cost(content)
-        else:
-            print_scores(content)
-
-    page = demo.run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show)
-    say(f"Look at it: {page.resolve().as_uri()}")
-    if open_:
-        typer.launch(str(page.resolve()))

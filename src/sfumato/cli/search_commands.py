@@ -15,6 +15,7 @@ import typer
 import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import OverwriteOption
+from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import (
@@ -35,8 +36,7 @@ from sfumato.cli.options import (
     TypesOption,
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
-from sfumato.cli.saving import save_release
-from sfumato.cli.settings import add, flat_settings, flattened, make_method, setting_name
+from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
 
@@ -48,23 +48,16 @@ if TYPE_CHECKING:
     from sfumato.schema import documents, sources
     from sfumato.schema import schema as schemas
 else:
-    registry, words, files = (
-        later("sfumato.methods.registry"),
-        later("sfumato.privacy.words"),
-        later("sfumato.release.files"),
-    )
-    documents, schemas, sources = (
-        later("sfumato.schema.documents"),
-        later("sfumato.schema.schema"),
-        later("sfumato.schema.sources"),
-    )
+    registry, words = later("sfumato.methods.registry"), later("sfumato.privacy.words")
+    files, documents = later("sfumato.release.files"), later("sfumato.schema.documents")
+    schemas, sources = later("sfumato.schema.schema"), later("sfumato.schema.sources")
 
 _MOST_CANDIDATES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
-    """Settings that are tried."""
+class Trials:
+    """The settings to try."""
 
     grid: Annotated[
         list[str] | None,
@@ -112,7 +105,7 @@ def tune_command(
         float, typer.Option("--epsilon", metavar="E", help="Privacy loss of the whole search, in nats; above 0.")
     ],
     *,
-    tried: Tried,
+    trials: Trials,
     law: Law,
     delta: DeltaOption = None,
     rows: RowsOption = None,
@@ -130,16 +123,16 @@ def tune_command(
     ] = 0.1,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
-    grid, candidates, settings = tried.grid, tried.candidates, tried.settings
+    grid, candidates, settings = trials.grid, trials.candidates, trials.settings
     if grid is not None and candidates is not None:
         raise ConfigError("Expected either --grid or --candidates, got both.")
     known = sfumato.OpenSchema.load(schema)
     if grid is None and candidates is None and accept is None and not known.accept:
         raise ConfigError("Expected either --grid or --candidates, got neither, and no criteria to accept one fit by.")
-    same = flat_settings(tried.set_, settings)
+    same = flat_settings(trials.set_, settings)
     # without any of the two, one candidate that is judged
-    listed = (_grid(grid) if grid else [{}]) if candidates is None else _listed(candidates)
-    methods = [_candidate(tried.method, _joined(same, own), epsilon, delta) for own in listed]
+    listed = (_grid(grid) if grid else [{}]) if candidates is None else _read_candidates(candidates)
+    methods = [_candidate(trials.method, _with_own(same, own), epsilon, delta) for own in listed]
     others = {"schema": schema, "settings": settings, "candidates": candidates, "ledger": run.ledger, "accept": accept}
     refuse_data(out, {"data": data}, **others)
     refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
@@ -177,7 +170,7 @@ def _grid(entries: list[str]) -> list[dict[str, Any]]:
     return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
 
 
-def _listed(path: Path) -> list[dict[str, Any]]:
+def _read_candidates(path: Path) -> list[dict[str, Any]]:
     """Return the settings that a file lists."""
     content = documents.read_document(path)
     if not isinstance(content, list) or not content or not all(isinstance(entry, dict) for entry in content):
@@ -186,20 +179,20 @@ def _listed(path: Path) -> list[dict[str, Any]]:
         )
     if len(content) > _MOST_CANDIDATES:
         raise ConfigError(f"Expected at most {_MOST_CANDIDATES} candidates in {path}, got more.")
-    return [flattened(entry) for entry in content]
+    return [flatten(entry) for entry in content]
 
 
-def _joined(same: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, Any]:
+def _with_own(same: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, Any]:
     """Return a candidate's settings: those of all, and its own."""
-    found = dict(same)
+    settings = dict(same)
     for name, value in tried.items():
-        add(found, name, value)
-    return found
+        add(settings, name, value)
+    return settings
 
 
 def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: float | None) -> Synthesizer:
     """Return the method with these settings."""
     if method not in registry.METHODS or not registry.METHODS[method].private:
-        private = [name for name, found in registry.METHODS.items() if found.private]
+        private = [name for name, entry in registry.METHODS.items() if entry.private]
         raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
     return make_method(method, epsilon, delta, settings)

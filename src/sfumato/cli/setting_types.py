@@ -52,7 +52,7 @@ class Setting:
 
     @property
     def form(self) -> str:
-        """What its values look like, in words."""
+        """Its values' form, in words."""
         forms = [*self.types, *self.words]
         for kind in self.kinds:
             of = get_args(kind)
@@ -62,7 +62,7 @@ class Setting:
     @property
     def plain_default(self) -> Any:  # noqa: ANN401 - a value of JSON
         """The default as it is written: a type by its word, a list as a list."""
-        words = [word for word, made in self.types.items() if isinstance(self.default, made)]
+        words = [word for word, type_ in self.types.items() if isinstance(self.default, type_)]
         return words[0] if words else list(self.default) if isinstance(self.default, tuple) else self.default
 
 
@@ -100,39 +100,39 @@ def read_settings(owner: Any, flat: Flat, what: str, before: str = "") -> dict[s
             inner.setdefault(first, {})[rest] = value
         else:
             plain[first] = value
-    found = {name: read_value(known[name], plain[name], before + name) for name in plain}
+    arguments = {name: read_value(known[name], plain[name], before + name) for name in plain}
     for name in [*plain, *(name for name in inner if name not in plain)]:
-        if name not in plain or isinstance(found[name], type):
-            chosen = found[name] if name in plain else _implied(known[name])
-            found[name] = _made(chosen, known[name], inner.get(name, {}))
+        if name not in plain or isinstance(arguments[name], type):
+            chosen = arguments[name] if name in plain else _default_type(known[name])
+            arguments[name] = _instance(chosen, known[name], inner.get(name, {}))
         elif name in inner:
             raise ConfigError(
                 f"Expected {name} to be {' or '.join(known[name].types)} beside {name}.{next(iter(inner[name]))}, got "
                 f"{plain[name]!r}."
             )
-    return found
+    return arguments
 
 
 def _names(known: Mapping[str, Setting]) -> list[str]:
     """Names of settings, those of types that settings can be after theirs."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for name, setting in known.items():
-        found[name] = None
-        found |= {f"{name}.{inner}": None for made in setting.types.values() for inner in settings_of(made)}
-    return list(found)
+        names[name] = None
+        names |= {f"{name}.{inner}": None for type_ in setting.types.values() for inner in settings_of(type_)}
+    return list(names)
 
 
-def _implied(setting: Setting) -> type:
+def _default_type(setting: Setting) -> type:
     """The type whose settings are meant where the type itself is not given: the default's, or the only one."""
-    default = [made for made in setting.types.values() if isinstance(setting.default, made)]
+    default = [type_ for type_ in setting.types.values() if isinstance(setting.default, type_)]
     chosen = default or list(setting.types.values())
     if len(chosen) > 1:
         raise ConfigError(f"Expected {setting.name} beside its own settings: {' or '.join(setting.types)}.")
     return chosen[0]
 
 
-def _made(chosen: type, setting: Setting, inner: Flat) -> Any:  # noqa: ANN401 - of the chosen type
-    word = next(word for word, made in setting.types.items() if made is chosen)
+def _instance(chosen: type, setting: Setting, inner: Flat) -> Any:  # noqa: ANN401 - of the chosen type
+    word = next(word for word, type_ in setting.types.items() if type_ is chosen)
     arguments = read_settings(chosen, inner, f"{setting.name}={word}", f"{setting.name}.") if inner else {}
     missing = [name for name, entry in settings_of(chosen).items() if entry.required and name not in arguments]
     if missing:
@@ -154,9 +154,9 @@ def read_value(setting: Setting, given: Any, name: str) -> Any:  # noqa: ANN401 
     if isinstance(given, str) and given.replace("_", "-") in setting.types:
         return setting.types[given.replace("_", "-")]
     for kind in setting.kinds:
-        found = _plain(kind, given)
-        if found is not None:
-            return found
+        value = _plain(kind, given)
+        if value is not None:
+            return value
     raise ConfigError(f"Expected {name} to be {setting.form}, got {given!r}.")
 
 
@@ -193,14 +193,14 @@ def _matrix(given: Any) -> np.ndarray | None:  # noqa: ANN401 - of a file
 
 def _setting(field: Field[Any], hint: Any, about: str) -> Setting:  # noqa: ANN401 - a type
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    made = [part for part in parts if is_dataclass(part) and isinstance(part, type)]
+    choices = [part for part in parts if is_dataclass(part) and isinstance(part, type)]
     required = field.default is MISSING and field.default_factory is MISSING
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return Setting(
         name=field.name,
         kinds=tuple(part for part in parts if part in _KINDS or get_origin(part) is tuple),
         words=tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part)),
-        types={_word(part, field.name): part for part in made},
+        types={_word(part, field.name): part for part in choices},
         optional=type(None) in parts,
         default=None if required else default,
         required=required,
@@ -208,16 +208,16 @@ def _setting(field: Field[Any], hint: Any, about: str) -> Setting:  # noqa: ANN4
     )
 
 
-def _word(made: type, name: str) -> str:
+def _word(type_: type, name: str) -> str:
     """The word for a type: its name in small letters, without the word that the setting ends in."""
-    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*", made.__name__)]
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*", type_.__name__)]
     last = name.rpartition("_")[2]
     return "-".join(words[:-1] if len(words) > 1 and words[-1] == last else words)
 
 
 def _attributes(owner: Any) -> dict[str, str]:  # noqa: ANN401 - a dataclass
-    """What a class says of its attributes."""
+    """Attribute → its description in a class's docstring."""
     text = inspect.cleandoc(owner.__doc__ or "")
     section = re.search(r"^Attributes:\n((?:    .*\n?|\n)*)", text, re.M)
     entries = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section[1] if section else "", re.M)
-    return {name: " ".join(said.split()) for name, said in entries}
+    return {name: " ".join(meaning.split()) for name, meaning in entries}

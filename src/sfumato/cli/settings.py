@@ -1,4 +1,4 @@
-"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--settings FILE`, and what can be set."""
+"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--settings FILE`, and their list."""
 
 from __future__ import annotations
 
@@ -27,62 +27,57 @@ _KIND = "kind"  # in a file: which type a setting is, beside that type's own set
 
 
 def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str, Any]:
-    """Return what `--set` and `--settings` say, by dotted names.
+    """Return the settings of `--set` and `--settings` by dotted names.
 
     Raises:
         ConfigError: an entry of another form, or a setting given twice.
         SchemaError: a file that cannot be read.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if path is not None:
         content = documents.read_document(path)
         if not isinstance(content, dict):
             raise ConfigError(f"Expected {path} to hold a mapping, setting: value, got another form.")
-        found = flattened(content)
+        settings = flatten(content)
     for entry in entries or ():
         key, equals, text = entry.partition("=")
         if not equals or not key.strip() or not text.strip():
             raise ConfigError(f"Expected --set KEY=VALUE, got {entry!r}.")
-        add(found, setting_name(key), text.strip())
-    return found
+        add(settings, setting_name(key), text.strip())
+    return settings
 
 
 def setting_name(key: object) -> str:
-    """Return the name of a setting as Python has it: `level-groups` is `level_groups`."""
+    """Return a setting's name as Python has it: `level-groups` is `level_groups`."""
     return str(key).strip().replace("-", "_")
 
 
-def flattened(content: Mapping[Any, Any]) -> dict[str, Any]:
+def flatten(content: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a file's mapping by dotted names: `prior: {kind: mixture, n_components: 5}` is two settings."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in content.items():
         name = setting_name(key)
         if not isinstance(value, dict):
-            add(found, name, value)
+            add(settings, name, value)
             continue
-        for inner, given in flattened(value).items():
-            add(found, name if inner == _KIND else f"{name}.{inner}", given)
-    return found
+        for inner, given in flatten(value).items():
+            add(settings, name if inner == _KIND else f"{name}.{inner}", given)
+    return settings
 
 
-def add(found: dict[str, Any], name: str, value: object) -> None:
+def add(settings: dict[str, Any], name: str, value: object) -> None:
     """Add a setting that is not there yet.
 
     Raises:
         ConfigError: it is.
     """
-    if name in found:
+    if name in settings:
         raise ConfigError(f"Expected each setting once, got {name!r} twice. Give it in one place.")
-    found[name] = value
+    settings[name] = value
 
 
 def make_method(
-    method: str,
-    epsilon: float | None,
-    delta: float | None,
-    flat: Flat,
-    *,
-    preset: str | None = None,
+    method: str, epsilon: float | None, delta: float | None, flat: Flat, *, preset: str | None = None
 ) -> Synthesizer:
     """Return a method with settings by name.
 
@@ -112,32 +107,32 @@ def make_method(
 
 def presets_of(method: str) -> Mapping[str, Preset]:
     """Return the presets of a method by its name; those of other packages' classes too."""
-    made = registry.find_method(method).make
-    return made.presets() if isinstance(made, type) and issubclass(made, synthesizer.Synthesizer) else {}
+    make = registry.find_method(method).make
+    return make.presets() if isinstance(make, type) and issubclass(make, synthesizer.Synthesizer) else {}
 
 
 def _inside_preset(base: Mapping[str, Any], given: Flat) -> list[str]:
     """Return which settings change a part of what the preset has: dotted, and their type is not given anew."""
-    found = [name.partition(".") for name in given]
+    parts = [name.partition(".") for name in given]
     return [
-        first + dot + rest for first, dot, rest in found if dot and is_dataclass(base.get(first)) and first not in given
+        first + dot + rest for first, dot, rest in parts if dot and is_dataclass(base.get(first)) and first not in given
     ]
 
 
 def describe_settings(method: str) -> list[dict[str, Any]]:
-    """Return what can be set of a method: `name`, `type`, `default`, `required`, `with` and `about`."""
-    return list(_described(setting_types.settings_of(registry.find_method(method).make), "", None))
+    """Return the settings that a method has: `name`, `type`, `default`, `required`, `with` and `about`."""
+    return list(_setting_lines(setting_types.settings_of(registry.find_method(method).make), "", None))
 
 
-def _described(known: Mapping[str, Setting], before: str, beside: str | None) -> Iterable[dict[str, Any]]:
+def _setting_lines(known: Mapping[str, Setting], before: str, beside: str | None) -> Iterable[dict[str, Any]]:
     for name, setting in known.items():
         full = before + name
         yield {
             "name": full, "type": setting.form, "default": setting.plain_default, "required": setting.required,
             "with": beside, "about": setting.about,
         }  # fmt: skip
-        for word, made in setting.types.items():
-            yield from _described(setting_types.settings_of(made), f"{full}.", f"{full}={word}")
+        for word, type_ in setting.types.items():
+            yield from _setting_lines(setting_types.settings_of(type_), f"{full}.", f"{full}={word}")
 
 
 def plain_text(value: object) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sfumato.cards import banner, card, paragraph, parts, table
+from sfumato.cards.html import banner, card, paragraph, table
+from sfumato.cards.svg import parts
 from sfumato.cards.text import figure, shown
 
 

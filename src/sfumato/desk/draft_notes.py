@@ -1,4 +1,4 @@
-"""What a draft says beside its columns: odd cells, values that stand for none, records that are not read.
+"""Notes of a draft beside its columns: odd cells, values that stand for none, records that are not read.
 
 It counts cells and shows their values: for the data holder's own screen.
 """
@@ -19,10 +19,17 @@ from sfumato.io.chunks import Source
 _MOST_SHOWN = 5
 _LONGEST = 30
 _MOST_WORDS = 20  # of odd cells that a draft takes for missing
+_ODD_FORMS = {
+    "limit": "no numbers, so read as missing. To keep a limit, write its number in a copy of the data (it is clamped "
+    "to the bounds), or declare kind: categorical with `other`",
+    "marked": "no plain numbers, so read as missing. To keep them, take the mark out",
+    "infinite": "clamped to the nearest bound",
+    "word": "read as missing",
+}
 
 
 def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tuple[str, ...]:
-    """Return what stands for no value: the usual texts, marks that were seen, odd words and values such as -99.
+    """Return texts that stand for no value: the usual ones, marks that were seen, odd words and values such as -99.
 
     Args:
         surveys: of all columns.
@@ -30,11 +37,11 @@ def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tupl
     """
     marks = {mark for survey in surveys.values() for mark in survey.marks}
     usual = next((survey.usual for survey in surveys.values()), MISSING_TOKENS)
-    seen = [mark for mark in MISSING_MARKS if mark in marks - labels]
-    found = [*seen, *_odd_words(surveys), *usable_tokens(surveys)[0]]
-    if not found and usual != MISSING_TOKENS:
+    present = [mark for mark in MISSING_MARKS if mark in marks - labels]
+    tokens = [*present, *_odd_words(surveys), *usable_tokens(surveys)[0]]
+    if not tokens and usual != MISSING_TOKENS:
         return MISSING_TOKENS  # nothing to declare
-    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *found]))
+    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *tokens]))
 
 
 def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
@@ -45,46 +52,35 @@ def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
         if survey.text is not None and not survey.is_number and survey.date is None and survey.counts is not None
         for text in survey.counts.counts
     }
-    words = [word for survey in surveys.values() for word in survey.odd if _is_word(word) and word not in answers]
+    words = [word for s in surveys.values() for word in s.odd if _form(word) == "word" and word not in answers]
     return list(dict.fromkeys(words))[:_MOST_WORDS]
 
 
-def _is_word(text: str) -> bool:
-    """Whether an odd cell says nothing of a number: no limit (`<5`), no marked number (`~5`), no infinity."""
-    return odd_numbers(pa.array([text], pa.string()))[0].as_py() not in ("limit", "marked", "infinite")
+def _form(text: str) -> str:
+    """Return the form of an odd cell: `limit` (`<5`), `marked` (`~5`), `infinite`; else `word`."""
+    form = odd_numbers(pa.array([text], pa.string()))[0].as_py()
+    return form if form in _ODD_FORMS else "word"
 
 
-def said_of(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
-    """Return what a column's note says of its odd cells and of values that stand for none; empty without any."""
+def column_note(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
+    """Return the note on a column's odd cells and on values that stand for none; empty without any."""
     survey = surveys[name]
-    said = ""
-    forms = {text: odd_numbers(pa.array([text], pa.string()))[0].as_py() for text in survey.odd}
-    limits = {text: count for text, count in survey.odd.items() if forms[text] == "limit"}
-    infinite = {text: count for text, count in survey.odd.items() if forms[text] == "infinite"}
-    marked = {text: count for text, count in survey.odd.items() if forms[text] == "marked"}
-    words = {text: count for text, count in survey.odd.items() if text not in limits | infinite | marked}
-    if limits:
-        said += (
-            f". Beside them {_shown(limits)}: no numbers, so read as missing. To keep a limit, write its number in a "
-            "copy of the data (it is clamped to the bounds), or declare kind: categorical with `other`"
-        )
-    if marked:
-        said += f". Beside them {_shown(marked)}: no plain numbers, so read as missing. To keep them, take the mark out"
-    if infinite:
-        said += f". Beside them {_shown(infinite)}: clamped to the nearest bound"
-    if words:
-        said += f". Beside them {_shown(words)}: read as missing"
+    odd: dict[str, dict[str, int]] = {}
+    for text, count in survey.odd.items():
+        odd.setdefault(_form(text), {})[text] = count
+    note = "".join(f". Beside them {_shown(odd[form])}: {fate}" for form, fate in _ODD_FORMS.items() if form in odd)
     if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
-        said += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
+        note += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
     if _holds_durations(survey):
-        said += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
+        note += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
     if survey.tokens:
-        said += _said_of_tokens(survey, usable_tokens(surveys)[1])
-    answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and _is_answer(mark, survey)]
+        note += _token_note(survey, usable_tokens(surveys)[1])
+    labels = {} if survey.text is None or survey.counts is None else survey.counts.counts
+    answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and mark in labels]
     if answers:
         listed = ", ".join(map(repr, answers))
-        said += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
-    return said
+        note += f". {listed} is taken for an answer: if it stands for no value, put it into `missing`"
+    return note
 
 
 def _holds_durations(survey: ColumnSurvey) -> bool:
@@ -92,18 +88,12 @@ def _holds_durations(survey: ColumnSurvey) -> bool:
     if survey.text is None or survey.is_number or survey.date is not None or not survey.text.others.counts:
         return False
     counts = survey.text.others.counts
-    some = is_duration(pa.array(list(counts), pa.string()))
-    return (
-        sum(count for count, is_one in zip(counts.values(), some.tolist(), strict=True) if is_one)
-        > 0.5 * counts.total()
-    )
+    some = is_duration(pa.array(list(counts), pa.string())).tolist()
+    durations = sum(count for count, is_one in zip(counts.values(), some, strict=True) if is_one)
+    return durations > 0.5 * counts.total()
 
 
-def _is_answer(mark: str, survey: ColumnSurvey) -> bool:
-    return survey.text is not None and survey.counts is not None and mark in survey.counts.counts
-
-
-def _said_of_tokens(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
+def _token_note(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
     listed = ", ".join(survey.tokens[:_MOST_SHOWN])
     if not is_text(survey.storage):
         return f". {listed} stands for no value, it seems: make such cells missing in the data, where no text says so"
@@ -126,7 +116,7 @@ def _short(text: str) -> str:
 
 
 def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, ...]:
-    """Return what is not read of a source, a line each: for a draft's head.
+    """Return a line for each part of a source that is not read: for a draft's head.
 
     Raises:
         DataError: most records of a CSV are not, or most of a workbook only in part.

@@ -34,13 +34,12 @@ from sfumato.columns.kinds import (
 from sfumato.columns.open import Open
 from sfumato.columns.resolutions import MICROSECONDS, moment_of, step_of
 from sfumato.columns.written import Written
-from sfumato.desk.draft_notes import left_out, missing_texts, said_of
-from sfumato.desk.image_labels import beside_images
+from sfumato.desk.draft_notes import column_note, left_out, missing_texts
 from sfumato.desk.long_hints import set_hint
-from sfumato.desk.proposals import Guesses, Whose, proposed, proposed_whose
+from sfumato.desk.proposals import Guesses, Protection, beside_images, proposals_of, proposed_protection
 from sfumato.desk.rule_candidates import rule_candidates
 from sfumato.desk.sentinels import settle_marks, settle_texts
-from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, Moments, survey_columns
+from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, TimeSpan, survey_columns
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names
@@ -72,11 +71,11 @@ _HEADER = """\
 draft: true
 """
 _OPEN = """\
-# What says `discover: true`, the method max-entropy buys with part of the budget. All other methods
-# need it declared: public bounds or categories in its place.
+# Columns of `discover: true` are estimated by the method max-entropy with part of the budget. All other methods
+# need them declared: public bounds or categories in its place.
 """
 _NO_ROWS = """\
-# The number of rows is not written: buy one (fit --buy-rows), or write a round public number here.
+# The number of rows is not written: have one estimated (fit --buy-rows), or write a round public number here.
 """
 
 
@@ -98,7 +97,7 @@ class Draft:
     Attributes:
         schema: the draft, valid as it stands.
         notes: column name to one line for its reader.
-        whose: whom it protects, or a question, and what weighs its rows.
+        protection: whom it protects, or a question, and the weight of its rows.
         left_out: one line a problem of records that are not read, or not to their end.
         candidates: rules of labels that the records keep, if they were asked for: comments of the file, until someone
             vouches. Those of order and arithmetic are rules of the schema, to be read and taken out.
@@ -106,7 +105,7 @@ class Draft:
 
     schema: Schema
     notes: Mapping[str, str]
-    whose: Whose
+    protection: Protection
     left_out: tuple[str, ...] = ()
     candidates: tuple[Mapping[str, Any], ...] = ()
 
@@ -118,12 +117,12 @@ class Draft:
             lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
         else:
             lines.append(_NO_ROWS)
-        if self.whose.question:
-            lines.append(f"# {self.whose.question}\n")
+        if self.protection.question:
+            lines.append(f"# {self.protection.question}\n")
         if self.schema.unit is not None:
             lines.append(yaml_text({"unit": self.schema.unit.to_dict()}))
         if self.schema.weight is not None:
-            lines += [f"# {self.whose.weight_note}\n", yaml_text({"weight": self.schema.weight.to_entry()})]
+            lines += [f"# {self.protection.weight_note}\n", yaml_text({"weight": self.schema.weight.to_entry()})]
         top = {key: value for key, value in self.schema.to_dict().items() if key in ("missing", "reader")}
         if top:
             lines += ["# How cells are written; nothing here may hide a value that means something.\n", yaml_text(top)]
@@ -169,15 +168,15 @@ def draft_schema(
     if any(isinstance(kind, Image) for kind, _ in guesses.values()):
         guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.skipped()))
     is_table = not any(isinstance(kind, Image | ItemSet) for kind, _ in guesses.values())
-    proposals, whose = (guesses, Whose(None, "")) if exact else _proposals(surveys, guesses, is_table)
+    proposals, protection = (guesses, Protection(None, "")) if exact else _proposals(surveys, guesses, is_table)
     schema = None
     with contextlib.suppress(SchemaError):
         schema = Schema(
             columns={name: kind for name, (kind, _) in proposals.items()},
-            # of tables they are bought, or given
+            # of tables they are estimated, or given
             rows=None if is_table and not exact else max((s.n_cells for s in surveys.values()), default=0) or None,
-            unit=whose.unit,
-            weight=whose.weight,
+            unit=protection.unit,
+            weight=protection.weight,
             draft=True,
             missing=missing_texts(surveys, labels),
             reader=_reader(source, decimal),
@@ -191,11 +190,13 @@ def draft_schema(
     if is_table:
         columns = {name: kind for name, (kind, _) in guesses.items()}
         known = dataclasses.replace(schema, columns=columns, sources={}, unit=None, weight=None)
-        seen = rule_candidates(source, known, labels=suggest_rules)
-        schema = _with_rules(schema, known, seen)
-        candidates = tuple(rule for rule in seen if rule not in schema.rules) if suggest_rules else ()
-    notes = {name: f"{note}{said_of(name, surveys)}{set_hint(surveys[name])}" for name, (_, note) in proposals.items()}
-    return Draft(schema, notes, whose, lines if is_table else (), candidates)
+        rules = rule_candidates(source, known, labels=suggest_rules)
+        schema = _with_rules(schema, known, rules)
+        candidates = tuple(rule for rule in rules if rule not in schema.rules) if suggest_rules else ()
+    notes = {
+        name: f"{note}{column_note(name, surveys)}{set_hint(surveys[name])}" for name, (_, note) in proposals.items()
+    }
+    return Draft(schema, notes, protection, lines if is_table else (), candidates)
 
 
 def _with_rules(schema: Schema, known: Schema, candidates: Iterable[Mapping[str, Any]]) -> Schema:
@@ -217,19 +218,19 @@ def _with_rules(schema: Schema, known: Schema, candidates: Iterable[Mapping[str,
     return schema
 
 
-def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Whose]:
-    """Return what to propose in place of facts of the records, and whom to protect."""
-    found = {
-        name: (_as_written(kind, surveys[name]), note) for name, (kind, note) in proposed(surveys, guesses).items()
+def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Protection]:
+    """Return proposals in place of facts of the records, and whom to protect."""
+    proposals = {
+        name: (_as_written(kind, surveys[name]), note) for name, (kind, note) in proposals_of(surveys, guesses).items()
     }
-    whose = proposed_whose(surveys, found) if is_table else Whose(None, "")
-    if whose.weight is not None:
-        found[whose.weight.column] = (Identifier(), "the weight: it is not released")
-    return found, whose
+    protection = proposed_protection(surveys, proposals) if is_table else Protection(None, "")
+    if protection.weight is not None:
+        proposals[protection.weight.column] = (Identifier(), "the weight: it is not released")
+    return proposals, protection
 
 
 def _reader(source: Source, decimal: str | None) -> Reader:
-    """Return what is the same in the whole table: the decimal mark, and the form of the file."""
+    """Return the reader of the whole table: its decimal mark, and the form of the file."""
     form = source.found_form()
     written = Written(decimal=decimal) if decimal not in (None, ".") else Written()
     return Reader(written=written, delimiter=form.delimiter, encoding=form.encoding)
@@ -277,12 +278,10 @@ def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
 
 def _image(survey: ColumnSurvey, storage: pa.FixedShapeTensorType) -> tuple[ColumnKind, str]:
     dtype = str(storage.value_type.to_pandas_dtype().__name__)
-    lower, upper = 0.0, 255.0
-    if dtype != "uint8":
-        lower = min(0.0, survey.lowest or 0.0)
-        upper = max(1.0, survey.highest or 0.0)
-    shape = tuple(storage.shape)
-    return Image(shape=shape, dtype=dtype, lower=lower, upper=upper), "images: check the bounds"
+    lower, upper = min(0.0, survey.lowest or 0.0), max(1.0, survey.highest or 0.0)
+    if dtype == "uint8":
+        lower, upper = 0.0, 255.0
+    return Image(shape=tuple(storage.shape), dtype=dtype, lower=lower, upper=upper), "images: check the bounds"
 
 
 def _sets(items: ColumnSurvey, longest: int) -> tuple[ColumnKind, str]:
@@ -303,19 +302,14 @@ def _sets(items: ColumnSurvey, longest: int) -> tuple[ColumnKind, str]:
 
 def _is_logical(survey: ColumnSurvey) -> bool:
     storage = survey.storage
-    if types.is_dictionary(storage):
-        storage = storage.value_type
-    if types.is_boolean(storage):
-        return True
-    return survey.distinct is not None and survey.distinct in _LOGICAL
+    storage = storage.value_type if types.is_dictionary(storage) else storage
+    return types.is_boolean(storage) or (survey.distinct is not None and survey.distinct in _LOGICAL)
 
 
 def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[ColumnKind, str]:
     nullable = survey.has_missing
     if not survey.is_whole:
-        resolution = None
-        if survey.decimals is not None:
-            resolution = float(f"1e-{survey.decimals}")
+        resolution = None if survey.decimals is None else float(f"1e-{survey.decimals}")
         kind = Continuous(lower=lowest, upper=highest, resolution=resolution, nullable=nullable)
         return kind, "numbers: replace the bounds; the resolution is that of the values seen"
     distinct = survey.distinct
@@ -325,17 +319,14 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
         note = "few whole numbers: codes; if they count something, write kind: integer"
         return Categorical(categories=labels, nullable=nullable), note
     if highest >= _LARGEST_WHOLE:  # what is larger is read as this
-        return (
-            Identifier(),
-            "whole numbers beyond 63 bits: not released; store them as text if they are codes",
-        )
+        return Identifier(), "whole numbers beyond 63 bits: not released; store them as text if they are codes"
     kind = Integer(lower=int(lowest), upper=int(highest), nullable=nullable)
     if distinct is not None and len(distinct) == survey.n_values > _FEW_LABELS:
         return kind, "every value differs: if it names a record, write kind: identifier"
     return kind, "whole numbers: replace the bounds"
 
 
-def _datetime(survey: ColumnSurvey, moments: Moments) -> tuple[ColumnKind, str]:
+def _datetime(survey: ColumnSurvey, moments: TimeSpan) -> tuple[ColumnKind, str]:
     format = CLOCK if types.is_time(survey.storage) else None if survey.date is None else survey.date.format
     resolution = moments.resolution if survey.date is None else survey.date.resolution
     if format is not None and not has_date(format):
@@ -351,13 +342,8 @@ def _datetime(survey: ColumnSurvey, moments: Moments) -> tuple[ColumnKind, str]:
     )
     if MICROSECONDS[resolution] >= MICROSECONDS["day"]:
         lower, upper = lower[:10], upper[:10]
-    kind = DateTime(
-        lower=lower,
-        upper=upper,
-        resolution=resolution,
-        format=None if format == "%Y-%m-%d" else format,
-        nullable=survey.has_missing,
-    )
+    format = None if format == "%Y-%m-%d" else format
+    kind = DateTime(lower=lower, upper=upper, resolution=resolution, format=format, nullable=survey.has_missing)
     return kind, f"dates: replace the bounds{_other_format(survey)}"
 
 

@@ -28,7 +28,7 @@ def numbers_of_sets(survey: ColumnSurvey) -> bool:
 
 
 def joined_items(texts: Sequence[str]) -> tuple[str, int] | None:
-    """Return what separates items in texts, and how many different items there are; None if texts are single labels.
+    """Return the separator of items in texts, and how many different items there are; None if texts are single labels.
 
     Args:
         texts: the different values of a column.
@@ -51,9 +51,9 @@ def set_hint(survey: ColumnSurvey) -> str:
     """Return a line on items that are joined in one text; empty without any."""
     if survey.is_number or survey.date is not None or survey.distinct is None:
         return ""
-    found = joined_items(sorted(survey.distinct))
-    if found is None:
+    items = joined_items(sorted(survey.distinct))
+    if items is None:
         return ""
-    separator, n_items = found
+    separator, n_items = items
     entry = f"{{kind: set, separator: {separator!r}, items: […], max_length: …}}"
     return f". Its cells look like {n_items:,} items joined by {separator!r}: {entry} makes sets of them"

@@ -38,6 +38,7 @@ _AMBIGUOUS = r"^-?[1-9][0-9]{0,2}\.[0-9]{3}$"  # `1.234`
 
 Marks = tuple[str, str]
 """The decimal mark and the mark between groups of thousands."""
+_ALL_MARKS: tuple[Marks, ...] = tuple((d, t) for d in DECIMALS for t in THOUSANDS if t != d)
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Span:
             self.highest = max(self.highest, numbers.max().item())
             self.decimals = max(self.decimals, most_decimals)
 
-    def joined(self, other: Span) -> Span:
+    def union(self, other: Span) -> Span:
         """Return the span of both."""
         return Span(
             self.count + other.count,
@@ -127,7 +128,7 @@ class NumberForms:
         """Take in digits and marks; return which read as numbers in some way."""
         spans = self.others.setdefault(key, {})
         read = np.zeros(len(core), dtype=bool)
-        for marks in ((d, t) for d in DECIMALS for t in THOUSANDS if t != d):
+        for marks in _ALL_MARKS:
             fits, numbers, most, has_groups = _read(core, signs, *marks)
             if fits.any():
                 span = spans.setdefault(marks, Span())
@@ -138,7 +139,7 @@ class NumberForms:
 
     @property
     def around(self) -> tuple[str, str]:
-        """What stands before and behind the digits of most cells where something does."""
+        """Prefix and suffix of most cells that have one."""
         totals = {
             key: max((span.count for span in spans.values()), default=0)
             for key, spans in self.others.items()
@@ -147,11 +148,11 @@ class NumberForms:
         return max(totals, key=totals.__getitem__) if totals else ("", "")
 
     def readings(self) -> dict[Marks, Span]:
-        """Return what all cells that fit span, by marks; only marks that occur."""
+        """Return the span of all cells that fit, by marks; only marks that occur."""
         prefix, suffix = self.around
         keys = {("", ""), (prefix, suffix), (prefix, ""), ("", suffix)}
-        found: dict[Marks, Span] = {}
-        for marks in ((d, t) for d in DECIMALS for t in THOUSANDS if t != d):
+        spans: dict[Marks, Span] = {}
+        for marks in _ALL_MARKS:
             decimal, thousands = marks
             parts = [self.whole, *(self.others[key].get(marks, Span()) for key in keys if key in self.others)]
             if decimal == ".":
@@ -161,14 +162,14 @@ class NumberForms:
             span = Span()
             for part in parts:
                 if part.count:
-                    span = span.joined(part)
+                    span = span.union(part)
             occur = (not thousands or span.has_groups) and (decimal == "." or span.decimals > 0 or thousands == ".")
             if span.count and occur:
-                found[marks] = span
-        return found
+                spans[marks] = span
+        return spans
 
     def is_either(self, written: Written | None) -> bool:
-        """Whether what reads as numbers reads as others just as well, with the other mark for decimals."""
+        """Whether the cells read as other numbers just as well, with the other mark for decimals."""
         readings = self.readings()
         marks = (".", "") if written is None else (written.decimal or ".", written.thousands or "")
         if self.pointed.count or marks not in readings:

@@ -1,6 +1,6 @@
-"""What a draft proposes in place of facts read off the records: to discover, or not to release.
+"""Proposals of a draft in place of facts read off the records: to discover, or not to release.
 
-    numbers, labels                      discover: true          bounds and categories are bought by the fit
+    numbers, labels                      discover: true          bounds and categories are estimated by the fit
     names, addresses, free text          identifier              by the column's name
     texts of which most are rare         identifier              names that nobody called so
     many texts, about equally often      identifier              names of people of whom each has many rows
@@ -28,6 +28,7 @@ from sfumato.columns.kinds import (
     Image,
     Integer,
     ItemSet,
+    LevelKind,
 )
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import measures_bodies, names_people, role_of
@@ -38,11 +39,12 @@ from sfumato.schema.weight import Weight
 
 _RARE = 10  # a value that occurs fewer times may show a person
 _FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average
-_LARGEST = 2**53  # what discovery finds lies within
+_LARGEST = 2**53  # the largest bound that discovery finds
 _UNIT_ROWS = 5  # of a proposed unit, whatever the records
 _EVEN = 4  # values of which none occurs more often than so many times the average
 _MANY_LABELS, _MANY_NUMBERS = 50, 150  # people with as many rows each, rather than labels or ages
 _FEWEST_NUMBERS = 20  # fewer different numbers may all differ by chance
+_IMAGE_TIMES, _MOST_IMAGE_LABELS = 5, 1_000  # labels of images occur so often; numbers that differ name them
 _KILOGRAMS = (25, 250)  # between which numbers called weight may be those of bodies
 _BY_NAME = {
     "name": "names of people, by the column's name: not released",
@@ -60,7 +62,7 @@ _FREQUENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _Frequencies:
     """How often values occur.
 
     Attributes:
@@ -82,18 +84,18 @@ class _Counted:
         return self.distinct > more_than and self.largest <= _EVEN * self.average
 
     @classmethod
-    def of(cls, survey: ColumnSurvey) -> _Counted | None:
-        """Return what is known of a column's values; None without any."""
+    def of(cls, survey: ColumnSurvey) -> _Frequencies | None:
+        """Return the frequencies of a column's values; None without any."""
         if survey.counts is None or not survey.counts.counts:
             return None
-        found = list(survey.counts.counts.values())
-        rare = sum(count < _RARE for count in found)
-        distinct = len(found) << survey.counts.halvings
-        return cls(max(found), min(found), distinct, rare / len(found), sum(found) / len(found))
+        counts = list(survey.counts.counts.values())
+        rare = sum(count < _RARE for count in counts)
+        distinct = len(counts) << survey.counts.halvings
+        return cls(max(counts), min(counts), distinct, rare / len(counts), sum(counts) / len(counts))
 
 
-def proposed(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str, tuple[ColumnKind, str]]:
-    """Return what to propose for each column, with a line on why, from exact guesses.
+def proposals_of(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str, tuple[ColumnKind, str]]:
+    """Return the proposal for each column, with a line on why, from exact guesses.
 
     Beside images and sets no column can be discovered: then the guesses stay.
     """
@@ -103,7 +105,7 @@ def proposed(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str,
 
 
 def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
-    counted = _Counted.of(survey)
+    counted = _Frequencies.of(survey)
     by_name = _by_name(name, survey, kind, counted)
     if by_name is not None:
         return by_name
@@ -111,36 +113,36 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
         if kind.is_clock:
             day = {"lower": "00:00", "upper": "23:59:59.999999", "nullable": True}
             return replace(kind, **day), "times of day: of the whole day, which is no fact of the records"
-        found = Open(kind="datetime", format=kind.format, resolution=kind.resolution)
-        said = note.removeprefix("dates: replace the bounds")
-        return found, f"dates: the fit buys the first and the last year; or write public bounds{said}"
+        open_kind = Open(kind="datetime", format=kind.format, resolution=kind.resolution)
+        more = note.removeprefix("dates: replace the bounds")
+        return open_kind, f"dates: the fit estimates the first and the last year; or write public bounds{more}"
     if isinstance(kind, Integer) and counted is not None and _names_records(name, survey, counted):
         return Identifier(), (
             "whole numbers that seem to name a record or a person: not released. If they measure something, write "
             "{kind: integer, discover: true}"
         )
     if isinstance(kind, Integer):
-        return _opened("integer", survey, kind, "whole numbers: the fit buys bounds; or write public ones")
+        return _to_discover("integer", survey, kind, "whole numbers: the fit estimates bounds; or write public ones")
     if isinstance(kind, Continuous):
-        note = "numbers: the fit buys bounds and decimals; or write public ones, with a resolution"
-        return _opened("continuous", survey, kind, note)
+        note = "numbers: the fit estimates bounds and decimals; or write public ones, with a resolution"
+        return _to_discover("continuous", survey, kind, note)
     if isinstance(kind, Boolean):
-        note = "two truth values: the fit buys whether some are missing; or write kind: boolean"
-        return _opened("boolean" if kind.text is None else "categorical", survey, kind, note)
+        note = "two truth values: the fit estimates whether some are missing; or write kind: boolean"
+        return _to_discover("boolean" if kind.text is None else "categorical", survey, kind, note)
     if isinstance(kind, Categorical):
         return _labels(survey, kind, counted)
     return kind, note
 
 
 def _by_name(
-    name: str, survey: ColumnSurvey, kind: ColumnKind, counted: _Counted | None
+    name: str, survey: ColumnSurvey, kind: ColumnKind, counted: _Frequencies | None
 ) -> tuple[ColumnKind, str] | None:
-    """Return what a column's name asks for; None if nothing, or if its cells speak against it."""
+    """Return the proposal by a column's name; None where it says nothing, or the cells speak against it."""
     role = role_of(name)
     if counted is None or not isinstance(kind, Categorical | Identifier | Integer):
         return None
     is_number = isinstance(kind, Integer) or survey.is_number
-    few = counted.distinct <= _FEW_LABELS and survey.n_values >= _TIMES * counted.distinct
+    few = _is_short_list(survey, counted)
     if role == "place" and is_number:
         if counted.rare_share > 0.5:
             return Identifier(), (
@@ -148,32 +150,32 @@ def _by_name(
                 "by their first digits"
             )
         labels = Categorical(categories=tuple(sorted(survey.distinct or ())), nullable=survey.has_missing)
-        return _opened("categorical", survey, labels, f"codes of places, no quantities: {_FREQUENT}")
-    if role == "name" and not is_number:
-        return Identifier(), _BY_NAME[role]
-    if role == "contact" and not few:
-        return Identifier(), _BY_NAME[role]
-    if role in ("text", "person", "household") and not few and not is_number:
-        return Identifier(), _BY_NAME[role]
+        return _to_discover("categorical", survey, labels, f"codes of places, no quantities: {_FREQUENT}")
+    names = role == "name" and not is_number
+    if names or (not few and (role == "contact" or (role in _BY_NAME and not is_number))):
+        return Identifier(), _BY_NAME[str(role)]
     return None
 
 
-def _labels(survey: ColumnSurvey, kind: Categorical, counted: _Counted | None) -> tuple[ColumnKind, str]:
+def _labels(survey: ColumnSurvey, kind: Categorical, counted: _Frequencies | None) -> tuple[ColumnKind, str]:
     if not survey.is_number and counted is not None and _is_rare(survey, counted):
         return Identifier(), (
             "texts of which most are rare, or all occur about equally often, as names do: not released. To release the "
             "frequent ones, write {kind: categorical, discover: true}"
         )
-    return _opened("categorical", survey, kind, f"labels: {_FREQUENT}")
+    return _to_discover("categorical", survey, kind, f"labels: {_FREQUENT}")
 
 
-def _is_rare(survey: ColumnSurvey, counted: _Counted) -> bool:
+def _is_rare(survey: ColumnSurvey, counted: _Frequencies) -> bool:
     """Whether most values of a text are rare and it is no short list of labels, or many occur equally often."""
-    is_list = counted.distinct <= _FEW_LABELS and survey.n_values >= _TIMES * counted.distinct
-    return (counted.rare_share > 0.5 and not is_list) or counted.even(_MANY_LABELS)
+    return (counted.rare_share > 0.5 and not _is_short_list(survey, counted)) or counted.even(_MANY_LABELS)
 
 
-def _names_records(name: str, survey: ColumnSurvey, counted: _Counted) -> bool:
+def _is_short_list(survey: ColumnSurvey, counted: _Frequencies) -> bool:
+    return counted.distinct <= _FEW_LABELS and survey.n_values >= _TIMES * counted.distinct
+
+
+def _names_records(name: str, survey: ColumnSurvey, counted: _Frequencies) -> bool:
     """Whether whole numbers name records or people: few times each, equally often; or so named or so long, and rare."""
     if counted.distinct < _FEWEST_NUMBERS:
         return False
@@ -182,19 +184,19 @@ def _names_records(name: str, survey: ColumnSurvey, counted: _Counted) -> bool:
     return alike or (many and (names_people(name) or min(abs(survey.lowest or 0), abs(survey.highest or 0)) > _LARGEST))
 
 
-def _opened(open: OpenKind, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
+def _to_discover(open: OpenKind, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
     """Return a column to discover, where its type can store whatever is found."""
-    found = Open(kind=open)
+    open_kind = Open(kind=open)
     if max(abs(survey.lowest or 0), abs(survey.highest or 0)) > _LARGEST:
         return kind, "READ OFF THE RECORDS: numbers so large cannot be discovered. Replace the bounds by public ones"
-    if found.reading_fault(survey.storage) is None:
-        return found, note
+    if open_kind.reading_fault(survey.storage) is None:
+        return open_kind, note
     return kind, "READ OFF THE RECORDS, and cannot be discovered in this type: replace it by public facts"
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """Whom a draft protects, and whom a row stands for.
+class Protection:
+    """The unit that a draft protects, and the weight of its rows.
 
     Attributes:
         unit: the proposed unit, if a column names persons or households and repeats.
@@ -209,8 +211,8 @@ class Whose:
     weight_note: str = ""
 
 
-def proposed_whose(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> Whose:
-    """Return whom to protect and what weighs rows: proposed where a name says it and the cells agree, else asked."""
+def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> Protection:
+    """Return the unit and the weight: proposed where a name says it and the cells agree, else a question."""
     repeated = [
         name for name, (kind, _) in proposals.items() if isinstance(kind, Identifier) and _repeats(surveys[name])
     ]
@@ -225,29 +227,28 @@ def proposed_whose(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> W
             "them. max_rows is a proposal of ours, not read off the records: choose it from what is public. Rows "
             "beyond it are not used, and noise grows with it"
         )
-        return Whose(Unit(column=name, max_rows=_UNIT_ROWS), question, weight, weight_note)
+        return Protection(Unit(column=name, max_rows=_UNIT_ROWS), question, weight, weight_note)
     perhaps = [name for name in repeated if role_of(name) is None and names_people(name)] + by_role["household"]
     if not any(_is_key(surveys[name]) for name in single):  # else a row is a person
         perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
     perhaps = [name for name in perhaps if weight is None or name != weight.column]
     example = perhaps[0] if perhaps else "NAME"
-    question = "Whom does the guarantee protect? Not said, so each row counts as another person. "
+    question = "Whom does the guarantee protect? Nothing says so, and each row counts as another person. "
+    unit = f"unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}"
     if perhaps:
-        listed, repeat = (", ".join(perhaps), "repeat" if len(perhaps) > 1 else "repeats")
-        question += f"{listed} {repeat}, as in a long table: if it names people, write "
-    else:
-        question += "If people have several rows, say which column names them: "
-    question += f"unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}"
-    if perhaps:
+        repeat = "repeat" if len(perhaps) > 1 else "repeats"
         question += (
-            f"; if a row is one item of a set, such as a basket, write {{kind: set, id: {example}}} for the items"
+            f"{', '.join(perhaps)} {repeat}, as in a long table: if it names people, write {unit}; if a row is one "
+            f"item of a set, such as a basket, write {{kind: set, id: {example}}} for the items"
         )
-    return Whose(None, question, weight, weight_note)
+    else:
+        question += f"If people have several rows, say which column names them: {unit}"
+    return Protection(None, question, weight, weight_note)
 
 
 def _repeats(survey: ColumnSurvey) -> bool:
     """Whether values repeat as numbers of persons do: most are rare, or all are about equally often."""
-    counted = _Counted.of(survey)
+    counted = _Frequencies.of(survey)
     if counted is None or counted.largest < 2 or counted.distinct < 2:
         return False
     return counted.rare_share > 0.5 or counted.even(_MANY_LABELS)
@@ -255,7 +256,7 @@ def _repeats(survey: ColumnSurvey) -> bool:
 
 def _is_key(survey: ColumnSurvey) -> bool:
     """Whether every value occurs once."""
-    counted = _Counted.of(survey)
+    counted = _Frequencies.of(survey)
     return counted is not None and counted.largest == 1
 
 
@@ -292,3 +293,33 @@ def _rounded_up(number: float) -> float:
     """Return the next number of 1, 2, 5, 10, 20 and so on."""
     power = 10.0 ** math.floor(math.log10(number))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= number)
+
+
+def beside_images(
+    surveys: Mapping[str, ColumnSurvey], guesses: Guesses, *, left_out: int
+) -> dict[str, tuple[ColumnKind, str]]:
+    """Return guesses with labels in place of whole numbers, and one column of labels as the one that is modelled.
+
+    Args:
+        surveys: by column.
+        guesses: by column, a kind and a line on why; one at least is of images.
+        left_out: how many records are not read, for the holder's own screen.
+    """
+    proposals = {name: _image_guess(surveys[name], kind, note) for name, (kind, note) in guesses.items()}
+    labels = [name for name, (kind, _) in proposals.items() if isinstance(kind, LevelKind)]
+    for name, (kind, note) in proposals.items():
+        if isinstance(kind, Image) and left_out:
+            proposals[name] = kind, f"{note}; {left_out:,} not read, of another size or no images: see sfumato validate"
+        if name in labels[1:]:
+            proposals[name] = kind, f"{note}. Beside images one column of labels is modelled: write kind: identifier"
+    return proposals
+
+
+def _image_guess(survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
+    distinct = survey.distinct
+    if not isinstance(kind, Integer) or distinct is None or len(distinct) > _MOST_IMAGE_LABELS:
+        return kind, note
+    if survey.n_values < _IMAGE_TIMES * len(distinct):
+        return kind, note
+    labels = tuple(sorted(distinct, key=float))
+    return Categorical(categories=labels, nullable=kind.nullable), "labels of the images: replace by the public list"

@@ -1,6 +1,6 @@
 """The questions of a review: at most ten, on the facts of a schema that are most worth checking.
 
-    the unit, what names people, long lists, bounds, what would be bought, texts for no value, whether facts are public
+    the unit, what names people, long lists, bounds, columns left open, texts for no value, whether facts are public
 
 They are made of the schema alone: no record is read. Answers change the document that the schema was read from, so that
 what it says in short stays short.
@@ -66,17 +66,17 @@ def questions(schema: Schema, document: Mapping[str, Any]) -> tuple[Question, ..
     """
     written = {name: kind for name, kind in schema.columns.items() if name in document["columns"]}
     last = [_missing(schema), *([_public()] if schema.draft else [])]
-    found = [*_unit(schema, written), *_columns(written, schema, document)]
-    return (*found[: MOST_QUESTIONS - len(last)], *last)
+    others = [*_unit(schema, written), *_columns(written, schema, document)]
+    return (*others[: MOST_QUESTIONS - len(last)], *last)
 
 
-def answered(document: Mapping[str, Any], asked: tuple[Question, ...], answers: Mapping[str, str]) -> Document:
+def with_answers(document: Mapping[str, Any], known: tuple[Question, ...], answers: Mapping[str, str]) -> Document:
     """Return a document with answers written into it; what has no answer stays as it is.
 
     Raises:
         SchemaError: an answer is to no question, or is none that its question takes.
     """
-    by_key = {question.key: question for question in asked}
+    by_key = {question.key: question for question in known}
     changed = copy.deepcopy(dict(document))
     for key, answer in answers.items():
         if key not in by_key:
@@ -110,12 +110,12 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
         if answer == "row":
             document.pop("unit", None)
         elif column in names and rows.isdecimal():
-            kept = {} if schema.unit is None or schema.unit.column != column else schema.unit.to_dict()
-            document["unit"] = {**kept, "column": column, "max_rows": int(rows)}
+            facts = {} if schema.unit is None or schema.unit.column != column else schema.unit.to_dict()
+            document["unit"] = {**facts, "column": column, "max_rows": int(rows)}
             if column not in hidden:
                 document["columns"][column] = Identifier.name
         else:
-            raise _refused("unit", f"`row`, or a column and its most rows, such as `{names[0]}{_TO}5`", answer)
+            raise _refusal("unit", f"`row`, or a column and its most rows, such as `{names[0]}{_TO}5`", answer)
         _forget(document, "unit")
 
     text = (
@@ -158,7 +158,7 @@ def _identifier(name: str) -> Question:
         if answer == "yes":
             document["columns"][name] = Identifier.name
         elif answer != "no":
-            raise _refused(f"column {name}", "`yes` or `no`", answer)
+            raise _refusal(f"column {name}", "`yes` or `no`", answer)
 
     text = f"Does {name!r} name a person or a record? `yes`: it is not released. `no`: it stays as it is."
     return Question(key=f"column {name}", text=text, now="no", apply=apply)
@@ -169,32 +169,32 @@ def _long_list(name: str, size: int) -> Question:
         word, _, rest = answer.partition(" ")
         file, _, column = rest.rpartition("#")
         entry = document["columns"][name]
-        kept = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
+        facts = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
         if answer == Identifier.name:
             document["columns"][name] = answer
         elif answer == "discover":
             document["columns"][name] = {"kind": Categorical.name, "discover": True}
         elif word == "list" and rest:
-            document["columns"][name] = kept | {"categories": {"list": rest}}
+            document["columns"][name] = facts | {"categories": {"list": rest}}
         elif word == "file" and file and column:
-            document["columns"][name] = kept | {"categories": {"file": file, "column": column}}
+            document["columns"][name] = facts | {"categories": {"file": file, "column": column}}
         else:
             expected = "`keep`, `list NAME`, `file PATH#COLUMN`, `discover` or `identifier`"
-            raise _refused(f"column {name}", expected, answer)
+            raise _refusal(f"column {name}", expected, answer)
 
     text = (
         f"{name!r} lists {size:,} labels. Is there a public list of them? `list NAME`: a named one, such as iso-4217. "
-        "`file PATH#COLUMN`: a code book, beside the schema. `discover`: buy the frequent ones. `identifier`: do not "
-        "release the column. `keep`: the labels of the schema are public."
+        "`file PATH#COLUMN`: a code book, beside the schema. `discover`: estimate the frequent ones. `identifier`: "
+        "do not release the column. `keep`: the labels of the schema are public."
     )
     return Question(key=f"column {name}", text=text, now=KEEP, apply=apply)
 
 
 def _open(name: str, kind: Open) -> Iterator[Question]:
-    """Ask for what the fit would buy: what is declared costs nothing."""
+    """Ask for facts that the fit would estimate: what is declared costs nothing."""
     least = kind.narrowest
     if kind.kind in ("integer", "continuous", "datetime") and isinstance(least, Integer | Continuous | DateTime):
-        yield _bounds(name, least, bought=True)
+        yield _bounds(name, least, is_open=True)
     elif kind.kind == "categorical":
         yield _labels(name)
 
@@ -212,7 +212,7 @@ def _labels(name: str) -> Question:
             document["columns"][name] = closed | {"categories": labels}
         else:
             expected = "`keep`, two or more labels, separated by commas, `list NAME` or `identifier`"
-            raise _refused(f"column {name}", expected, answer)
+            raise _refusal(f"column {name}", expected, answer)
 
     text = (
         f"Which labels may {name!r} hold? All, separated by commas; `list NAME`: a named list, such as iso-4217; "
@@ -221,23 +221,25 @@ def _labels(name: str) -> Question:
     return Question(key=f"column {name}", text=text, now=KEEP, apply=apply)
 
 
-def _bounds(name: str, kind: Integer | Continuous | DateTime, *, bought: bool = False) -> Question:
+def _bounds(name: str, kind: Integer | Continuous | DateTime, *, is_open: bool = False) -> Question:
     def apply(document: Document, answer: str) -> None:
         lower, separator, upper = answer.partition(_TO)
         if not separator:
-            raise _refused(f"column {name}", f"two bounds, such as `0{_TO}120`", answer)
+            raise _refusal(f"column {name}", f"two bounds, such as `0{_TO}120`", answer)
         bounds = {"lower": _bound(lower, kind), "upper": _bound(upper, kind)}
         entry = document["columns"][name]
-        # a source said where the old bounds come from
-        kept = {key: value for key, value in entry.items() if key not in ("source", "discover")}
-        document["columns"][name] = kept | bounds | ({"nullable": True} if bought else {})  # nobody said there is none
+        # an old source is that of the old bounds
+        facts = {key: value for key, value in entry.items() if key not in ("source", "discover")}
+        document["columns"][name] = (
+            facts | bounds | ({"nullable": True} if is_open else {})
+        )  # nothing rules missing cells out
 
-    keep = "the fit buys them" if bought else "those of the schema are public"
+    keep = "the fit estimates them" if is_open else "those of the schema are public"
     text = (
         f"Which bounds of {name!r} are public? `LOWER{_TO}UPPER`: from the law, a questionnaire, common sense; wider "
         f"rather than narrower. `keep`: {keep}."
     )
-    now = KEEP if bought else f"{kind.lower}{_TO}{kind.upper}"
+    now = KEEP if is_open else f"{kind.lower}{_TO}{kind.upper}"
     return Question(key=f"column {name}", text=text, now=now, apply=apply)
 
 
@@ -271,7 +273,7 @@ def _public() -> Question:
         if answer == "yes":
             document.pop("draft", None)
         elif answer != "no":
-            raise _refused("public", "`yes` or `no`", answer)
+            raise _refusal("public", "`yes` or `no`", answer)
 
     text = (
         "Is every fact of the schema, also those not asked about, known without looking at these records? `yes`: it is "
@@ -290,5 +292,5 @@ def _forget(document: Document, fact: str) -> None:
             document["source"] = rest
 
 
-def _refused(key: str, expected: str, answer: str) -> SchemaError:
+def _refusal(key: str, expected: str, answer: str) -> SchemaError:
     return SchemaError(f"Expected the answer to {key!r} to be {expected}, got {shown(answer)}.")

@@ -17,7 +17,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.resolutions import Resolution
 from sfumato.desk.rule_breaks import values_of
-from sfumato.desk.rule_events import LEAST_BREAKS, implications
+from sfumato.desk.rule_events import LEAST_BREAKS, implications, label_of
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Source
 from sfumato.rules import read_rules
@@ -60,11 +60,11 @@ def rule_candidates(source: Source, schema: Schema, *, labels: bool = True) -> l
     first = _first_rows(source, kinds, schema.missing_in(source))
     if not size(first):
         return []
-    found: list[Rule] = []
+    candidates: list[Rule] = []
     for rule in itertools.islice(_candidates(first, kinds, labels=labels), 4 * _MOST):
-        if rule not in found:
-            found.append(rule)
-    return _kept(source, kinds, schema.missing_in(source), found)[:_MOST]
+        if rule not in candidates:
+            candidates.append(rule)
+    return _unbroken(source, kinds, schema.missing_in(source), candidates)[:_MOST]
 
 
 def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...]) -> Table:
@@ -76,10 +76,12 @@ def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple
     return {name: column[:_ROWS] for name, column in joined(parts).items()} if parts else {}
 
 
-def _kept(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...], found: list[Rule]) -> list[Rule]:
+def _unbroken(
+    source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...], candidates: list[Rule]
+) -> list[Rule]:
     """Return the rules that no row breaks; those that cannot be read are left out."""
     read = {}
-    for number, entry in enumerate(found):
+    for number, entry in enumerate(candidates):
         try:
             read[number] = read_rules([entry], kinds)[0]
         except SchemaError:
@@ -89,11 +91,11 @@ def _kept(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, 
             break
         table = {name: values_of(kind, chunk.columns[name], missing) for name, kind in kinds.items()}
         read = {n: rules for n, rules in read.items() if not any(rule.broken(table).any() for rule in rules)}
-    return [found[number] for number in read]
+    return [candidates[number] for number in read]
 
 
 def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool) -> Iterator[Rule]:
-    computed = list(_computed(table, kinds))
+    computed = list(_computed_rules(table, kinds))
     yield from computed
     yield from _orders(table, kinds, computed)
     if not labels:
@@ -105,24 +107,24 @@ def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool)
 
 def _numbers(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
     """Return the columns of numbers that vary, NaN where missing, shape (n,) each."""
-    found = {}
+    columns = {}
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(column, Values) and kind.name != "datetime":
             values = np.where(column.absent, np.nan, column.values.astype(np.float64))
             if np.unique(values[~np.isnan(values)]).size > 2:
-                found[name] = values
-    return dict(itertools.islice(found.items(), _MOST_NUMBERS))
+                columns[name] = values
+    return dict(itertools.islice(columns.items(), _MOST_NUMBERS))
 
 
 def _dates(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
     """Return the columns of dates in microseconds, NaN where missing, shape (n,) each."""
-    found = {}
+    columns = {}
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(column, Values) and isinstance(kind, NumericKind) and kind.name == "datetime":
-            found[name] = _in_steps(column, kind, "microsecond")
-    return found
+            columns[name] = _in_steps(column, kind, "microsecond")
+    return columns
 
 
 def _in_steps(column: Column, kind: TabularKind, step: Resolution | None) -> np.ndarray:
@@ -145,7 +147,7 @@ def _tolerance(kind: TabularKind) -> float:
     return 0.51 * resolution if isinstance(resolution, float) else 1e-9
 
 
-def _computed(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
+def _computed_rules(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
     """Sums and products of two columns, sums of more, and days between dates."""
     numbers, dates = _numbers(table, kinds), _dates(table, kinds)
     parts: set[str] = set()
@@ -188,7 +190,7 @@ def _sum_of_several(name: str, numbers: Mapping[str, np.ndarray], tolerance: flo
 def _orders(table: Table, kinds: Mapping[str, TabularKind], computed: list[Rule]) -> Iterator[Rule]:
     """Dates that follow each other, and numbers, where they are equal somewhere: ranges overlap and never swap.
 
-    Of those that follow from others by way of a third column nothing is said.
+    Those that follow from others by way of a third column are left out.
     """
     pairs = set(_ordered_pairs(table, kinds, computed))
     middles = {name for pair in pairs for name in pair}
@@ -213,19 +215,12 @@ def _ordered_pairs(table: Table, kinds: Mapping[str, TabularKind], computed: lis
                 yield low, high
 
 
-def _levels(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, LevelKind]:
-    return {name: kind for name, kind in kinds.items() if isinstance(kind, LevelKind) and kind.n_levels <= _MOST_LEVELS}
-
-
-def _label(kind: LevelKind, level: int) -> Any:  # noqa: ANN401
-    return None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
-
-
 def _maps(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
     """Labels that follow from a coarser or finer column of labels, or from a number's span."""
-    labels = _levels(table, kinds)
     n = size(table)
-    for name, kind in labels.items():
+    for name, kind in kinds.items():
+        if not isinstance(kind, LevelKind) or kind.n_levels > _MOST_LEVELS:
+            continue
         column = table[name]
         assert isinstance(column, np.ndarray)
         shares = np.bincount(column, minlength=kind.n_levels) / n
@@ -251,7 +246,7 @@ def _level_map(cells: np.ndarray, column: np.ndarray, kind: LevelKind, source: T
     few = support.min() < 1 or support.mean() < _LEAST_ROWS
     if few or (counts.max(axis=1) < support).any() or source.nullable:
         return None
-    return {_label(source, i): _label(kind, int(counts[i].argmax())) for i in range(source.n_levels)}
+    return {label_of(source, i): label_of(kind, int(counts[i].argmax())) for i in range(source.n_levels)}
 
 
 def _span_map(cells: Values, column: np.ndarray, kind: LevelKind, source: TabularKind) -> dict[Any, Any] | None:
@@ -269,4 +264,4 @@ def _span_map(cells: Values, column: np.ndarray, kind: LevelKind, source: Tabula
     firsts = [int(values[start]) for start in starts]
     texts: list[Any] = [low if low == high else f"{low}..{high}" for low, high in zip(firsts, lasts, strict=True)]
     texts[0], texts[-1] = f"..{lasts[0]}", f"{firsts[-1]}.."
-    return {text: _label(kind, int(levels[start])) for text, start in zip(texts, starts, strict=True)}
+    return {text: label_of(kind, int(levels[start])) for text, start in zip(texts, starts, strict=True)}

@@ -1,7 +1,7 @@
 """Implications among what cells of the records at hand are: labels, missing cells, numbers up to some value.
 
 An event is a label of a column, or that a cell is missing. Events that are the same in all rows are one; of those that
-follow from each other in a row of steps, the steps are told and not the shortcuts.
+follow from each other in a row of steps, only the steps are rules, not the shortcuts.
 """
 
 from __future__ import annotations
@@ -49,32 +49,36 @@ def implications(table: Table, kinds: Mapping[str, TabularKind], known: set[tupl
     surprising = support[:, None] * (1 - support[None, :] / masks.shape[1]) >= LEAST_BREAKS
     classes = _classes(implied & implied.T)
     leaders = np.array([members[0] for members in classes])
-    seen: dict[int, Rule] = {}
+    steps: dict[int, Rule] = {}
     for members in classes:
         if surprising[members[0], members[0]]:
             yield from _equal(events, members)
     yield from _spans(table, kinds, [(events[i], masks[i]) for i in leaders], known)
     for place, _ in enumerate(leaders):
-        _steps(place, leaders, implied & surprising, events, seen)
-    yield from seen.values()
+        _steps(place, leaders, implied & surprising, events, steps)
+    yield from steps.values()
 
 
 def _events(table: Table, kinds: Mapping[str, TabularKind]) -> tuple[list[_Event], np.ndarray]:
     """Return events and in which rows they are, shape (events, n); those of few rows are left out."""
     n = size(table)
-    found: list[tuple[_Event, np.ndarray]] = []
+    events: list[tuple[_Event, np.ndarray]] = []
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(kind, LevelKind):
             assert isinstance(column, np.ndarray)
             counts = np.bincount(column, minlength=kind.n_levels)
             for level in np.flatnonzero(counts)[:_MOST_EVENTS]:
-                label = None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
-                found.append((_Event(name, label, False), column == level))
+                events.append((_Event(name, label_of(kind, level), False), column == level))
         elif kind.nullable:
-            found.append((_Event(name, None, True), absent(kind, column)))
-    found = [pair for pair in found if _LEAST_ROWS <= pair[1].sum() <= n - _LEAST_ROWS][:_MOST_EVENTS]
-    return [event for event, _ in found], np.array([mask for _, mask in found]).reshape(len(found), n)
+            events.append((_Event(name, None, True), absent(kind, column)))
+    events = [pair for pair in events if _LEAST_ROWS <= pair[1].sum() <= n - _LEAST_ROWS][:_MOST_EVENTS]
+    return [event for event, _ in events], np.array([mask for _, mask in events]).reshape(len(events), n)
+
+
+def label_of(kind: LevelKind, level: int) -> Any:  # noqa: ANN401 - a label as a schema has it
+    """The label of a level; None of the level of missing cells."""
+    return None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
 
 
 def _comparable(events: list[_Event], known: set[tuple[str, str]]) -> np.ndarray:
@@ -86,14 +90,14 @@ def _comparable(events: list[_Event], known: set[tuple[str, str]]) -> np.ndarray
 
 def _classes(same: np.ndarray) -> list[list[int]]:
     """Return events that are the same in all rows together, each class in the order of columns."""
-    found: list[list[int]] = []
+    classes: list[list[int]] = []
     taken: set[int] = set()
     for i in range(len(same)):
         if i not in taken:
             members = [i, *(int(j) for j in np.flatnonzero(same[i]) if j not in taken and j != i)]
             taken.update(members)
-            found.append(members)
-    return found
+            classes.append(members)
+    return classes
 
 
 def _equal(events: list[_Event], members: list[int]) -> Iterator[Rule]:
@@ -109,21 +113,18 @@ def _equal(events: list[_Event], members: list[int]) -> Iterator[Rule]:
         yield {"if": {first.column: first.label}, "then": {e.column: e.label for e in others}, "only_if": True}
 
 
-def _steps(place: int, leaders: np.ndarray, implied: np.ndarray, events: list[_Event], seen: dict[int, Rule]) -> None:
+def _steps(place: int, leaders: np.ndarray, implied: np.ndarray, events: list[_Event], steps: dict[int, Rule]) -> None:
     """Note what follows from an event, but for what follows from that again."""
     event = int(leaders[place])
     follows = [int(j) for j in leaders if j != event and implied[event, j] and not implied[j, event]]
     nearest = [j for j in follows if not any(implied[k, j] and not implied[j, k] for k in follows if k != j)]
     if nearest:
         conclusions = {events[j].column: events[j].label for j in nearest}
-        seen[event] = {"if": {events[event].column: events[event].label}, "then": conclusions}
+        steps[event] = {"if": {events[event].column: events[event].label}, "then": conclusions}
 
 
 def _spans(
-    table: Table,
-    kinds: Mapping[str, TabularKind],
-    events: list[tuple[_Event, np.ndarray]],
-    known: set[tuple[str, str]],
+    table: Table, kinds: Mapping[str, TabularKind], events: list[tuple[_Event, np.ndarray]], known: set[tuple[str, str]]
 ) -> Iterator[Rule]:
     """Yield what all rows are whose whole number is up to, or from, some value."""
     for name, kind in kinds.items():

@@ -138,10 +138,10 @@ def settle_marks(surveys: Mapping[str, ColumnSurvey]) -> set[str]:
     for survey in surveys.values():
         if survey.text is None or survey.is_number or survey.date is not None or survey.counts is None:
             continue
-        found = [mark for mark in survey.marks if is_answer(mark, survey, in_numbers=mark in elsewhere)]
-        for mark in found:
+        answers = [mark for mark in survey.marks if is_answer(mark, survey, in_numbers=mark in elsewhere)]
+        for mark in answers:
             survey.add_label(mark)
-        labels.update(found)
+        labels.update(answers)
     return labels
 
 

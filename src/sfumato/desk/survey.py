@@ -31,7 +31,7 @@ from sfumato.columns.written import Written
 from sfumato.desk.text_survey import MOST_DISTINCT, TextSurvey, ValueCounts
 from sfumato.io.chunks import Source
 
-__all__ = ["CLOCK", "MOST_DISTINCT", "ColumnSurvey", "Moments", "survey_columns"]
+__all__ = ["CLOCK", "MOST_DISTINCT", "ColumnSurvey", "TimeSpan", "survey_columns"]
 
 _MOST_DECIMALS = 6
 CLOCK = "%H:%M:%S.%f"
@@ -40,7 +40,7 @@ _FIXED: tuple[Resolution, ...] = tuple(r for r in get_args(Resolution) if r not 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Moments:
+class TimeSpan:
     """The span of some dates or times.
 
     Attributes:
@@ -54,7 +54,7 @@ class Moments:
     resolution: Resolution
 
     @classmethod
-    def of(cls, micros: np.ndarray) -> Moments:
+    def of(cls, micros: np.ndarray) -> TimeSpan:
         """Return the span of at least one moment."""
         resolution: Resolution = "microsecond"
         for step in _FIXED:
@@ -63,11 +63,11 @@ class Moments:
                 break
         return cls(int(micros.min()), int(micros.max()), resolution)
 
-    def joined(self, other: Moments | None) -> Moments:
+    def joined(self, other: TimeSpan | None) -> TimeSpan:
         """Return the span of both."""
         if other is None:
             return self
-        return Moments(
+        return TimeSpan(
             min(self.earliest, other.earliest),
             max(self.latest, other.latest),
             min(self.resolution, other.resolution, key=MICROSECONDS.__getitem__),
@@ -76,7 +76,7 @@ class Moments:
 
 @dataclass(slots=True, repr=False)
 class ColumnSurvey:
-    """What has been seen of one column so far.
+    """Exact facts of one column so far.
 
     Attributes:
         storage: the column's type.
@@ -115,7 +115,7 @@ class ColumnSurvey:
     text: TextSurvey | None = None
     written: Written | None = None
     date: DateForm | None = None
-    moments: Moments | None = None
+    moments: TimeSpan | None = None
     odd: Mapping[str, int] = field(default_factory=dict)
     tokens: tuple[str, ...] = ()
     usual: tuple[str, ...] = MISSING_TOKENS
@@ -175,7 +175,7 @@ class ColumnSurvey:
         text = without_tokens(read_text(joined(column)), (*MISSING_TOKENS, *self.tokens))
         micros, valid = read_microseconds(text, (), self.date.format, strict=True)
         if valid.any():
-            self.moments = Moments.of(micros[valid]).joined(self.moments)
+            self.moments = TimeSpan.of(micros[valid]).joined(self.moments)
 
     def _add_pixels(self, images: np.ndarray) -> None:
         self.n_cells += len(images)
@@ -203,7 +203,7 @@ class ColumnSurvey:
             self.is_number = False
             micros, valid = read_microseconds(values, (), CLOCK if types.is_time(values.type) else None)
             if valid.any():
-                self.moments = Moments.of(micros[valid]).joined(self.moments)
+                self.moments = TimeSpan.of(micros[valid]).joined(self.moments)
         elif is_text(values.type):
             self.text = self.text or TextSurvey()
             self.text.add(values)
@@ -226,10 +226,9 @@ class ColumnSurvey:
         self.items.add(pa.chunked_array([items]))
 
     def _add_distinct(self, values: pa.Array) -> None:
-        if self.counts is None or not has_canonical_text(values.type):
-            self.counts = None
-            return
-        self.counts.add(values)
+        self.counts = self.counts if has_canonical_text(values.type) else None
+        if self.counts is not None:
+            self.counts.add(values)
 
     def _add_numbers(self, values: pa.Array) -> None:
         floats = read_floats(values, ())
@@ -238,7 +237,8 @@ class ColumnSurvey:
         self.is_number &= is_exact or types.is_floating(values.type) or types.is_decimal(values.type)
         self.is_whole &= is_exact or bool(np.all(finite == np.rint(finite)))
         is_float32 = types.is_float32(values.type) or types.is_float16(values.type)
-        self._note_decimals(0 if is_exact else _decimals_needed(finite, is_float32))
+        decimals = 0 if is_exact else _decimals_needed(finite, is_float32)
+        self.decimals = None if self.decimals is None or decimals is None else max(self.decimals, decimals)
         self._widen(read_integers(values, ())[0] if is_exact else finite)
 
     def _widen(self, numbers: np.ndarray) -> None:
@@ -246,10 +246,6 @@ class ColumnSurvey:
             low, high = numbers.min().item(), numbers.max().item()
             self.lowest = low if self.lowest is None else min(self.lowest, low)
             self.highest = high if self.highest is None else max(self.highest, high)
-
-    def _note_decimals(self, decimals: int | None) -> None:
-        known = self.decimals is not None and decimals is not None
-        self.decimals = max(self.decimals, decimals) if known else None  # type: ignore[type-var]
 
 
 def survey_columns(source: Source) -> dict[str, ColumnSurvey]:

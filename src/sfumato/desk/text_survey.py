@@ -1,7 +1,7 @@
-"""What the texts of a column are: how many cells are numbers, dates, codes, odd numbers, or something else.
+"""Forms of the texts of a column: how many cells are numbers, dates, codes, odd numbers, or something else.
 
-Counts of cells by form, for the data holder's own screen: nothing a fit or a release reads comes from here. What one
-text is, `columns.text_forms` and `columns.date_forms` say.
+Counts of cells by form, for the data holder's own screen: nothing a fit or a release reads comes from here. The form of
+one text is a matter of `columns.text_forms` and `columns.date_forms`.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -55,9 +55,9 @@ class ValueCounts:
 
     def add(self, values: pa.Array) -> None:
         """Count some values, none missing."""
-        found = pc.value_counts(values)
-        texts = canonical_text(found.field("values")).to_pylist()
-        self.add_counts(dict(zip(texts, found.field("counts").to_pylist(), strict=True)))
+        distinct = pc.value_counts(values)
+        texts = canonical_text(distinct.field("values")).to_pylist()
+        self.add_counts(dict(zip(texts, distinct.field("counts").to_pylist(), strict=True)))
 
     def add_counts(self, counted: Mapping[str | None, int]) -> None:
         """Count some texts, each with how many cells hold it."""
@@ -78,11 +78,11 @@ class ValueCounts:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reading:
-    """What the texts of a column are taken for.
+class TextReading:
+    """A reading of the texts of a column: as numbers, as dates, or as neither.
 
     Attributes:
-        span: of numbers, what they span; else None.
+        span: of numbers, their span; else None.
         written: how these are written, if not as plain numbers.
         date: the form of dates; else None.
         odd: cells that are none of these, by their text.
@@ -126,8 +126,8 @@ class TextSurvey:
 
     def add(self, text: pa.Array) -> None:
         """Count cells, none missing."""
-        found = pc.value_counts(text)
-        words, counts = found.field("values"), found.field("counts").to_numpy(zero_copy_only=False)
+        distinct = pc.value_counts(text)
+        words, counts = distinct.field("values"), distinct.field("counts").to_numpy(zero_copy_only=False)
         self.n_cells += int(counts.sum())
         number, code = is_number(words), is_code(words)
         plain = number & ~code
@@ -139,13 +139,13 @@ class TextSurvey:
         self.n_number_dates += int(counts[is_date & number].sum())
         no_day = number & ~is_date & pc.match_substring_regex(words, _NO_DAY).to_numpy(zero_copy_only=False)
         if no_day.any():
-            self.no_days.add_counts(_counted(words.filter(pa.array(no_day)), counts[no_day]))
+            self.no_days.add_counts(_count_words(words.filter(pa.array(no_day)), counts[no_day]))
         if plain.any():
             some = words.filter(pa.array(plain))
             exponents = pc.match_substring_regex(some, "[eE]").to_numpy(zero_copy_only=False)
             self.n_exponents += int(counts[plain][exponents].sum())
             self.numbers.add_plain(some, counts[plain])
-            self.plain.add_counts(_counted(some, counts[plain]))
+            self.plain.add_counts(_count_words(some, counts[plain]))
         rest = ~number & ~is_date
         if rest.any():
             self._add_rest(words.filter(pa.array(rest)), counts[rest])
@@ -153,37 +153,36 @@ class TextSurvey:
     def _add_rest(self, words: pa.Array, counts: np.ndarray) -> None:
         """Count texts that are neither plain numbers nor dates."""
         odd = odd_numbers(words).is_valid().to_numpy(zero_copy_only=False) | is_zero_date(words)
-        self.odd.add_counts(_counted(words.filter(pa.array(odd)), counts[odd]))
+        self.odd.add_counts(_count_words(words.filter(pa.array(odd)), counts[odd]))
         left = np.flatnonzero(~odd)
         if left.size:
             some = words.take(pa.array(left))
             fits = self.numbers.add(some, counts[left])
-            self.others.add_counts(_counted(some.filter(pa.array(~fits)), counts[left][~fits]))
+            self.others.add_counts(_count_words(some.filter(pa.array(~fits)), counts[left][~fits]))
 
-    def reading(self, decimal: str | None) -> Reading:
-        """Return what the column is: dates, numbers, or, where it is neither, texts.
+    def reading(self, decimal: str | None) -> TextReading:
+        """Return the reading as dates, numbers, or, where neither fits, texts.
 
         Args:
             decimal: the decimal mark of other columns of the table.
         """
-        return self._as_dates() or self._as_numbers(decimal) or Reading()
+        return self._as_dates() or self._as_numbers(decimal) or TextReading()
 
-    def _as_dates(self) -> Reading | None:
+    def _as_dates(self) -> TextReading | None:
         form = chosen_form(self.dates)
         if form is None:
             return None
         fitting = int(family_counts(self.dates, form).sum())
-        if self.n_number_dates:  # digits alone, which may be any numbers
-            n_numbers = self.n_plain + self.n_codes
-            if self.n_number_dates + self.no_days.counts.total() < n_numbers or self.plain.n_distinct < _FEW_COMPACT:
-                return None
         if not self.n_number_dates:
             odd = self._odd(fitting)
-            return None if odd is None else Reading(date=form, odd=odd)
-        odd = self._odd(fitting + self.no_days.counts.total())
-        return None if odd is None else Reading(date=form, odd={**self.no_days.counts, **odd})
+            return None if odd is None else TextReading(date=form, odd=odd)
+        n_no_days = self.no_days.counts.total()  # digits alone, which may be any numbers
+        if self.n_number_dates + n_no_days < self.n_plain + self.n_codes or self.plain.n_distinct < _FEW_COMPACT:
+            return None
+        odd = self._odd(fitting + n_no_days)
+        return None if odd is None else TextReading(date=form, odd={**self.no_days.counts, **odd})
 
-    def _as_numbers(self, decimal: str | None) -> Reading | None:
+    def _as_numbers(self, decimal: str | None) -> TextReading | None:
         if self.n_codes > _CODES * (self.n_plain + self.n_codes):
             return None
         best = self.numbers.best(decimal)
@@ -191,14 +190,12 @@ class TextSurvey:
             return None
         written, span = best
         odd = self._odd(span.count)
-        if odd is None or (odd and self._n_numbers() <= _FEW_NUMBERS):
+        if odd is None or (odd and not self.numbers.others and self.plain.n_distinct <= _FEW_NUMBERS):
             return None
         plain_alone = self.numbers.whole.count + self.numbers.pointed.count + self.numbers.either[0].count
-        return Reading(span=span, written=None if span.count == plain_alone and written.is_plain else written, odd=odd)
-
-    def _n_numbers(self) -> int:
-        """Return how many distinct numbers there are, or more than a few."""
-        return _FEW_NUMBERS + 1 if self.numbers.others else self.plain.n_distinct
+        return TextReading(
+            span=span, written=None if span.count == plain_alone and written.is_plain else written, odd=odd
+        )
 
     def _odd(self, fitting: int) -> dict[str, int] | None:
         """Return the cells that do not fit, where the column may be read without them; else None."""
@@ -214,5 +211,5 @@ class TextSurvey:
         return dict((self.odd.counts + self.others.counts).most_common())
 
 
-def _counted(words: pa.Array, counts: np.ndarray) -> dict[str | None, int]:
+def _count_words(words: pa.Array, counts: np.ndarray) -> dict[str | None, int]:
     return dict(zip(words.to_pylist(), counts.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What a schema would change in the records: for the data holder's own screen.
+"""The changes that a schema makes to records: for the data holder's own screen.
 
 This is the one place, beside a schema draft, that counts cells and shows their values.
 """
@@ -75,7 +75,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
 
     Returns:
         Findings in the order of the schema's columns, those of the table first; empty if every record was read and
-        every cell lies in its domain.
+        every cell is in its domain.
 
     Raises:
         DataError: the source cannot be read.
@@ -205,21 +205,17 @@ def _note_weights(
     counted: dict[tuple[str, Problem], Finding], name: str, kind: Continuous, cells: Column, missing: tuple[str, ...]
 ) -> None:
     """Note the weights that count as another: as 0, or as the bound."""
-    for problem, found in kind.problems(cells, missing):
+    for problem, some in kind.problems(cells, missing):
         if problem != "clamped":
-            _note(counted, name, problem, "0: the row counts for nothing", found)
+            _note(counted, name, problem, "0: the row counts for nothing", some)
             continue
-        below = kind.read(plain(found), missing)[0] < 0 if len(found) else np.zeros(0, dtype=bool)
-        _note(counted, name, "negative", "0: the row counts for nothing", found.filter(pa.array(below)))
-        _note(counted, name, "clamped", "the bound", found.filter(pa.array(~below)))
+        below = kind.read(plain(some), missing)[0] < 0 if len(some) else np.zeros(0, dtype=bool)
+        _note(counted, name, "negative", "0: the row counts for nothing", some.filter(pa.array(below)))
+        _note(counted, name, "clamped", "the bound", some.filter(pa.array(~below)))
 
 
 def _note(
-    counted: dict[tuple[str, Problem], Finding],
-    name: str,
-    problem: Problem,
-    becomes: str,
-    cells: pa.Array,
+    counted: dict[tuple[str, Problem], Finding], name: str, problem: Problem, becomes: str, cells: pa.Array
 ) -> None:
     if not len(cells):
         return

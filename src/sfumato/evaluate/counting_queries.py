@@ -96,12 +96,12 @@ def answers(matrix: sparse.csr_array, queries: Queries, kind: Kind) -> np.ndarra
         ConfigError: the kind is none of these.
     """
     _require_kind(kind)
-    asked = queries.items.T.tocsr()
+    transposed = queries.items.T.tocsr()
     total = np.zeros(queries.lengths.size)
     for start in range(0, _height(matrix), _ROWS_AT_ONCE):
-        hits = (matrix[start : start + _ROWS_AT_ONCE].astype(np.int32) @ asked).toarray()
-        held = {"all": lambda h: h == queries.lengths, "any": lambda h: h > 0, "sum": lambda h: h}[kind](hits)
-        total += held.sum(axis=0)
+        hits = (matrix[start : start + _ROWS_AT_ONCE].astype(np.int32) @ transposed).toarray()
+        matches = {"all": lambda h: h == queries.lengths, "any": lambda h: h > 0, "sum": lambda h: h}[kind](hits)
+        total += matches.sum(axis=0)
     return total
 
 
@@ -212,12 +212,8 @@ def counting_query_errors(
     random = {kind: _random_errors(matrices, queries, kind, given) for kind in KINDS}
     most = np.sort(np.argsort(-counts, kind="stable")[: require_integer(at_least=3, n_frequent=n_frequent)])
     frequent = {name: _frequent_errors(matrices, most, size, given) for name, size in _SIZES.items()}
-    return {
-        "private": False,
-        "rows": {"real": n, "synthetic": n_synthetic},
-        "random": random,
-        "frequent": frequent,
-    }
+    rows = {"real": n, "synthetic": n_synthetic}
+    return {"private": False, "rows": rows, "random": random, "frequent": frequent}
 
 
 def read_sets(data: object, schema: Schema, encoder: SetEncoder) -> sparse.csr_array:
@@ -247,7 +243,7 @@ def _random_errors(
     def means(errors: np.ndarray) -> list[float]:
         return [float(errors[queries.groups == group].mean()) for group in np.unique(queries.groups)]
 
-    return _beside(truth, _height(matrices["real"]), estimated, independent, means)
+    return _mean_errors(truth, _height(matrices["real"]), estimated, independent, means)
 
 
 def _frequent_errors(
@@ -257,10 +253,10 @@ def _frequent_errors(
     estimated = combination_counts(matrices["synthetic"], items, size) / _height(matrices["synthetic"])
     places = np.array(list(combinations(items, size)))
     independent = shares[places].prod(axis=1)
-    return _beside(truth, _height(matrices["real"]), estimated, independent, lambda errors: float(errors.mean()))
+    return _mean_errors(truth, _height(matrices["real"]), estimated, independent, lambda errors: float(errors.mean()))
 
 
-def _beside(
+def _mean_errors(
     truth: np.ndarray, n: int, synthetic: np.ndarray, independent: np.ndarray, mean: Callable[[np.ndarray], Any]
 ) -> dict[str, Any]:
     """Return the errors of estimated shares of the records, and of answering 0."""

@@ -1,17 +1,12 @@
-"""k-way total variation between two tables.
-
-Reads real records without noise: the figures are NOT private.
-
-How pairs of columns are correlated, in real and in synthetic rows.
+"""k-way total variation between two tables, and differences of their correlations.
 
 Reads real records without noise: the figures are NOT private.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from numbers import Integral
 from typing import Any
@@ -23,8 +18,7 @@ from scipy.stats.contingency import association
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.outside import NOWHERE
 from sfumato.errors import ConfigError
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
-from sfumato.io.sources import Source, open_source
+from sfumato.evaluate.coded_tables import CodedTable, read_codes, table_kinds
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 BINS = 20
@@ -79,16 +73,12 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
     """
     schema = read_schema(schema)
     _check_order(k, schema)
-    binned = (
-        read_bins(open_source(real, csv=schema.reader.csv), schema),
-        read_bins(open_source(synthetic, csv=schema.reader.csv), schema),
-    )
-    return mean_distance(*binned, schema=schema, k=k)
+    return mean_distance(read_bins(real, schema), read_bins(synthetic, schema), schema=schema, k=k)
 
 
-def read_bins(source: Source, schema: Schema) -> CodedTable:
+def read_bins(data: object, schema: Schema) -> CodedTable:
     """Read a table as bin numbers, in the smallest integers that hold them; the last is for what has no place."""
-    table = read_codes(source, schema, encode=bin_codes)
+    table = read_codes(data, schema, encode=bin_codes)
     kinds = table_kinds(schema)
     for name, marks in table.outside.items():
         table.columns[name][marks == NOWHERE] = n_bins(kinds[name]) - 1
@@ -125,7 +115,7 @@ def set_distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], 
 def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
     """The sets of k out of d columns to average over; the same ones for the same d and k."""
     if math.comb(d, k) <= SAMPLED_SETS or (k < 3 and d <= MOST_COLUMNS):
-        return itertools.combinations(range(d), k)
+        return combinations(range(d), k)
     rng = np.random.default_rng(0)  # noqa: TID251  # a public and fixed choice
     chosen: dict[tuple[int, ...], None] = {}
     while len(chosen) < SAMPLED_SETS:
@@ -143,10 +133,7 @@ def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], siz
     """Half the L1 distance of the two empirical distributions of some columns."""
     cells = math.prod(sizes[name] for name in names)
     if cells <= 4 * (real.n_rows + synthetic.n_rows):
-        p, q = (
-            _dense_shares(real, names, sizes, cells),
-            _dense_shares(synthetic, names, sizes, cells),
-        )
+        p, q = (_dense_shares(table, names, sizes, cells) for table in (real, synthetic))
     else:
         p, q = _sparse_shares(real, synthetic, names, sizes)
     return 0.5 * float(np.abs(p - q).sum())
@@ -155,11 +142,11 @@ def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], siz
 def _dense_shares(table: CodedTable, names: Sequence[str], sizes: Mapping[str, int], cells: int) -> np.ndarray:
     """Parts of the rows in every cell, counted a block of rows at a time."""
     counts = np.zeros(cells, dtype=np.int64 if table.weights is None else np.float64)
-    for rows in _blocks(table.n_rows):
+    for start in range(0, table.n_rows, _BLOCK_ROWS):
         cell = np.zeros(1, dtype=np.int64)
         for name in names:
-            cell = cell * sizes[name] + table.columns[name][rows]
-        counts += table.counts(cell, cells, rows.start)
+            cell = cell * sizes[name] + table.columns[name][start : start + _BLOCK_ROWS]
+        counts += table.counts(cell, cells, start)
     return counts / table.total
 
 
@@ -173,10 +160,6 @@ def _sparse_shares(
         _, cell = np.unique(cell * sizes[name] + both, return_inverse=True)
     occupied = int(cell.max()) + 1
     return real.shares(cell[: real.n_rows], occupied), synthetic.shares(cell[real.n_rows :], occupied)
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK_ROWS) for start in range(0, n, _BLOCK_ROWS))
 
 
 def correlation_differences(real: object, synthetic: object, *, schema: SchemaLike) -> dict[str, Any]:
@@ -210,11 +193,7 @@ def correlation_differences(real: object, synthetic: object, *, schema: SchemaLi
         2.0
     """
     schema = read_schema(schema)
-    return table_correlations(
-        read_codes(open_source(real, csv=schema.reader.csv), schema),
-        read_codes(open_source(synthetic, csv=schema.reader.csv), schema),
-        schema=schema,
-    )
+    return table_correlations(read_codes(real, schema), read_codes(synthetic, schema), schema=schema)
 
 
 def table_correlations(real: CodedTable, synthetic: CodedTable, *, schema: Schema) -> dict[str, Any]:
@@ -229,13 +208,12 @@ def _pearson(real: CodedTable, synthetic: CodedTable, names: list[str]) -> dict[
     matrices = []
     for table in (real, synthetic):
         # a constant column's rounding can leave it a variance: exact zeros are correlated
-        frame = pd.DataFrame({name: _centred(table.columns[name]) for name in names}, columns=names)
+        frame = pd.DataFrame({name: _centre(table.columns[name]) for name in names}, columns=names)
         with np.errstate(all="ignore"):
-            found = frame.corr().to_numpy() if table.weights is None else _weighted_correlations(frame, table.weights)
-            matrices.append(np.nan_to_num(found))
+            matrix = frame.corr().to_numpy() if table.weights is None else _weighted_correlations(frame, table.weights)
+            matrices.append(np.nan_to_num(matrix))
     pairs = list(combinations(range(len(names)), 2))
-    found = {(names[i], names[j]): abs(float(matrices[0][i, j] - matrices[1][i, j])) for i, j in pairs}
-    return _summary(found)
+    return _summary({(names[i], names[j]): abs(float(matrices[0][i, j] - matrices[1][i, j])) for i, j in pairs})
 
 
 def _weighted_correlations(frame: pd.DataFrame, weights: np.ndarray) -> np.ndarray:
@@ -249,7 +227,7 @@ def _weighted_correlations(frame: pd.DataFrame, weights: np.ndarray) -> np.ndarr
     return (products / n - means * means.T / n**2) / np.sqrt(variances * variances.T)
 
 
-def _centred(codes: np.ndarray) -> np.ndarray:
+def _centre(codes: np.ndarray) -> np.ndarray:
     known = codes[~np.isnan(codes)]
     return codes - known[0] if len(known) else codes
 
@@ -258,11 +236,11 @@ def _cramer(real: CodedTable, synthetic: CodedTable, names: list[str], schema: S
     if len(names) < 2:
         return None
     sizes = [table_kinds(schema)[name].n_levels for name in names]
-    found = {}
+    differences = {}
     for i, j in column_sets(len(names), 2):
         pair, shape = (names[i], names[j]), (sizes[i], sizes[j])
-        found[pair] = abs(_association(real, pair, shape) - _association(synthetic, pair, shape))
-    return _summary(found)
+        differences[pair] = abs(_association(real, pair, shape) - _association(synthetic, pair, shape))
+    return _summary(differences)
 
 
 def _association(table: CodedTable, pair: tuple[str, str], shape: tuple[int, int]) -> float:
@@ -280,8 +258,8 @@ def _association(table: CodedTable, pair: tuple[str, str], shape: tuple[int, int
     return float(np.sqrt(((shares - apart) ** 2 / apart).sum() / max(min(shares.shape) - 1, 1)))
 
 
-def _summary(found: dict[tuple[str, str], float]) -> dict[str, Any] | None:
-    if not found:
+def _summary(differences: dict[tuple[str, str], float]) -> dict[str, Any] | None:
+    if not differences:
         return None
-    worst = max(found, key=lambda pair: found[pair])
-    return {"mean": float(np.mean(list(found.values()))), "largest": found[worst], "worst": list(worst)}
+    worst = max(differences, key=lambda pair: differences[pair])
+    return {"mean": float(np.mean(list(differences.values()))), "largest": differences[worst], "worst": list(worst)}

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, require_instance, require_integer
-from sfumato.evaluate.tables import CodedTable, random_state, read_codes, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, random_state, read_codes, table_kinds
 from sfumato.extras import require_extra
-from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.models.mixtures.samplers import MixturePoints
 from sfumato.release.model import ReleaseValue
@@ -65,11 +64,8 @@ def log_likelihood(
     """
     require_extra("evaluate", "fit mixtures to rows")
     schema = read_schema(schema)
-    tables = {"test": test, "synthetic": synthetic} | ({} if real is None else {"real": real})
-    read = {name: read_codes(open_source(table, csv=schema.reader.csv), schema) for name, table in tables.items()}
-    return table_likelihood(
-        read["test"], read["synthetic"], read.get("real"), schema=schema, components=components, seed=seed
-    )
+    tables = read_codes(test, schema), read_codes(synthetic, schema), None if real is None else read_codes(real, schema)
+    return table_likelihood(*tables, schema=schema, components=components, seed=seed)
 
 
 def table_likelihood(
@@ -92,8 +88,8 @@ def table_likelihood(
             return None
         return _fitted_score(points, scored, components, seed)
 
-    found = {"synthetic": under(synthetic), "real": under(real)}
-    return {**found, "columns": len(names), "components": components}
+    scores = {"synthetic": under(synthetic), "real": under(real)}
+    return {**scores, "columns": len(names), "components": components}
 
 
 def release_log_likelihood(release: ReleaseValue, test: object) -> float:
@@ -119,10 +115,9 @@ def release_log_likelihood(release: ReleaseValue, test: object) -> float:
             "Expected a release that is a mixture of Gaussians, got another model. Use log_likelihood with rows "
             "sampled from it."
         )
-    kinds = release.schema.columns
-    names = release.schema.released
+    kinds, names = release.schema.columns, release.schema.released
     lower, upper = (np.array([getattr(kinds[name], end) for name in names]) for end in ("lower", "upper"))
-    points = _points(read_codes(open_source(test, csv=release.schema.reader.csv), release.schema), names, None)
+    points = _points(read_codes(test, release.schema), names, None)
     densities = sampler.mixture.log_densities(lower + points * (upper - lower))
     return float(densities.mean()) + float(np.log(upper - lower).sum())
 

@@ -16,9 +16,9 @@ from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, DataError
+from sfumato.evaluate.coded_tables import CodedTable
 from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
-from sfumato.evaluate.rules import rule_scores
-from sfumato.evaluate.tables import CodedTable
+from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
 from sfumato.records.table_pairs import open_records
@@ -60,13 +60,17 @@ class LinkedRows:
         """
         # rules take no part: all columns are compared, also those that follow from others
         data = LinkedData(source, dataclasses.replace(schema, rules=(), accept=()))
-        found = data.sequences()
-        if not found.sizes.any():
+        sequences = data.sequences()
+        if not sequences.sizes.any():
             raise DataError(f"Expected linked rows to evaluate in {source.label}, got none with a unit.")
-        there = np.repeat(found.sizes > 0, np.maximum(found.sizes, 1))  # a unit without rows has a place of its own
+        has_row = np.repeat(
+            sequences.sizes > 0, np.maximum(sequences.sizes, 1)
+        )  # a unit without rows has a place of its own
         parts = list(data.coded())
         first = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return cls(source.label, found.sizes, {name: codes[there] for name, codes in found.codes.items()}, first)
+        return cls(
+            source.label, sequences.sizes, {name: codes[has_row] for name, codes in sequences.codes.items()}, first
+        )
 
     @property
     def starts(self) -> np.ndarray:
@@ -103,7 +107,7 @@ def evaluate_linked(
         number of rows among them; `gap`, null without a column of order, or the mean distance between a row's order
         and that of the row before, in the column's own steps, the total variation, and the share of synthetic rows that
         go back; `numbers`, per column that varies the correlation with the row before (`before`) and the part of the
-        variance that lies between units (`between`), of both tables; `labels`, per column that varies the
+        variance between units (`between`), of both tables; `labels`, per column that varies the
         total variation of the pairs (row before, row); `constants_vary`, the share of units in whose rows a
         constant is not the same. JSON-ready.
 
@@ -119,7 +123,7 @@ def evaluate_linked(
     sources = {"real": open_records(real, schema), "synthetic": open_records(synthetic, schema)}
     tables = {name: LinkedRows.read(source, schema) for name, source in sources.items()}
     plain = linked_columns(schema)
-    whole = [_binned(tables[name].codes, plain, tables[name].label) for name in ("real", "synthetic")]
+    whole = [_bin_table(tables[name].codes, plain, tables[name].label) for name in ("real", "synthetic")]
     fidelity: dict[str, Any] = {
         f"tvd_{k}way": mean_distance(*whole, schema=plain, k=k) if k <= len(plain.released) else None for k in (1, 2)
     }
@@ -140,7 +144,7 @@ def linked_columns(schema: Schema) -> Schema:
 
 
 def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> dict[str, Any]:
-    """Return what `evaluate_linked` has under `linked`; the schema has no rules."""
+    """The scores of linked rows, as `evaluate_linked` describes them; the schema has no rules."""
     tables, kinds = linked_tables(schema), schema.of_kind(TabularKind)
     pair = (real, synthetic)
     varying = [name for name in kinds if name not in tables.constants]
@@ -149,12 +153,9 @@ def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> di
     labels = [name for name in varying if not kinds[name].is_numeric]
     most = max(int(real.sizes.max()), int(synthetic.sizes.max())) + 1
     shares = [np.bincount(rows.sizes, minlength=most) / rows.n_units for rows in pair]
-    first = [_first_rows(rows, tables) for rows in pair]
+    first = [_bin_table(rows.first, tables.units, rows.label) for rows in pair]
     return {
-        "rows_a_unit": {
-            **_both(real.sizes.mean(), synthetic.sizes.mean()),
-            "tvd": float(np.abs(shares[0] - shares[1]).sum() / 2),
-        },
+        "rows_a_unit": {**_both(real.sizes.mean(), synthetic.sizes.mean()), "tvd": _distance(*shares)},
         "first_rows": {
             f"tvd_{k}way": mean_distance(*first, schema=tables.units, k=k)
             for k in (1, 2)
@@ -164,7 +165,7 @@ def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> di
         "numbers": {
             name: {
                 "before": _both(*(_with_before(rows, name) for rows in pair)) if stepped else None,
-                "between": _both(*(_between(rows, name) for rows in pair)),
+                "between": _both(*(_between_share(rows, name) for rows in pair)),
             }
             for name in numbers
         },
@@ -177,14 +178,14 @@ def _both(real: float, synthetic: float) -> dict[str, float]:
     return {"real": float(real), "synthetic": float(synthetic)}
 
 
-def _binned(codes: Mapping[str, np.ndarray], schema: Schema, label: str) -> CodedTable:
+def _distance(p: np.ndarray, q: np.ndarray) -> float:
+    return float(np.abs(p - q).sum() / 2)
+
+
+def _bin_table(codes: Mapping[str, np.ndarray], schema: Schema, label: str) -> CodedTable:
     kinds = schema.of_kind(TabularKind)
     columns = {name: bin_codes(kind, codes[name]) for name, kind in kinds.items()}
     return CodedTable(columns=columns, n_rows=len(next(iter(columns.values()))), label=label)
-
-
-def _first_rows(rows: LinkedRows, tables: LinkedTables) -> CodedTable:
-    return _binned(rows.first, tables.units, rows.label)
 
 
 def _gap_scores(
@@ -197,15 +198,15 @@ def _gap_scores(
     gaps = []
     for rows in (real, synthetic):
         codes, later = rows.codes[order], rows.later
-        found = (codes[later] - codes[later - 1]) * float(upper - lower)
-        gaps.append(found[~np.isnan(found)])
+        distances = (codes[later] - codes[later - 1]) * float(upper - lower)
+        gaps.append(distances[~np.isnan(distances)])
     if not all(some.size for some in gaps):
         return {**_both(float("nan"), float("nan")), "tvd": None, "back": None}
     edges = np.unique(np.quantile(gaps[0], np.arange(1, GAP_BINS) / GAP_BINS))
     shares = [np.bincount(np.searchsorted(edges, some), minlength=edges.size + 1) / some.size for some in gaps]
     return {
         **_both(gaps[0].mean(), gaps[1].mean()),
-        "tvd": float(np.abs(shares[0] - shares[1]).sum() / 2),
+        "tvd": _distance(*shares),
         "back": float((gaps[1] < -1e-9 * float(upper - lower)).mean()),
     }
 
@@ -214,21 +215,21 @@ def _with_before(rows: LinkedRows, name: str) -> float:
     """Pearson's correlation of a number with that of the row before; 0 where one of them is constant."""
     later = rows.later
     now, before = rows.codes[name][later], rows.codes[name][later - 1]
-    seen = ~(np.isnan(now) | np.isnan(before))
-    now, before = now[seen], before[seen]
+    known = ~(np.isnan(now) | np.isnan(before))
+    now, before = now[known], before[known]
     if now.size < 2 or np.ptp(now) == 0 or np.ptp(before) == 0:
         return 0.0
     return float(np.corrcoef(now, before)[0, 1])
 
 
-def _between(rows: LinkedRows, name: str) -> float:
-    """Part of a number's variance that lies between units: the intraclass correlation of one-way analysis of variance.
+def _between_share(rows: LinkedRows, name: str) -> float:
+    """Part of a number's variance between units: the intraclass correlation of one-way analysis of variance.
 
     Reference: Fisher 1925; for groups of unequal size, Snedecor and Cochran.
     """
     codes, owners = rows.codes[name], rows.owners
-    seen = ~np.isnan(codes)
-    codes, owners = codes[seen], owners[seen]
+    known = ~np.isnan(codes)
+    codes, owners = codes[known], owners[known]
     sizes = np.bincount(owners, minlength=rows.n_units)
     sums = np.bincount(owners, weights=codes, minlength=rows.n_units)
     n, units = codes.size, int((sizes > 0).sum())
@@ -245,18 +246,17 @@ def _between(rows: LinkedRows, name: str) -> float:
 def _transitions(real: LinkedRows, synthetic: LinkedRows, tables: LinkedTables, labels: list[str]) -> dict[str, float]:
     """Total variation of the pairs (label of the row before, label of the row), per column."""
     assert tables.steps is not None
-    found = {}
+    distances = {}
+    kinds = tables.steps.of_kind(TabularKind)
     for name in labels:
-        kinds = tables.steps.of_kind(TabularKind)
-        names = [tables.before[name], name]
-        steps = []
+        before, steps = tables.before[name], []
         for rows in (real, synthetic):
             later = rows.later
-            codes = {names[0]: rows.codes[name][later - 1], names[1]: rows.codes[name][later]}
-            columns = {column: bin_codes(kinds[column], codes[column]) for column in names}
+            codes = {before: rows.codes[name][later - 1], name: rows.codes[name][later]}
+            columns = {column: bin_codes(kinds[column], codes[column]) for column in codes}
             steps.append(CodedTable(columns=columns, n_rows=later.size, label=rows.label))
-        found[name] = set_distance(steps[0], steps[1], names, tables.steps)
-    return found
+        distances[name] = set_distance(steps[0], steps[1], [before, name], tables.steps)
+    return distances
 
 
 def _varying_units(rows: LinkedRows, constants: tuple[str, ...]) -> float:

@@ -15,9 +15,8 @@ import numpy as np
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.outside import INSIDE
 from sfumato.errors import require_integer
-from sfumato.evaluate.tables import CodedTable, Features, read_codes, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, FeatureMap, read_codes, table_kinds
 from sfumato.extras import require_extra
-from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import SchemaLike, read_schema
 
@@ -70,9 +69,8 @@ def nearest_rows(
     """
     require_extra("evaluate", "find nearest rows")
     schema = read_schema(schema)
-    first, second = (read_codes(open_source(source, csv=schema.reader.csv), schema) for source in (real, synthetic))
-    held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
-    return table_neighbours(first, second, held_out, kinds=table_kinds(schema), k=k, seed=seed)
+    tables = read_codes(real, schema), read_codes(synthetic, schema), None if test is None else read_codes(test, schema)
+    return table_neighbours(*tables, kinds=table_kinds(schema), k=k, seed=seed)
 
 
 def table_neighbours(
@@ -86,7 +84,7 @@ def table_neighbours(
 ) -> dict[str, Any]:
     """As `nearest_rows`, from tables that were read with `read_codes`."""
     require_integer(at_least=1, k=k)
-    features = Features.of(real, kinds)
+    features = FeatureMap.of(real, kinds)
     if not 0 < features.width <= MOST_FEATURES:
         return {**dict.fromkeys(_FIGURES), "caveat": CAVEAT}
     most = MOST_ROWS if test is None else min(MOST_ROWS, real.n_rows, test.n_rows)
@@ -96,7 +94,7 @@ def table_neighbours(
     y = _some(features, synthetic, MOST_ROWS, seed, marked, -1.0)
     nearest = _distances(x, y, 1)[:, 0]
     among = _distances(x, x, min(k, len(x) - 1) + 1)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "median_distance": float(np.median(nearest)),
         "tenth_distance": float(np.quantile(nearest, 0.1)),
         "real_median_distance": float(np.median(among[:, 1])) if len(x) > 1 else None,
@@ -107,12 +105,12 @@ def table_neighbours(
     }
     if test is not None:
         other = _distances(_some(features, test, most, seed, marked, 1.0), y, 1)[:, 0]
-        found["nearer_to_real"] = float(np.mean(nearest < other) + 0.5 * np.mean(nearest == other))
-    return found
+        figures["nearer_to_real"] = float(np.mean(nearest < other) + 0.5 * np.mean(nearest == other))
+    return figures
 
 
 def _some(
-    features: Features, table: CodedTable, most: int, seed: int, marked: Sequence[str], mark: float
+    features: FeatureMap, table: CodedTable, most: int, seed: int, marked: Sequence[str], mark: float
 ) -> np.ndarray:
     """Features of at most so many rows, and for each of some columns `mark` where its cell lies outside the schema."""
     if table.n_rows > most:

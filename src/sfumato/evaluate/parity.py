@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from sfumato.evaluate.tables import CodedTable, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.linked_questions import questions_of
 from sfumato.inference.measured import values
@@ -51,22 +51,19 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     if isinstance(synthetic, ReleaseValue):
         fitted = (logit if logistic else ols)(questions_of(synthetic), formula, None, "population")
         assert isinstance(fitted, Regression)
-        found, error = fitted.params, fitted.bse
+        params, error = fitted.params, fitted.bse
         design = read.design(frame, references=fitted.references, logistic=logistic)
     else:
         rows = read.design(_frame(synthetic, schema), references=design.references, logistic=logistic)
-        found, error = _of_rows(rows, logistic, formula)
+        params, error = _of_rows(rows, logistic, formula)
     own, own_error = _of_rows(design, logistic, formula)
     terms = [
-        _compared(str(term), own[term], own_error[term], found.get(term, np.nan), error.get(term, np.nan))
+        _comparison(str(term), own[term], own_error[term], params.get(term, np.nan), error.get(term, np.nan))
         for term in own.index
     ]
     kind = "logistic" if logistic else "least squares"
-    return {"formula": formula, "kind": kind, "from": _source(synthetic), "terms": terms}
-
-
-def _source(synthetic: CodedTable | ReleaseValue) -> str:
-    return "release" if isinstance(synthetic, ReleaseValue) else "rows"
+    source = "release" if isinstance(synthetic, ReleaseValue) else "rows"
+    return {"formula": formula, "kind": kind, "from": source, "terms": terms}
 
 
 def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
@@ -81,17 +78,17 @@ def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, p
     return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 
 
-def _compared(term: str, real: float, real_error: float, synthetic: float, synthetic_error: float) -> dict[str, Any]:
+def _comparison(term: str, real: float, real_error: float, synthetic: float, synthetic_error: float) -> dict[str, Any]:
     pairs = ((real, real_error), (synthetic, synthetic_error))
     low, high = (2 * special.ndtr(-abs(value) / max(error, 1e-300)) < _SIGNIFICANT for value, error in pairs)
-    there = bool(np.isfinite(synthetic))
+    has_value = bool(np.isfinite(synthetic))
     return {
         "term": term,
         "real": float(real),
         "real_error": float(real_error),
-        "synthetic": float(synthetic) if there else None,
-        "synthetic_error": float(synthetic_error) if there else None,
-        "difference": float((synthetic - real) / max(real_error, 1e-300)) if there else None,
-        "same_sign": there and bool(np.sign(real) == np.sign(synthetic)),
-        "same_significance": there and bool(low == high),
+        "synthetic": float(synthetic) if has_value else None,
+        "synthetic_error": float(synthetic_error) if has_value else None,
+        "difference": float((synthetic - real) / max(real_error, 1e-300)) if has_value else None,
+        "same_sign": has_value and bool(np.sign(real) == np.sign(synthetic)),
+        "same_significance": has_value and bool(low == high),
     }

@@ -24,7 +24,7 @@ _REST = "other"
 def closed_schema(schema: Schema, real: Source, synthetic: Source | None = None) -> Schema:
     """Return a schema of which every column is declared: the open ones by the real rows.
 
-    A fit buys the facts of such columns, and leaves out what names people; scores are not private anyway.
+    A fit estimates the facts of such columns, and leaves out what names people; scores are not private anyway.
 
     Args:
         schema: what is known.
@@ -43,7 +43,7 @@ def closed_schema(schema: Schema, real: Source, synthetic: Source | None = None)
     columns = dict(schema.columns)
     for name, kind in schema.of_kind(Open).items():
         if name in own and (name in shared or schema.linked):
-            columns[name] = _declared(name, kind, drafted.get(name), real, schema.missing)
+            columns[name] = _closed_kind(name, kind, drafted.get(name), real, schema.missing)
         elif not schema.linked:
             del columns[name]
     if not any(name in columns for name in schema.released):
@@ -60,7 +60,7 @@ def not_compared(schema: Schema, sources: dict[str, Source]) -> dict[str, list[s
     }
 
 
-def _declared(name: str, kind: Open, drafted: object, source: Source, missing: Sequence[str]) -> TabularKind:
+def _closed_kind(name: str, kind: Open, drafted: object, source: Source, missing: Sequence[str]) -> TabularKind:
     """Return the kind of an open column of the real rows."""
     if kind.kind == "categorical" and not isinstance(drafted, LevelKind):
         return Categorical(categories=_labels(name, source, missing), other=_REST, nullable=True)

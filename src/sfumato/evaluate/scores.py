@@ -1,8 +1,6 @@
-"""All scores of a synthetic table, as one dictionary.
+"""All scores of a synthetic table, as one dictionary; and their means over runs, with intervals.
 
 Reads real records without noise: the figures are NOT private.
-
-Scores over runs: means with intervals.
 """
 
 from __future__ import annotations
@@ -16,16 +14,16 @@ from scipy import stats
 
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import SchemaError, require_instance, require_integer, require_name, require_open_unit
-from sfumato.evaluate.clusters import clustering
+from sfumato.evaluate.clustering import clustering
+from sfumato.evaluate.coded_tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
+from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.linked import evaluate_linked
 from sfumato.evaluate.neighbours import table_neighbours
-from sfumato.evaluate.pictures import evaluate_pictures, image_names
-from sfumato.evaluate.rules import rule_scores
+from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.evaluate.schemas import closed_schema, not_compared
-from sfumato.evaluate.tables import CodedTable, read_codes, table_kinds
-from sfumato.evaluate.utility import Task, train_and_score
+from sfumato.evaluate.utility import ClassificationTask, train_and_score
 from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.schema.open_schema import open_schema
@@ -116,15 +114,14 @@ def evaluate(
         return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
-    task = None if target is None else Task.of(schema, target, positive)
+    task = None if target is None else ClassificationTask.of(schema, target, positive)
     sources = {
-        "real": open_source(real, csv=schema.reader.csv),
-        "synthetic": open_source(synthetic, csv=schema.reader.csv),
+        name: open_source(rows, csv=schema.reader.csv) for name, rows in (("real", real), ("synthetic", synthetic))
     }
     _require_weights(sources["real"], schema)
     fidelity, rows = _fidelity(sources, schema)
     tables = {name: read_codes(source, schema) for name, source in sources.items()}
-    held_out = None if test is None else read_codes(open_source(test, csv=schema.reader.csv), schema)
+    held_out = None if test is None else read_codes(test, schema)
     if held_out is not None:
         rows["test"] = held_out.n_rows
     fidelity["rules"] = rule_scores({name: count_breaks(source, schema) for name, source in sources.items()})
@@ -158,18 +155,18 @@ def _require_weights(real: Source, schema: Schema) -> None:
 def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:
     """Total variations, of tables as bins, which take less memory than codes; and numbers of rows."""
     bins = {name: read_bins(source, schema) for name, source in sources.items()}
-    found: dict[str, Any] = {
+    distances: dict[str, Any] = {
         f"tvd_{k}way": mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
         if k <= len(table_kinds(schema))
         else None
         for k in (1, 2, 3)
     }
-    found["k_marginal"] = None if found["tvd_2way"] is None else 1000 * (1 - found["tvd_2way"])
-    return found, {name: table.n_rows for name, table in bins.items()}
+    distances["k_marginal"] = None if distances["tvd_2way"] is None else 1000 * (1 - distances["tvd_2way"])
+    return distances, {name: table.n_rows for name, table in bins.items()}
 
 
 def _utility(
-    tables: dict[str, CodedTable], test: CodedTable | None, task: Task, seed: int, rows: int | None
+    tables: dict[str, CodedTable], test: CodedTable | None, task: ClassificationTask, seed: int, rows: int | None
 ) -> dict[str, Any]:
     """Scores of the classifiers trained on synthetic and on real rows, and of k-means."""
     held_out = tables["real"] if test is None else test
@@ -177,9 +174,9 @@ def _utility(
     scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed, rows=rows)
     scores["clustering"] = clustering(tables, held_out, task=task, seed=seed, rows=rows)
     sides = {"synthetic": scores, "real": scores["real"]}
-    drawn = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
-    parts = {key: {name: sample[key] for name, sample in drawn.items()} for key in ("of", "error")}
-    scores["sample"] = {"rows": rows, **parts} if drawn else None
+    samples = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
+    parts = {key: {name: sample[key] for name, sample in samples.items()} for key in ("of", "error")}
+    scores["sample"] = {"rows": rows, **parts} if samples else None
     scores["scored_on"] = "real" if test is None else "test"
     return scores
 
@@ -211,11 +208,8 @@ def over_runs(score: Callable[[int], dict[str, Any]], *, runs: int, confidence: 
     require_integer(at_least=2, runs=runs)
     require_open_unit(confidence=confidence)
     scores = [score(seed) for seed in range(runs)]
-    summed = {
-        key: _together([s[key] for s in scores], confidence)
-        for key in scores[0]
-        if key in {"fidelity", "utility", "neighbours"}
-    }
+    figures = scores[0].keys() & {"fidelity", "utility", "neighbours"}
+    summed = {key: _together([s[key] for s in scores], confidence) for key in figures}
     return {**scores[0], **summed, "runs": runs, "confidence": confidence}
 
 

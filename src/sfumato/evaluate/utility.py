@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import scipy.sparse as sp
 
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.desk.outside import INSIDE
 from sfumato.errors import ConfigError, DataError
-from sfumato.evaluate.tables import CodedTable, Features, random_state, read_codes, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, FeatureMap, random_state, read_codes, table_kinds
 from sfumato.extras import require_extra
-from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -43,7 +41,7 @@ def classifier_scores(
     Logistic regression (liblinear, one against the rest), AdaBoost (defaults), gradient boosting
     (max_features="sqrt", max_depth=8, min_samples_leaf=50, min_samples_split=200) and XGBoost
     (defaults). Level columns are one-hot over the schema's levels; numeric columns are
-    standardised by the mean and deviation of `train`; see `Features` for missing values.
+    standardised by the mean and deviation of `train`; see `FeatureMap` for missing values.
 
     A target of two categories is scored for its positive class: AUROC and average precision. One
     of more categories is scored by their means over the classes that occur in `test`, each
@@ -76,18 +74,14 @@ def classifier_scores(
     """
     require_extra("evaluate", "train classifiers")
     schema = read_schema(schema)
-    task = Task.of(schema, target, positive)
-    tables = (
-        read_codes(open_source(train, csv=schema.reader.csv), schema),
-        read_codes(open_source(test, csv=schema.reader.csv), schema),
-    )
-    return train_and_score(*tables, task=task, seed=seed)
+    task = ClassificationTask.of(schema, target, positive)
+    return train_and_score(read_codes(train, schema), read_codes(test, schema), task=task, seed=seed)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What is to be predicted.
+class ClassificationTask:
+    """The column to predict, and the columns to predict it from.
 
     Args:
         target: name of the target column.
@@ -102,7 +96,7 @@ class Task:
     n_labels: int
 
     @classmethod
-    def of(cls, schema: Schema, target: str, positive: str | None) -> Task:
+    def of(cls, schema: Schema, target: str, positive: str | None) -> ClassificationTask:
         """Check target and positive class against the schema; reads no record."""
         kind = schema.of_kind(LevelKind).get(target)
         if kind is None:
@@ -121,7 +115,7 @@ class Task:
             n_labels=len(labels),
         )
 
-    def labelled(self, table: CodedTable) -> CodedTable:
+    def with_labels(self, table: CodedTable) -> CodedTable:
         """The rows with a label of the schema."""
         known = table.columns[self.target] < self.n_labels
         if self.target in table.outside:
@@ -140,7 +134,7 @@ class Task:
 
 
 def train_and_score(
-    train: CodedTable, test: CodedTable, *, task: Task, seed: int, rows: int | None = None
+    train: CodedTable, test: CodedTable, *, task: ClassificationTask, seed: int, rows: int | None = None
 ) -> dict[str, Any]:
     """As `classifier_scores`, from tables that were read with `read_codes`.
 
@@ -148,15 +142,15 @@ def train_and_score(
     there were, and `error`, by how much each score changes when a quarter of the drawn rows are learned from: where
     what is lost falls as one over the root of the rows, the sample loses as much against all rows there could be.
     """
-    train, test = task.labelled(train).population(seed), task.labelled(test)
+    train, test = task.with_labels(train).population(seed), task.with_labels(test)
     if rows is None or train.n_rows <= rows:
-        return _trained(train, test, task, seed)
-    scores, fewer = (_trained(drawn(train, n, seed), test, task, seed) for n in (rows, rows // 4))
+        return _trained_scores(train, test, task, seed)
+    scores, fewer = (_trained_scores(sample_rows(train, n, seed), test, task, seed) for n in (rows, rows // 4))
     error = {key: abs(scores[key] - fewer[key]) for key in _SCORES}
     return {**scores, "sample": {"rows": rows, "of": train.n_rows, "error": error}}
 
 
-def drawn(table: CodedTable, rows: int | None, seed: int) -> CodedTable:
+def sample_rows(table: CodedTable, rows: int | None, seed: int) -> CodedTable:
     """So many rows, drawn by the seed, the first of those that more rows would be; all where there are no more."""
     if rows is None or table.n_rows <= rows:
         return table
@@ -165,9 +159,9 @@ def drawn(table: CodedTable, rows: int | None, seed: int) -> CodedTable:
     return table.keep(keep)
 
 
-def _trained(train: CodedTable, test: CodedTable, task: Task, seed: int) -> dict[str, Any]:
+def _trained_scores(train: CodedTable, test: CodedTable, task: ClassificationTask, seed: int) -> dict[str, Any]:
     """Scores on labelled rows, by classifiers that learn from labelled rows."""
-    features = Features.of(train, task.features)
+    features = FeatureMap.of(train, task.features)
     y_train, y_test = task.classes(train), task.classes(test)
     classes = np.union1d(y_train, y_test) if task.positive is None else np.arange(2)
     if features.width and len(np.unique(y_train)) > 1:
@@ -215,29 +209,26 @@ def score(
 
 
 def _probabilities(
-    features: Features,
-    train: CodedTable,
-    y: np.ndarray,
-    test: CodedTable,
-    classes: np.ndarray,
-    seed: int,
+    features: FeatureMap, train: CodedTable, y: np.ndarray, test: CodedTable, classes: np.ndarray, seed: int
 ) -> dict[str, np.ndarray]:
     """Class probabilities of the test rows by each classifier, shape (n, len(classes))."""
     sparse = features.matrix(train), features.matrix(test)
     present, labels = np.unique(y, return_inverse=True)
     columns = np.searchsorted(classes, present)
-    dense = max(train.n_rows, test.n_rows) * features.width <= _DENSE_CELLS
-    trees = [_for_trees(matrix, dense=dense) for matrix in sparse]
+    # trees are several times faster on dense rows, liblinear on sparse
+    narrow = [matrix.astype(np.float32) for matrix in sparse]
+    is_small = max(train.n_rows, test.n_rows) * features.width <= _DENSE_CELLS
+    trees = [matrix.toarray() for matrix in narrow] if is_small else narrow
     result = {}
     for name, model in _models(len(present), seed).items():
         x_train, x_test = sparse if name == "logistic_regression" else trees
         full = np.zeros((test.n_rows, len(classes)))
-        full[:, columns] = _fitted(model, x_train, labels).predict_proba(x_test)
+        full[:, columns] = _fit(model, x_train, labels).predict_proba(x_test)
         result[name] = full
     return result
 
 
-def _fitted(model: Any, x: Any, labels: np.ndarray) -> Any:  # noqa: ANN401
+def _fit(model: Any, x: Any, labels: np.ndarray) -> Any:  # noqa: ANN401
     """Fit a classifier; one that scikit-learn says cannot learn from these rows gives every row their shares."""
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import AdaBoostClassifier
@@ -251,12 +242,6 @@ def _fitted(model: Any, x: Any, labels: np.ndarray) -> Any:  # noqa: ANN401
     return DummyClassifier(strategy="prior").fit(x, labels)
 
 
-def _for_trees(matrix: sp.csr_matrix, *, dense: bool) -> Any:  # noqa: ANN401
-    """Dense where that fits: trees are several times faster on it, liblinear on sparse."""
-    narrow = matrix.astype(np.float32)
-    return narrow.toarray() if dense else narrow
-
-
 def _models(n_classes: int, seed: int) -> dict[str, Any]:
     from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
@@ -266,16 +251,8 @@ def _models(n_classes: int, seed: int) -> dict[str, Any]:
     state = random_state(seed)
     logistic = LogisticRegression(solver="liblinear", max_iter=1000, random_state=state)
     boosting = GradientBoostingClassifier(
-        max_features="sqrt",
-        max_depth=8,
-        min_samples_leaf=50,
-        min_samples_split=200,
-        random_state=state,
+        max_features="sqrt", max_depth=8, min_samples_leaf=50, min_samples_split=200, random_state=state
     )
-    models = (
-        logistic if n_classes == 2 else OneVsRestClassifier(logistic),
-        AdaBoostClassifier(random_state=state),
-        boosting,
-        XGBClassifier(random_state=state),
-    )
+    linear = logistic if n_classes == 2 else OneVsRestClassifier(logistic)
+    models = (linear, AdaBoostClassifier(random_state=state), boosting, XGBClassifier(random_state=state))
     return dict(zip(CLASSIFIERS, models, strict=True))

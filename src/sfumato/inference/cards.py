@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from sfumato.cards import Html, card, fold, interval, paragraph, table
+from sfumato.cards.html import Html, card, fold, paragraph, table
+from sfumato.cards.svg import interval
 from sfumato.cards.text import sentence, shown
 from sfumato.inference.moments import Value, figure
 from sfumato.inference.moments import shown as text_of

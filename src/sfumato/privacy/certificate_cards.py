@@ -5,7 +5,8 @@ Of a stranger's certificate too: nothing is taken for more than text.
 
 from __future__ import annotations
 
-from sfumato.cards import Html, banner, card, code, facts, fold, paragraph, parts, table
+from sfumato.cards.html import Html, banner, card, code, facts, fold, paragraph, table
+from sfumato.cards.svg import parts
 from sfumato.privacy import words
 from sfumato.privacy.certificate_form import Statement
 

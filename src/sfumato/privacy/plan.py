@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato import cards
 from sfumato._lazy import later
+from sfumato.cards import html as cards
 from sfumato.cards.text import figure, sentence, shown
 from sfumato.errors import (
     ConfigError,

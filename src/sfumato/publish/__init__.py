@@ -1,1 +1,1 @@
-"""What is published of a release, in files that others read: tables, codebook, cards, records of catalogues."""
+"""The publication of a release, in files that others read: tables, codebook, cards, records of catalogues."""

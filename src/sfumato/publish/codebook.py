@@ -13,23 +13,20 @@ from sfumato.rules import rule_text
 from sfumato.schema.schema import Schema
 
 _SHOWN = ("lower", "upper", "resolution", "nullable", "other", "format")
-_NOT_SAID = "the holder's word"
+_NOT_STATED = "the holder's word"
 
 
 def columns_table(release: Release) -> pa.Table:
     """Return a row per released column: kind, bounds, number of categories, rules, origin of its facts, losses."""
     schema, lines = release.schema, {line.name: line for line in column_lines(release)}
     plan = schema.rule_plan
-    named = (
-        []
-        if plan is None
-        else [(rule_text(said), set(r.columns)) for said, r in zip(schema.rules, plan.rules, strict=True)]
-    )
+    rules = () if plan is None else zip(schema.rules, plan.rules, strict=True)
+    named = [(rule_text(entry), set(rule.columns)) for entry, rule in rules]
     rows = []
     for place, name in enumerate(schema.released, 1):
         kind = schema.columns[name]
         facts = kind.to_dict()
-        source = schema.sources.get(name, _NOT_SAID)
+        source = schema.sources.get(name, _NOT_STATED)
         rows.append(
             {
                 "position": place,

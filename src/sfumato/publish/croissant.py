@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.privacy import words
-from sfumato.publish.card import citation, limits
+from sfumato.publish.data_card import citation, limits
 from sfumato.publish.publication import Publication
 from sfumato.release.table_pairs import columns_of_tables
 from sfumato.release_front import Release
@@ -40,7 +40,7 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
         sums: files of rows → their SHA-256; the first, of two tables the first two, are described column by column.
     """
     certificate = release.certificate
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "@context": dict(_CONTEXT),
         "@type": "sc:Dataset",
         "name": publication.slug,
@@ -70,9 +70,9 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
         ],
         "rai:dataReleaseMaintenancePlan": "The release is fixed. Another of the same records adds to its cost.",
     }
-    if not found["recordSet"]:
-        del found["recordSet"]
-    return found
+    if not description["recordSet"]:
+        del description["recordSet"]
+    return description
 
 
 def _file(name: str, sha: str) -> dict[str, Any]:
@@ -90,18 +90,18 @@ def _record_sets(release: Release, files: list[str]) -> list[dict[str, Any]]:
         columns = {name: name for name in release.schema.written}
         return [_records(release, "rows", columns, name) for name in files[:1] if not name.endswith(".npz")]
     columns_of = columns_of_tables(release.schema)
-    found = [_records(release, *table, file) for table, file in zip(columns_of.items(), files, strict=False)]
-    if found:
-        found[0]["key"] = {"@id": found[0]["field"][0]["@id"]}
-        found[1]["field"][0]["references"] = {"field": {"@id": found[0]["field"][0]["@id"]}}
-    return found
+    sets = [_records(release, *table, file) for table, file in zip(columns_of.items(), files, strict=False)]
+    if sets:
+        sets[0]["key"] = {"@id": sets[0]["field"][0]["@id"]}
+        sets[1]["field"][0]["references"] = {"field": {"@id": sets[0]["field"][0]["@id"]}}
+    return sets
 
 
 def _records(release: Release, table: str, columns: Mapping[str, str], file: str) -> dict[str, Any]:
     """Return the record set of one table: its columns by their written names."""
-    said = "Synthetic rows." if release.schema.two_tables is None else f"Synthetic rows of {words.whole(table)}."
+    description = "Synthetic rows." if release.schema.two_tables is None else f"Synthetic rows of {words.whole(table)}."
     fields = [_field(release, f"{table}/column-{i}", *names, file) for i, names in enumerate(columns.items(), 1)]
-    return {"@type": "cr:RecordSet", "@id": table, "name": table, "description": said, "field": fields}
+    return {"@type": "cr:RecordSet", "@id": table, "name": table, "description": description, "field": fields}
 
 
 def _field(release: Release, place: str, written: str, name: str, file: str) -> dict[str, Any]:

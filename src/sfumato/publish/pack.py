@@ -26,20 +26,20 @@ from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_in
 from sfumato.io.sinks import write_table
 from sfumato.io.table_folders import MARKER, TableFormat, write_tables
 from sfumato.maths.streams import fresh_seed
-from sfumato.publish.card import data_card, hugging_face_card
 from sfumato.publish.codebook import categories_table, columns_table
 from sfumato.publish.croissant import croissant
+from sfumato.publish.data_card import data_card, hugging_face_card
+from sfumato.publish.deployment_record import registry_record
+from sfumato.publish.noisy_tables import noisy_tables
 from sfumato.publish.publication import Publication
-from sfumato.publish.registry import registry_record
-from sfumato.publish.tables import noisy_tables
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
-from sfumato.release.signature import signature_path, verify_release
+from sfumato.release.signature import signature_path
 from sfumato.release.table_pairs import columns_of_tables
 from sfumato.release_front import Release, load
 from sfumato.report.page import render
 from sfumato.report.uses import uses_of
-from sfumato.report.verdicts import Verdict
-from sfumato.report.write import page_content
+from sfumato.report.verdicts import UseVerdict
+from sfumato.report.write import page_content, signer
 from sfumato.schema.documents import json_text, yaml_text
 
 FORMATS = ("csv", "parquet")
@@ -64,11 +64,11 @@ class _Folder:
         self.files[name] = what
 
     def sum_of(self, name: str) -> str:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         with (self.place / name).open("rb") as stream:
             while block := stream.read(_BLOCK):
-                found.update(block)
-        return found.hexdigest()
+                digest.update(block)
+        return digest.hexdigest()
 
 
 def pack(
@@ -112,25 +112,20 @@ def pack(
     require_instance((list, tuple), "a list of formats", formats=formats)
     refuse_inputs(place, release=path, public_key=public_key)
     refuse_existing(place, overwrite=False)
-    if (
-        not formats
-        or not all(isinstance(form, str) for form in formats)
-        or set(formats) - set(FORMATS)
-        or len(set(formats)) < len(formats)
-    ):
+    if not formats or any(form not in FORMATS or formats.count(form) > 1 for form in formats):
         raise ConfigError(f"Expected formats of {', '.join(FORMATS)}, each once, got {list(formats)!r}.")
     n = None if n is None else require_integer(at_least=0, n=n)
-    signed = None if public_key is None else _signer(path, public_key)
-    found = _private(release)
+    signed = signer(release, public_key)
+    value = _private(release)
     with atomic_path(place, overwrite=False) as partial:
         folder = _Folder(partial)
 
         def fill() -> None:
             partial.mkdir()
-            _release(folder, found, path)
-            rows = _rows(folder, found, n, seed, formats, spreadsheet_safe)
-            page = page_content(found, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
-            _describe(folder, found, about, rows.sums, rows.most, page["uses"] or [])
+            _release(folder, value, path)
+            rows = _rows(folder, value, n, seed, formats, spreadsheet_safe)
+            page = page_content(value, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
+            _describe(folder, value, about, rows, page["uses"] or [])
             if find_spec("jinja2") is not None:
                 (partial / "report.html").write_text(render(page), encoding="utf-8", errors="replace")
             _sums(folder)
@@ -162,41 +157,34 @@ def export(
     """
     about = _publication(publication)
     forms: Mapping[str, Callable[[Release], str]] = {
-        "croissant": lambda found: json_text(croissant(found, about, {})),
-        "huggingface": lambda found: hugging_face_card(found, about, {}, found.certificate.n_public, uses_of(found)),
-        "registry": lambda found: yaml_text(registry_record(found, about)),
-        "datacard": lambda found: data_card(found, about, {}, uses_of(found)),
-        "schema": lambda found: yaml_text(found.schema.to_dict()),
-        "certificate": lambda found: json_text(found.certificate.to_dict()),
+        "croissant": lambda release: json_text(croissant(release, about, {})),
+        "huggingface": lambda r: hugging_face_card(r, about, {}, r.certificate.n_public, uses_of(r)),
+        "registry": lambda release: yaml_text(registry_record(release, about)),
+        "datacard": lambda release: data_card(release, about, {}, uses_of(release)),
+        "schema": lambda release: yaml_text(release.schema.to_dict()),
+        "certificate": lambda release: json_text(release.certificate.to_dict()),
     }
     require_choice(tuple(forms), form=form)
     return forms[form](_private(release))
 
 
-def _signer(path: Path | None, public_key: Path) -> str:
-    """Return the fingerprint of the key whose signature of a release was verified."""
-    if path is None:
-        raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
-    return verify_release(path, public_key)
-
-
 def _private(release: Release | str | os.PathLike[str]) -> Release:
     """Return a release of which the certificate holds; what guarantees nothing is not described as if it did."""
-    found = release if isinstance(release, Release) else load(release)
-    if not found.certificate.private:
+    value = release if isinstance(release, Release) else load(release)
+    if not value.certificate.private:
         raise ConfigError(
             "Expected a release with secret noise to publish, got one that is not private: it has no noise, or noise "
             "from a seed. Fit again without a seed."
         )
-    found.certificate.verify()
-    return found
+    value.certificate.verify()
+    return value
 
 
-def _publication(said: Mapping[str, str] | None) -> Publication:
+def _publication(entries: Mapping[str, str] | None) -> Publication:
     known = set(Publication.__dataclass_fields__)
-    if said is not None and (not isinstance(said, Mapping) or set(said) - known):
+    if entries is not None and (not isinstance(entries, Mapping) or set(entries) - known):
         raise ConfigError(f"Expected publication to have entries of {', '.join(sorted(known))}, got others.")
-    return Publication(**(said or {}))
+    return Publication(**(entries or {}))
 
 
 def _release(folder: _Folder, release: Release, path: Path | None) -> None:
@@ -216,7 +204,7 @@ def _release(folder: _Folder, release: Release, path: Path | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What was written of synthetic rows: check sums by file, and the number of rows of the longest table."""
+    """The files of synthetic rows: their check sums, and the number of rows of the longest table."""
 
     sums: Mapping[str, str]
     most: int
@@ -230,37 +218,37 @@ def _rows(
     seed = fresh_seed() if seed is None else seed
     if release.schema.two_tables is not None:
         return _two_tables(folder, release, n, seed, suffixes, safe)
-    found = {}
+    sums = {}
     for suffix in suffixes:
         name = f"rows.{suffix}"
         release.write_sample(folder.place / name, n, seed=seed, spreadsheet_safe=safe and suffix == "csv")
         folder.files[name] = "synthetic rows"
-        found[name] = folder.sum_of(name)
+        sums[name] = folder.sum_of(name)
     most = release.certificate.n_public if n is None else n
-    return _Rows(found, sum(t.num_rows for t in release.batches(n, seed=seed)) if release.schema.linked else most)
+    return _Rows(sums, sum(t.num_rows for t in release.batches(n, seed=seed)) if release.schema.linked else most)
 
 
 def _two_tables(
     folder: _Folder, release: Release, n: int | None, seed: int, suffixes: Sequence[str], safe: bool
 ) -> _Rows:
     """Write both tables, as files of a folder of their own: no name of a table meets one of ours."""
-    found, numbers = {}, {}
+    sums, numbers = {}, {}
     for place, suffix in enumerate(suffixes):
         within = ROWS if place == 0 else f"{ROWS}_{suffix}"
         form: TableFormat = "csv" if suffix == "csv" else "parquet"
         options = {"spreadsheet": safe, "csv": release.schema.csv_output} if suffix == "csv" else {}
         numbers = dict.fromkeys(columns_of_tables(release.schema), 0)
-        drawn = _counted(release.table_batches(n, seed=seed), numbers)
-        write_tables(drawn, folder.place / within, form=form, **options)
+        parts = _count_rows(release.table_batches(n, seed=seed), numbers)
+        write_tables(parts, folder.place / within, form=form, **options)
         (folder.place / within / MARKER).unlink()
         for table in numbers:
             name = f"{within}/{table}.{suffix}"
             folder.files[name] = f"synthetic rows of {table!r}"
-            found[name] = folder.sum_of(name)
-    return _Rows(found, max(numbers.values()))
+            sums[name] = folder.sum_of(name)
+    return _Rows(sums, max(numbers.values()))
 
 
-def _counted(parts: Iterable[dict[str, pa.Table]], numbers: dict[str, int]) -> Iterator[dict[str, pa.Table]]:
+def _count_rows(parts: Iterable[dict[str, pa.Table]], numbers: dict[str, int]) -> Iterator[dict[str, pa.Table]]:
     """Yield tables, and add up how many rows they have."""
     for part in parts:
         for name, table in part.items():
@@ -278,23 +266,12 @@ def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
     return ("parquet",) if in_cells else formats
 
 
-def _describe(
-    folder: _Folder,
-    release: Release,
-    about: Publication,
-    rows: Mapping[str, str],
-    n_rows: int,
-    uses: Sequence[Verdict],
-) -> None:
-    folder.text(
-        "schema.yaml", "what was public before: columns, bounds, categories, rules", yaml_text(release.schema.to_dict())
-    )
+def _describe(folder: _Folder, release: Release, about: Publication, rows: _Rows, uses: Sequence[UseVerdict]) -> None:
+    what = "what was public before: columns, bounds, categories, rules"
+    folder.text("schema.yaml", what, yaml_text(release.schema.to_dict()))
     folder.text("certificate.json", "what it cost, for machines", json_text(release.certificate.to_dict()))
-    folder.table(
-        "codebook.csv",
-        "a row per column: kind, bounds, rules, where its facts come from",
-        columns_table(release),
-    )
+    what = "a row per column: kind, bounds, rules, where its facts come from"
+    folder.table("codebook.csv", what, columns_table(release))
     folder.table("categories.csv", "a row per category of each column of labels", categories_table(release.schema))
     tables = noisy_tables(release)
     if tables.counts is not None:
@@ -303,7 +280,7 @@ def _describe(
     if tables.pairs is not None:
         folder.table("pairs.csv", "noisy counts of pairs of labels, the same", tables.pairs)
     folder.text(
-        "croissant.json", "Croissant 1.0 with its responsible-AI part", json_text(croissant(release, about, rows))
+        "croissant.json", "Croissant 1.0 with its responsible-AI part", json_text(croissant(release, about, rows.sums))
     )
     folder.text(
         "registry.yaml", "a draft for the registry of DP deployments", yaml_text(registry_record(release, about))
@@ -312,7 +289,7 @@ def _describe(
     if find_spec("jinja2") is not None:
         files["report.html"] = "one page for people who decide"
     files[SUMS] = "SHA-256 of all files: `sha256sum -c SHA256SUMS`"
-    folder.text("README.md", "this card", hugging_face_card(release, about, files, n_rows, uses, tables.left_out))
+    folder.text("README.md", "this card", hugging_face_card(release, about, files, rows.most, uses, tables.left_out))
 
 
 def _sums(folder: _Folder) -> None:

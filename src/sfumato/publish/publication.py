@@ -1,4 +1,4 @@
-"""What a publisher says of a publication, and text of strangers where a format would take it for its own signs."""
+"""A publisher's words on a publication, and text of strangers where a format would take it for its own signs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from sfumato.errors import ConfigError
 from sfumato.privacy.words import harmless, whole
 
-NOT_SAID = "not stated"
+NOT_STATED = "not stated"
 PUBLISHERS = ("Government", "Industry", "Nonprofit")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|<>~$&-])")
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -19,7 +19,7 @@ _LONGEST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What no release says of itself: who publishes it, under which name and licence. All of it becomes public.
+    """Facts that no release has of itself: who publishes it, under which name and licence. All of it becomes public.
 
     Attributes:
         title: of the data.
@@ -39,10 +39,10 @@ class Publication:
     """
 
     title: str = "Synthetic data"
-    publisher: str = NOT_SAID
+    publisher: str = NOT_STATED
     publisher_type: str = ""
     description: str = ""
-    license: str = NOT_SAID
+    license: str = NOT_STATED
     url: str = ""
     date: str = ""
 
@@ -70,14 +70,11 @@ class Publication:
 def _day(text: str) -> str:
     if not text:
         return datetime.now(UTC).date().isoformat()
-    found = None
     try:
-        found = date.fromisoformat(text)
+        return date.fromisoformat(text).isoformat()
     except ValueError:
-        found = None
-    if found is None:
-        raise ConfigError(f"Expected date as YYYY-MM-DD, got {text!r}.")
-    return found.isoformat()
+        pass
+    raise ConfigError(f"Expected date as YYYY-MM-DD, got {text!r}.")
 
 
 def markdown(text: object) -> str:

@@ -6,13 +6,13 @@ With real rows the figures are NOT private; of synthetic rows alone they are fun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
+from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
-from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.schema.schema import Schema
 
 MOST_BINS = 21
@@ -30,12 +30,12 @@ _OUTSIDE = "not in the schema"
 class Bin:
     """A cell of a column: its label, and the share of rows in it (`real` is None without real rows).
 
-    `low` and `high` are the ends of the interval in which the records' own share lies; None if there is none.
+    `low` and `high` are the ends of the interval of the records' own share; None if there is none.
     """
 
     label: str
     synthetic: float
-    real: float | None
+    real: float | None = None
     low: float | None = None
     high: float | None = None
 
@@ -70,23 +70,18 @@ def column_figures(
         merge, labels = _shown_bins(kind, [table.columns[name] for table in tables])
         shares = [t.shares(merge[t.columns[name]], len(labels)) for t in tables]
         known = None if ends is None else ends(name, kind, merge, len(labels))
-        bins = tuple(
-            Bin(
-                label,
-                float(shares[0][i]),
-                float(shares[1][i]) if real is not None else None,
-                *(_ends_of(known, i) if known is not None else (None, None)),
-            )
-            for i, label in enumerate(labels)
-        )
+        bins = share_bins(labels, shares)
+        if known is not None:
+            ends_of = zip(bins, *(some.tolist() for some in known), strict=True)
+            bins = tuple(b if np.isnan(low) else replace(b, low=low, high=high) for b, low, high in ends_of)
         distance = None if real is None else set_distance(real, synthetic, [name], schema)
         figures.append(ColumnFigure(name, kind.name, distance, bins))
     return figures if real is None else sorted(figures, key=lambda f: -(f.distance or 0.0))
 
 
-def _ends_of(known: tuple[np.ndarray, np.ndarray], i: int) -> tuple[float | None, float | None]:
-    low, high = (float(ends[i]) for ends in known)
-    return (None, None) if np.isnan(low) else (low, high)
+def share_bins(labels: Sequence[str], shares: Sequence[np.ndarray]) -> tuple[Bin, ...]:
+    """Return the bins of shares of synthetic rows, and of real ones if these are given too, shape (bins,) each."""
+    return tuple(Bin(label, *map(float, values)) for label, *values in zip(labels, *shares, strict=True))
 
 
 def pair_figures(synthetic: CodedTable, real: CodedTable, schema: Schema) -> tuple[list[PairFigure], int]:
@@ -121,17 +116,17 @@ def _shown_bins(kind: TabularKind, columns: Sequence[np.ndarray]) -> tuple[np.nd
     outside = size - 1
     merge = np.full(size, len(labels) - 1)
     if kind.is_numeric:
-        held = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no value
-        labels = [labels[i] for i in held]
-        merge[:] = np.searchsorted(held, np.arange(size), side="right") - 1
+        places = [i for i, label in enumerate(labels) if label]  # narrow bins may hold no value
+        labels = [labels[i] for i in places]
+        merge[:] = np.searchsorted(places, np.arange(size), side="right") - 1
     elif len(labels) <= MOST_BINS:
         merge[: len(labels)] = np.arange(len(labels))
     else:
         counts = np.sum([np.bincount(column, minlength=size) / len(column) for column in columns], axis=0)
-        kept = np.sort(np.argsort(-counts[: len(labels)], kind="stable")[: MOST_BINS - 1])
-        labels = [*(labels[i] for i in kept), _OTHERS]
-        merge[:] = len(kept)
-        merge[kept] = np.arange(len(kept))
+        commonest = np.sort(np.argsort(-counts[: len(labels)], kind="stable")[: MOST_BINS - 1])
+        labels = [*(labels[i] for i in commonest), _OTHERS]
+        merge[:] = len(commonest)
+        merge[commonest] = np.arange(len(commonest))
     if any((column == outside).any() for column in columns):
         merge[outside] = len(labels)
         labels = [*labels, _OUTSIDE]

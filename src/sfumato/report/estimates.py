@@ -1,4 +1,4 @@
-"""What a release says of its records, how surely, and what it does not say: the intervals and answers on the page.
+"""Intervals and answers on the page: what a release tells of its records, how surely, and what it does not.
 
 All are functions of the release: nothing is read but its noisy measurements, whose noise is public.
 """
@@ -18,7 +18,6 @@ from sfumato.evaluate.fidelity import bin_codes
 from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.batches import bar_ends
-from sfumato.inference.estimate import Estimate
 from sfumato.inference.moments import shown
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
@@ -86,7 +85,7 @@ class Ends:
 
 
 def estimates_of(release: ReleaseValue) -> dict[str, Any]:
-    """Return what the page says of estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
+    """Return the page's content on estimates: `ends` for its bars, `pair_lines`, `answer_lines` and `answer_rows`.
 
     Of sets alone only lines and rows; of a release that holds nothing to rest them on, only `no_estimates`, the reason
     in a sentence.
@@ -103,41 +102,31 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     names = list(kinds)
     ranked = ranked_pairs(questions)
-    found = answers(
-        questions,
-        target=_TARGET,
-        most_pairs=LISTED_PAIRS,
-        level=LEVEL,
-        columns=names[:MOST_COLUMNS],
-    )
-    lines = pair_lines(questions, strongest(ranked, LISTED_PAIRS))
+    frame = answers(questions, target=_TARGET, most_pairs=LISTED_PAIRS, level=LEVEL, columns=names[:MOST_COLUMNS])
     return {
         "ends": Ends(questions),
-        "pair_lines": lines,
-        "found": found,
+        "pair_lines": pair_lines(questions, strongest(ranked, LISTED_PAIRS)),
+        "answers": frame,
         "n_pairs_measured": len(ranked),
-        "answer_lines": answer_lines(found),
-        "answer_rows": answer_rows(found),
-        "n_answers": len(found),
+        **_content(frame),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
 
 
 def _of_sets(release: ReleaseValue) -> dict[str, Any]:
     try:
-        answers_of_sets = set_answers(SetQuestions(release), target=_TARGET, level=LEVEL)
+        return _content(set_answers(SetQuestions(release), target=_TARGET, level=LEVEL))
     except EstimateError as error:
         return {"no_estimates": str(error)}
-    return {
-        "answer_lines": answer_lines(answers_of_sets),
-        "answer_rows": answer_rows(answers_of_sets),
-        "n_answers": len(answers_of_sets),
-    }
+
+
+def _content(frame: pd.DataFrame) -> dict[str, Any]:
+    return {"answer_lines": answer_lines(frame), "answer_rows": answer_rows(frame), "n_answers": len(frame)}
 
 
 def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:
     """Return how pairs of columns go together, strongest first; without those that noise hides."""
-    found = []
+    lines = []
     for first, second in pairs:
         numeric = [questions.measured.column(name).numeric for name in (first, second)]
         try:
@@ -148,34 +137,29 @@ def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[P
                 estimate = association(questions, first, second, target=_TARGET)
         except EstimateError:
             continue
-        found.append(_pair_line((first, second), measure, estimate))
-    return sorted(found, key=lambda line: -abs(line.value))
+        lines.append(PairLine((first, second), measure, estimate.value, *estimate.interval(LEVEL)))
+    return sorted(lines, key=lambda line: -abs(line.value))
 
 
-def _pair_line(names: tuple[str, str], measure: str, estimate: Estimate) -> PairLine:
-    low, high = estimate.interval(LEVEL)
-    return PairLine(names, measure, estimate.value, low, high)
-
-
-def answer_lines(found: pd.DataFrame) -> list[AnswerLine]:
+def answer_lines(frame: pd.DataFrame) -> list[AnswerLine]:
     """Return a line for each kind of question in the list of a release's answers."""
     lines = []
     for kind, question in BY_KIND.items():
-        rows = _records(found[found["kind"] == kind])
+        rows = _records(frame[frame["kind"] == kind])
         if rows:
-            there = [row for row in rows if row["answered"] in ("yes", "some")]
+            some = [row for row in rows if row["answered"] in ("yes", "some")]
             whole = [row for row in rows if row["answered"] == "yes"]
             why = tuple(dict.fromkeys(row["why"] for row in rows if row["why"]))
-            lines.append(AnswerLine(question.phrase, _how_many(rows, len(whole), len(there)), _example(there), why))
+            lines.append(AnswerLine(question.phrase, _how_many(rows, len(whole), len(some)), _example(some), why))
     return lines
 
 
-def _how_many(rows: Sequence[dict[str, Any]], whole: int, there: int) -> str:
+def _how_many(rows: Sequence[dict[str, Any]], whole: int, some: int) -> str:
     if rows[0]["answered"] == "not asked":
         return f"{rows[0]['numbers']} not listed"
     if len(rows) == 1:
         return {"yes": "yes", "no": "no", "some": "in part"}[rows[0]["answered"]]
-    part = f", {there - whole} in part" if there > whole else ""
+    part = f", {some - whole} in part" if some > whole else ""
     return f"{whole} of {len(rows)}{part}"
 
 
@@ -188,11 +172,11 @@ def _example(rows: Sequence[dict[str, Any]]) -> str:
     return f"{named(rows[0])}: {answer_text(rows[0])}".removeprefix(": ")
 
 
-def answer_rows(found: pd.DataFrame) -> list[tuple[str, str, str, str]]:
+def answer_rows(frame: pd.DataFrame) -> list[tuple[str, str, str, str]]:
     """Return question, columns, whether it is answered and the answer, of the first answers of the list."""
     return [
         (BY_KIND[row["kind"]].phrase, named(row), row["answered"], answer_text(row))
-        for row in _records(found.head(MOST_ANSWERS))
+        for row in _records(frame.head(MOST_ANSWERS))
         if row["first"]
     ]
 

@@ -1,4 +1,4 @@
-"""Linked rows on the page: how many rows units have, what rows have to do with those before, some units as strips.
+"""Linked rows on the page: how many rows units have, how rows depend on those before, some units as strips.
 
 With real rows the figures are NOT private; of synthetic rows alone they are functions of the release.
 """
@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.kind import TabularKind
+from sfumato.evaluate.coded_tables import read_codes
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_columns, linked_scores
-from sfumato.evaluate.tables import read_codes
 from sfumato.records.table_pairs import open_records
 from sfumato.release.model import ReleaseValue
-from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures
+from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures, share_bins
 from sfumato.report.matrix import matrix_of
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
 from sfumato.schema.linked import linked_tables
@@ -41,7 +41,7 @@ class UnitStrip:
 
 
 def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
-    """Return what the page shows of a release of linked rows; with real rows it is NOT private."""
+    """Return the page's content on a release of linked rows; with real rows it is NOT private."""
     if real is not None:
         require_able(release.schema, EVALUATION)
     schema = unweighted(release.schema)
@@ -49,17 +49,17 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
     source = None if real is None else open_records(real, schema)
     real_rows = None if source is None else LinkedRows.read(source, schema)
     n = min(MOST_DRAWN, release.certificate.n_public) if real_rows is None else real_rows.n_units
-    drawn = open_records(drawn_units(release, n, seed), schema)
-    rows, bins = LinkedRows.read(drawn, schema), read_bins(drawn, plain)
+    sample = open_records(drawn_units(release, n, seed), schema)
+    rows, bins = LinkedRows.read(sample, schema), read_bins(sample, plain)
     real_bins = None if source is None else read_bins(source, plain)
-    found: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
-    coded = [None if rows_of is None else read_codes(rows_of, plain) for rows_of in (drawn, source)]
+    content: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
+    coded = [None if rows_of is None else read_codes(rows_of, plain) for rows_of in (sample, source)]
     assert coded[0] is not None
-    found["matrix"] = matrix_of(coded[0], coded[1], plain)
+    content["matrix"] = matrix_of(coded[0], coded[1], plain)
     if real_bins is not None:
-        found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, plain)
-        found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
-    found["linked"] = {
+        content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, plain)
+        content["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
+    content["linked"] = {
         "unit": schema.unit.column if schema.unit else "",
         "drawn": n,
         "sizes": size_bins(rows, real_rows),
@@ -69,7 +69,7 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
         "strips_of": strip_column(columns),
         "order": linked_tables(columns).order,
     }
-    return found
+    return content
 
 
 def drawn_units(release: ReleaseValue, n: int, seed: int) -> object:
@@ -80,43 +80,38 @@ def drawn_units(release: ReleaseValue, n: int, seed: int) -> object:
     return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
 
 
-def size_bins(rows: LinkedRows, real: LinkedRows | None) -> list[Bin]:
+def size_bins(rows: LinkedRows, real: LinkedRows | None) -> tuple[Bin, ...]:
     """Return the shares of units by number of rows; the largest numbers together."""
-    fewest = 0 if any(bool((t.sizes == 0).any()) for t in ([rows] if real is None else [rows, real])) else 1
     tables = [rows] if real is None else [rows, real]
+    fewest = 0 if any(bool((t.sizes == 0).any()) for t in tables) else 1
     most = max(int(table.sizes.max()) for table in tables)
     last = min(most, MOST_BINS)
     shares = [np.bincount(np.minimum(t.sizes, last), minlength=last + 1)[fewest:] / t.n_units for t in tables]
     labels = [str(k) for k in range(fewest, last)] + [str(last) if most == last else f"{last} or more"]
-    return [
-        Bin(label, float(shares[0][i]), None if real is None else float(shares[1][i])) for i, label in enumerate(labels)
-    ]
+    return share_bins(labels, shares)
 
 
 def figure_lines(rows: LinkedRows, real: LinkedRows | None, schema: Schema) -> list[tuple[str, float, float | None]]:
-    """Return what rows of one unit have to do with each other: a sentence, of synthetic units, of real ones."""
+    """Return figures on how rows of one unit depend on each other: a sentence, of synthetic units, of real ones."""
     scores = linked_scores(rows if real is None else real, rows, schema)
-    found: list[tuple[str, dict[str, float] | None]] = [("rows a unit, mean", scores["rows_a_unit"])]
+    pairs: list[tuple[str, dict[str, float] | None]] = [("rows a unit, mean", scores["rows_a_unit"])]
     if scores["gap"] is not None:
-        found.append((f"{linked_tables(schema).order}: distance from the row before, mean", scores["gap"]))
+        pairs.append((f"{linked_tables(schema).order}: distance from the row before, mean", scores["gap"]))
     for name, of_name in scores["numbers"].items():
-        found.append((f"{name}: correlation with the row before", of_name["before"]))
-        found.append((f"{name}: part of the variance that lies between units", of_name["between"]))
+        pairs.append((f"{name}: correlation with the row before", of_name["before"]))
+        pairs.append((f"{name}: part of the variance between units", of_name["between"]))
     lines = [
         (text, score["synthetic"], None if real is None else score["real"])
-        for text, score in found
+        for text, score in pairs
         if score is not None and np.isfinite(score["synthetic"])
     ]
     if real is not None:
-        distances = {"rows a unit": scores["rows_a_unit"]["tvd"], **_named(scores["labels"])}
+        pairs_of_rows = {f"{name}: row before and row": value for name, value in scores["labels"].items()}
+        distances = {"rows a unit": scores["rows_a_unit"]["tvd"], **pairs_of_rows}
         if scores["gap"] is not None and scores["gap"]["tvd"] is not None:
             distances[f"{linked_tables(schema).order}: distance from the row before"] = scores["gap"]["tvd"]
         lines += [(f"{text}, total variation", value, 0.0) for text, value in distances.items()]
     return lines
-
-
-def _named(labels: dict[str, float]) -> dict[str, float]:
-    return {f"{name}: row before and row": value for name, value in labels.items()}
 
 
 def strip_column(schema: Schema) -> str:
@@ -135,12 +130,12 @@ def strips(rows: LinkedRows, schema: Schema, kind: str) -> list[UnitStrip]:
     ends = int(rows.starts[units[-1]] + rows.sizes[units[-1]])
     heights = rows.codes[name][:ends] / (1.0 if shown.is_numeric else max(shown.n_levels - 1, 1))
     along = _along(rows, tables.order, ends)
-    found = []
+    pictures = []
     for unit in units:
         places = range(int(rows.starts[unit]), int(rows.starts[unit] + rows.sizes[unit]))
         bars = tuple(_bar(kind, float(along[i]), float(heights[i])) for i in places)
-        found.append(UnitStrip(f"{len(bars)} row{'' if len(bars) == 1 else 's'}", bars))
-    return found
+        pictures.append(UnitStrip(f"{len(bars)} row{'' if len(bars) == 1 else 's'}", bars))
+    return pictures
 
 
 def _along(rows: LinkedRows, order: str | None, ends: int) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.outside import NOWHERE
-from sfumato.evaluate.tables import CodedTable, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.privacy.words import shown
 from sfumato.schema.schema import Schema
 
@@ -78,7 +78,7 @@ class MatrixPicture:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What the page shows: one picture of synthetic rows, or three, and the strongest or worst pairs.
+    """One picture of synthetic rows, or three, and the strongest or worst pairs.
 
     `cell` is the side of a cell, `width` and `height` are of a picture, `ground` is the path of all its cells.
     """
@@ -111,18 +111,20 @@ def matrix_of(
     Reference: Pearson 1895; Bergsma 2013 (V less its bias); Kelley 1935 (the correlation ratio less its bias).
     """
     kinds = table_kinds(schema)
-    names = _shown_columns(list(kinds), target)
+    names = list(kinds)[:MOST_COLUMNS]
+    if target in kinds and target not in names:
+        names[-1] = target
     if len(names) < FEWEST:
         return None
     tables = [synthetic] if real is None else [synthetic, real]
     columns = [_columns(table, names, kinds, tables) for table in tables]
-    found = [_associations(of_table) for of_table in columns]
-    lines = tuple(_lines(names, kinds, found))
-    pictures = _pictures(found, lines)
+    associations = [_associations(of_table) for of_table in columns]
+    lines = tuple(_lines(names, kinds, associations))
+    pictures = _pictures(associations, lines)
     cell = next(side for most, side in _CELLS if len(names) <= most)
     return Matrix(
         pictures,
-        tuple(Name(fitted(shown(name)), cell * i + 3, cell * (i + 0.5) + 3) for i, name in enumerate(names)),
+        tuple(Name(fit_name(shown(name)), cell * i + 3, cell * (i + 0.5) + 3) for i, name in enumerate(names)),
         lines[:LISTED_PAIRS],
         len(lines),
         len(kinds) - len(names),
@@ -133,52 +135,46 @@ def matrix_of(
     )
 
 
-def _shown_columns(names: list[str], target: str | None) -> list[str]:
-    if len(names) <= MOST_COLUMNS or target not in names[MOST_COLUMNS:]:
-        return names[:MOST_COLUMNS]
-    return [*names[: MOST_COLUMNS - 1], target]
-
-
 def _columns(
     table: CodedTable, names: Sequence[str], kinds: Mapping[str, TabularKind], tables: Sequence[CodedTable]
 ) -> list[np.ndarray]:
     """Return numbers as floats, NaN where there is none; labels as small integers, the same for all tables."""
-    found = []
+    columns = []
     for name in names:
         codes, marks = table.columns[name], table.outside.get(name)
         if kinds[name].is_numeric:
-            found.append(codes if marks is None else np.where(marks == NOWHERE, np.nan, codes))
+            columns.append(codes if marks is None else np.where(marks == NOWHERE, np.nan, codes))
             continue
         size = kinds[name].n_levels + 1  # the last for what the schema has no place for
         shares = np.sum([np.bincount(t.columns[name], minlength=size) / t.n_rows for t in tables], axis=0)
         merge = np.full(size, min(MOST_LEVELS, size - 1))
-        kept = np.argsort(-shares[: size - 1], kind="stable")[:MOST_LEVELS]
-        merge[kept] = np.arange(len(kept))
+        commonest = np.argsort(-shares[: size - 1], kind="stable")[:MOST_LEVELS]
+        merge[commonest] = np.arange(len(commonest))
         levels = codes.astype(np.int64) if marks is None else np.where(marks == NOWHERE, size - 1, codes)
-        found.append(merge[levels])
-    return found
+        columns.append(merge[levels])
+    return columns
 
 
 def _associations(columns: Sequence[np.ndarray]) -> np.ndarray:
     """Return the associations of columns with each other, shape (d, d), the upper triangle left at 0."""
-    found = np.zeros((len(columns), len(columns)))
+    table = np.zeros((len(columns), len(columns)))
     for j, i in combinations(range(len(columns)), 2):
         one, other = columns[i], columns[j]
         labels = [column.dtype.kind != "f" for column in (one, other)]
         if all(labels):
-            found[i, j] = cramers_v(one, other)
+            table[i, j] = cramers_v(one, other)
         elif any(labels):
-            found[i, j] = correlation_ratio(*((one, other) if labels[0] else (other, one)))
+            table[i, j] = correlation_ratio(*((one, other) if labels[0] else (other, one)))
         else:
-            found[i, j] = correlation(one, other)
-    return found
+            table[i, j] = correlation(one, other)
+    return table
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Return Pearson's correlation of the rows where neither is NaN; 0 of a constant column. Shapes (n,)."""
-    there = ~(np.isnan(first) | np.isnan(second))
-    if not there.all():
-        first, second = first[there], second[there]
+    known = ~(np.isnan(first) | np.isnan(second))
+    if not known.all():
+        first, second = first[known], second[known]
     if len(first) < 2 or first.min() == first.max() or second.min() == second.max():
         return 0.0
     return float(np.clip(np.corrcoef(first, second)[0, 1], -1.0, 1.0))
@@ -186,8 +182,8 @@ def correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 def correlation_ratio(labels: np.ndarray, numbers: np.ndarray) -> float:
     """Return the correlation ratio of numbers on labels less its bias, in [0, 1]. Shapes (n,)."""
-    there = ~np.isnan(numbers)
-    labels, numbers = labels[there], numbers[there]
+    known = ~np.isnan(numbers)
+    labels, numbers = labels[known], numbers[known]
     n = len(numbers)
     if n < 2 or numbers.min() == numbers.max():
         return 0.0
@@ -216,38 +212,40 @@ def cramers_v(first: np.ndarray, second: np.ndarray) -> float:
     return math.sqrt(min(max(square, 0.0) / most, 1.0)) if most > 0 else 0.0
 
 
-def _lines(names: Sequence[str], kinds: Mapping[str, TabularKind], found: Sequence[np.ndarray]) -> list[MatrixLine]:
+def _lines(
+    names: Sequence[str], kinds: Mapping[str, TabularKind], associations: Sequence[np.ndarray]
+) -> list[MatrixLine]:
     """Return all pairs: where there are real rows those first that differ most, else the strongest."""
     lines = []
     for j, i in combinations(range(len(names)), 2):
         measure = _MEASURES[sum(kinds[names[k]].is_numeric for k in (i, j))]
-        values = [float(table[i, j]) for table in found]
+        values = [float(table[i, j]) for table in associations]
         lines.append(MatrixLine((names[j], names[i]), measure, values[0], values[1] if len(values) > 1 else None))
     return sorted(lines, key=lambda line: -abs(line.synthetic - (line.real or 0.0)))
 
 
-def _pictures(found: Sequence[np.ndarray], lines: Sequence[MatrixLine]) -> tuple[MatrixPicture, ...]:
-    top = _top(found)
+def _pictures(associations: Sequence[np.ndarray], lines: Sequence[MatrixLine]) -> tuple[MatrixPicture, ...]:
+    top = _top(associations)
     worst, strongest = lines[0], max(lines, key=lambda line: abs(line.synthetic))
-    strong = f"strongest: {_said(strongest)}, {strongest.synthetic:.2f}"
-    pictures = [MatrixPicture("Synthetic rows", strong, top, _shades(found[0], top))]
-    if len(found) > 1:
+    strong = f"strongest: {_pair_name(strongest)}, {strongest.synthetic:.2f}"
+    pictures = [MatrixPicture("Synthetic rows", strong, top, _shades(associations[0], top))]
+    if len(associations) > 1:
         real = max(lines, key=lambda line: abs(line.real or 0.0))
-        said = f"strongest: {_said(real)}, {real.real or 0.0:.2f}"
-        apart, most = found[0] - found[1], _top([found[0] - found[1]])
-        far = f"largest: {_said(worst)}, {worst.synthetic - (worst.real or 0.0):+.2f}"
-        pictures.insert(0, MatrixPicture("Real rows", said, top, _shades(found[1], top)))
+        strong_real = f"strongest: {_pair_name(real)}, {real.real or 0.0:.2f}"
+        apart, most = associations[0] - associations[1], _top([associations[0] - associations[1]])
+        far = f"largest: {_pair_name(worst)}, {worst.synthetic - (worst.real or 0.0):+.2f}"
+        pictures.insert(0, MatrixPicture("Real rows", strong_real, top, _shades(associations[1], top)))
         pictures.append(MatrixPicture("Synthetic less real", far, most, _shades(apart, most)))
     return tuple(pictures)
 
 
-def _said(line: MatrixLine) -> str:
+def _pair_name(line: MatrixLine) -> str:
     return " and ".join(shown(name, 40) for name in line.names)
 
 
-def _top(found: Sequence[np.ndarray]) -> float:
+def _top(tables: Sequence[np.ndarray]) -> float:
     """Return the largest absolute value, rounded up to a tenth, at least 0.1."""
-    return max(math.ceil(10 * max(float(np.abs(table).max()) for table in found) - 1e-9), 1) / 10
+    return max(math.ceil(10 * max(float(np.abs(table).max()) for table in tables) - 1e-9), 1) / 10
 
 
 def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
@@ -264,7 +262,7 @@ def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
     return tuple(shades)
 
 
-def fitted(name: str) -> str:
+def fit_name(name: str) -> str:
     """Return a name that its room beside the picture holds, shortened where it is longer."""
     room, used = _ROOM / _FONT - 1.5, 0.0
     for i, sign in enumerate(name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from sfumato.errors import ConfigError
 from sfumato.privacy.words import figure, sentence, shown
 from sfumato.report import page as charts
 from sfumato.report.columns import Bin
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def require_templates() -> None:
@@ -35,21 +38,23 @@ def require_templates() -> None:
 
 def render(content: Mapping[str, Any]) -> str:
     """Return the page. Names and labels of a stranger's schema cannot leave their place in it."""
+    return templates("sfumato.report").get_template("page.html").render(**content, charts=charts)
+
+
+def templates(*packages: str) -> jinja2.Environment:
+    """Return the templates of packages, the first one's first; they escape everything that they are given."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sfumato.report"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["text"] = shown
-    environment.filters["sentence"] = sentence
-    environment.filters["marked"] = marked
-    environment.filters["figure"] = figure
-    environment.filters["whole"] = whole
-    return environment.get_template("page.html").render(**content, charts=charts)
+    filters = {"text": shown, "sentence": sentence, "marked": marked, "figure": figure, "whole": whole}
+    environment.filters.update(filters)
+    return environment
 
 
 def marked(text: object) -> str:
@@ -63,8 +68,8 @@ def whole(text: object) -> str:
     """Return text as HTML in which no line breaks within a number or before its percent sign."""
     from markupsafe import Markup, escape
 
-    kept = str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
-    return Markup(re.sub(r"\d[\d.]*e-\d+", r'<span class="whole">\g<0></span>', kept))
+    markup = str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
+    return Markup(re.sub(r"\d[\d.]*e-\d+", r'<span class="whole">\g<0></span>', markup))
 
 
 WIDTH, HEIGHT = 240.0, 90.0
@@ -92,17 +97,19 @@ def bars(bins: Sequence[Bin]) -> list[Rectangle]:
     tallest = max((max(b.synthetic, b.real or 0.0, _HEADROOM * (b.high or 0.0)) for b in bins), default=0.0) or 1.0
     measured = any(b.high is not None for b in bins)
     step = WIDTH / max(1, len(bins))
-    found = []
+    rectangles = []
     for i, b in enumerate(bins):
         for kind, share, width in (("real", b.real, 0.9), ("synthetic", b.synthetic, 0.9 if b.real is None else 0.45)):
             if share:
                 height = HEIGHT * share / tallest
                 left = i * step + step * (1 - width) / 2
                 strength = _BEHIND if measured else 1.0
-                found.append(Rectangle(kind, _r(left), _r(HEIGHT - height), _r(step * width), _r(height), strength))
+                rectangles.append(
+                    Rectangle(kind, _r(left), _r(HEIGHT - height), _r(step * width), _r(height), strength)
+                )
         if b.low is not None and b.high is not None:
-            found += _whisker(i * step + step / 2, step, HEIGHT * b.low / tallest, HEIGHT * b.high / tallest)
-    return found
+            rectangles += _whisker(i * step + step / 2, step, HEIGHT * b.low / tallest, HEIGHT * b.high / tallest)
+    return rectangles
 
 
 def _whisker(middle: float, step: float, low: float, high: float) -> list[Rectangle]:
@@ -132,23 +139,25 @@ def heat(differences: np.ndarray) -> list[Rectangle]:
     """Differences of shares as cells, stronger where larger, in two colours; shape (rows, columns)."""
     largest = float(np.abs(differences).max(initial=0.0)) or 1.0
     height, width = SIDE / differences.shape[0], SIDE / differences.shape[1]
-    found = []
+    rectangles = []
     for (row, column), value in np.ndenumerate(differences):
         strength = abs(float(value)) / largest
         if strength >= _FAINTEST:
             kind = "more" if value > 0 else "less"
-            found.append(Rectangle(kind, _r(column * width), _r(row * height), _r(width), _r(height), _r(strength)))
-    return found
+            rectangles.append(
+                Rectangle(kind, _r(column * width), _r(row * height), _r(width), _r(height), _r(strength))
+            )
+    return rectangles
 
 
 def stages(shares: Sequence[float]) -> list[Rectangle]:
     """Shares of a budget as one bar of parts, class `stage0` to `stage5` and round again."""
-    found, left = [], 0.0
+    rectangles, left = [], 0.0
     for i, share in enumerate(shares):
         width = WIDTH * share
-        found.append(Rectangle(f"stage{i % 6}", _r(left), 0.0, _r(max(0.0, width - 1)), 24.0))
+        rectangles.append(Rectangle(f"stage{i % 6}", _r(left), 0.0, _r(max(0.0, width - 1)), 24.0))
         left += width
-    return found
+    return rectangles
 
 
 def _r(value: float) -> float:

@@ -1,4 +1,4 @@
-"""What a release is good for, use by use, never better than what became of its columns."""
+"""Verdicts on a release, use by use, never better than what is kept of its columns; those of images and linked rows."""
 
 from __future__ import annotations
 
@@ -6,31 +6,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from sfumato.cards.text import shown
+from sfumato.errors import EstimateError
 from sfumato.inference.column_lines import MANY, ColumnLine, column_lines, worst
+from sfumato.inference.question_methods import UnitEstimates
+from sfumato.models.images.sampler import ImagePortrait
 from sfumato.release.model import ReleaseValue
 from sfumato.report.estimates import estimates_of
-from sfumato.report.other_verdicts import image_verdicts, linked_verdicts
 from sfumato.report.samples import image_column
-from sfumato.report.verdicts import CLASSIFIER, REGRESSIONS, SOFTWARE, Verdict, Word, verdicts
+from sfumato.report.verdicts import (
+    CLASSIFIER,
+    REGRESSIONS,
+    SOFTWARE,
+    UseVerdict,
+    Word,
+    regressions_of,
+    tables_of,
+    verdicts,
+)
 from sfumato.schema.set_columns import sets_alone
 
 _ORDER: tuple[Word, ...] = ("poor", "with care", "good")
 _FEW_COLUMNS = 0.1  # of all, that may be lost before the whole is poor
 _MOST_NAMED = 3
+_FAR, _NEAR = 3.0, 0.5  # distance of the two closest mean pictures ÷ what noise adds to it
+_SUMS = "class sums"  # as the method names its measurement
 
 
-def uses_of(release: ReleaseValue, estimates: Mapping[str, Any] | None = None) -> list[Verdict]:
+def uses_of(release: ReleaseValue, estimates: Mapping[str, Any] | None = None) -> list[UseVerdict]:
     """Return a verdict for each use of a release; none of releases of mixtures or of sets alone. Free.
 
     Args:
         release: what is judged.
-        estimates: what `estimates_of` says of a table, where it is there already.
+        estimates: what `estimates_of` returns of a table, where it is known already.
     """
-    return limited(_measured(release, estimates), column_lines(release), release.target)
+    return limit_verdicts(_by_noise(release, estimates), column_lines(release), release.target)
 
 
-def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> list[Verdict]:
+def _by_noise(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> list[UseVerdict]:
     """Return the verdicts that noise alone makes."""
     schema = release.schema
     if release.is_data_set or sets_alone(schema):
@@ -39,13 +54,15 @@ def _measured(release: ReleaseValue, estimates: Mapping[str, Any] | None) -> lis
         return linked_verdicts(release)
     if image_column(release) is not None:
         return image_verdicts(release)
-    said = estimates_of(release) if estimates is None else estimates
-    if "found" not in said:
+    content = estimates_of(release) if estimates is None else estimates
+    if "answers" not in content:
         return []
-    return verdicts(said["found"], said["pair_lines"], release.target, rules=bool(schema.rules))
+    return verdicts(content["answers"], content["pair_lines"], release.target, rules=bool(schema.rules))
 
 
-def limited(found: Sequence[Verdict], lines: Sequence[ColumnLine], target: str | None = None) -> list[Verdict]:
+def limit_verdicts(
+    by_noise: Sequence[UseVerdict], lines: Sequence[ColumnLine], target: str | None = None
+) -> list[UseVerdict]:
     """Return verdicts that are no better than the columns they rest on, with what is lost as their first reason.
 
     Tables are poor where more than a tenth of the columns are lost for the most part, and otherwise to be used with
@@ -53,14 +70,14 @@ def limited(found: Sequence[Verdict], lines: Sequence[ColumnLine], target: str |
     classifier is poor without the labels of its target.
 
     Args:
-        found: verdicts that noise alone makes.
+        by_noise: verdicts that noise alone makes.
         lines: what is kept of each column.
         target: of the fit, if it had one.
     """
-    return [_limited(verdict, lines, target) for verdict in found]
+    return [_limit(verdict, lines, target) for verdict in by_noise]
 
 
-def _limited(verdict: Verdict, lines: Sequence[ColumnLine], target: str | None) -> Verdict:
+def _limit(verdict: UseVerdict, lines: Sequence[ColumnLine], target: str | None) -> UseVerdict:
     lost = [line for line in worst(lines) if verdict.use != REGRESSIONS or line.is_number]
     if not lost or verdict.word == "not measured":
         return verdict
@@ -74,3 +91,60 @@ def _limited(verdict: Verdict, lines: Sequence[ColumnLine], target: str | None) 
     more = f"; and {len(lost) - _MOST_NAMED} more columns" if len(lost) > _MOST_NAMED else ""
     word = min(verdict.word, limit, key=_ORDER.index)
     return replace(verdict, word=word, why=f"{named}{more}. {verdict.why}")
+
+
+def image_verdicts(release: ReleaseValue) -> list[UseVerdict]:
+    """Return a verdict for each use of a release of images by the default method; none for other methods."""
+    if release.sampler["name"] != ImagePortrait.name:
+        return []
+    software = UseVerdict(SOFTWARE, "good", "Every picture keeps the schema: shape, type, range, labels.")
+    nobody = "Each is drawn: it shows nobody, and small details, text among them, are invented."
+    return [_image_classifier(release), UseVerdict("a single picture", "poor", nobody), software]
+
+
+def _image_classifier(release: ReleaseValue) -> UseVerdict:
+    if release.sampler.get("label") is None:
+        return UseVerdict(CLASSIFIER, "not measured", "There is no column of labels beside the images.")
+    apart = closest_classes(release)
+    if apart is None:
+        return UseVerdict(CLASSIFIER, "not measured", "The release does not hold its measurements.")
+    word: Word = "good" if apart >= _FAR else "with care" if apart >= _NEAR else "poor"
+    why = f"The mean pictures of the two most alike classes are {apart:.2g} times as far apart as noise puts them."
+    return UseVerdict(CLASSIFIER, word, why)
+
+
+def closest_classes(release: ReleaseValue) -> float | None:
+    """Return how far the two closest mean pictures are apart ÷ the root mean square that noise adds to a distance.
+
+    The squared distance of noisy means is that of the exact ones plus a known expectation, which is taken off, and so
+    are two standard deviations of it: what noise alone may look like counts as nothing.
+    """
+    sums = next((m for m in release.measurements if m.name == _SUMS), None)
+    if sums is None or len(sums.value) < 2:
+        return None
+    total = float(sums.value[:, -1].sum())
+    per_record = total / release.certificate.n_public  # the constant that counts a record
+    counts = np.maximum(sums.value[:, -1] / per_record, 1.0)
+    means = sums.value[:, :-1] / counts[:, None]
+    noise = means.shape[1] * (sums.noise_std / counts) ** 2
+    first, second = np.triu_indices(len(means), 1)
+    added = noise[first] + noise[second]
+    squared = ((means[first] - means[second]) ** 2).sum(axis=1) - added * (1 + 2 * np.sqrt(2 / means.shape[1]))
+    return float(np.sqrt(np.maximum(squared, 0.0) / added).min())
+
+
+def linked_verdicts(release: ReleaseValue) -> list[UseVerdict]:
+    """Return a verdict for each use of a release of linked rows, from the answers about its units."""
+    software = UseVerdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
+    why = "It is in the samples, without intervals: compare it on records of your own."
+    later = UseVerdict("how rows follow each other", "not measured", why)
+    try:
+        answers = UnitEstimates(release).answers(most_pairs=20)
+    except EstimateError:
+        return [later, software]
+    return [
+        tables_of(answers, "tables of units: counts, constants, first rows"),
+        regressions_of(answers),
+        later,
+        software,
+    ]

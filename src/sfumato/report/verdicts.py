@@ -1,4 +1,4 @@
-"""What a release is good for, use by use, and its ε among those of others: from public figures alone."""
+"""Verdicts on a release of a table, use by use, and its ε among those of others: from public figures alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FINE_RATIO = 0.5  # half the interval ÷ value, of what the target goes togethe
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class UseVerdict:
     """A use, a word on it, and the figures that the word rests on."""
 
     use: str
@@ -51,21 +51,21 @@ DEPLOYMENTS = (
 """From the registry of OpenDP and the papers that docs/choosing_epsilon.md names."""
 
 
-def verdicts(found: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[Verdict]:
+def verdicts(answers: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[UseVerdict]:
     """Return a verdict for each use.
 
     Args:
-        found: the answers of the release, as `Release.answers` lists them.
+        answers: the answers of the release, as `Release.answers` lists them.
         pairs: of columns that go together, with intervals.
         target: of the fit, if it had one.
         rules: whether the schema has some.
     """
-    kept = "types, bounds, labels" + (" and rules" if rules else "")
+    facts = "types, bounds, labels" + (" and rules" if rules else "")
     return [
-        tables_of(found),
-        regressions_of(found),
+        tables_of(answers),
+        regressions_of(answers),
         _classifier(pairs, target),
-        Verdict(SOFTWARE, "good", f"Every row keeps the schema: {kept}."),
+        UseVerdict(SOFTWARE, "good", f"Every row keeps the schema: {facts}."),
     ]
 
 
@@ -75,53 +75,53 @@ def _word(part: float, error: float, fine: float, rough: float) -> Word:
     return "with care" if part >= _SOME and error <= rough else "poor"
 
 
-def _of(found: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
+def _of(answers: pd.DataFrame, *kinds: str) -> tuple[pd.DataFrame, float]:
     """Return the answers of some kinds, and the part of the questions that have one."""
-    rows = found[found["kind"].isin(kinds)]
-    there = rows[rows["answered"].isin(["yes", "some"])]
-    return there, len(there) / max(len(rows), 1)
+    rows = answers[answers["kind"].isin(kinds)]
+    known = rows[rows["answered"].isin(["yes", "some"])]
+    return known, len(known) / max(len(rows), 1)
 
 
-def tables_of(found: pd.DataFrame, use: str = TABLES) -> Verdict:
+def tables_of(answers: pd.DataFrame, use: str = TABLES) -> UseVerdict:
     """Return the verdict on shares, counts and means, from the answers of a release."""
-    shares, part = _of(found, "share", "crosstab", "mean")
+    shares, part = _of(answers, "share", "crosstab", "mean")
     errors = shares.loc[shares["kind"] != "mean", "std_error"].astype(float).tolist()
-    variance = found[(found["kind"] == "variance") & (found["answered"] == "yes")].set_index("first")["value"]
+    variance = answers[(answers["kind"] == "variance") & (answers["answered"] == "yes")].set_index("first")["value"]
     for _, row in shares[shares["kind"] == "mean"].iterrows():
         spread = float(variance.get(row["first"], 0.0))
         if spread > 0:
             errors.append(figure(row["std_error"]) / spread**0.5)
     if not errors:
-        return Verdict(use, "poor", "No share and no mean stands out of the noise.")
+        return UseVerdict(use, "poor", "No share and no mean stands out of the noise.")
     error = float(np.median(errors))
     why = f"The median standard error of a share, or of a mean in deviations of its column, is {error:.2g}"
-    return Verdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
+    return UseVerdict(use, _word(part, error, _FINE_SHARE, _ROUGH_SHARE), f"{why}; {_percent(part)} are answered.")
 
 
-def regressions_of(found: pd.DataFrame) -> Verdict:
+def regressions_of(answers: pd.DataFrame) -> UseVerdict:
     """Return the verdict on correlations, from the answers of a release."""
-    use = REGRESSIONS
-    correlations, part = _of(found, "correlation")
-    if not (found["kind"] == "correlation").any():
-        return Verdict(use, "not measured", "There are no two columns of numbers.")
+    correlations, part = _of(answers, "correlation")
+    if not (answers["kind"] == "correlation").any():
+        return UseVerdict(REGRESSIONS, "not measured", "There are no two columns of numbers.")
     if correlations.empty:
-        return Verdict(use, "poor", "The measurements answer for no correlation.")
+        return UseVerdict(REGRESSIONS, "poor", "The measurements answer for no correlation.")
     error = float(correlations["std_error"].astype(float).median())
     word = _word(part, error, _FINE_CORRELATION, _ROUGH_CORRELATION)
     why = f"The median standard error of a correlation is {error:.2g}; {_percent(part)} are answered"
-    return Verdict(use, word, f"{why}. Three columns together were not measured, but for the target of the fit.")
+    return UseVerdict(
+        REGRESSIONS, word, f"{why}. Three columns together were not measured, but for the target of the fit."
+    )
 
 
-def _classifier(pairs: Sequence[PairLine], target: str | None) -> Verdict:
-    use = CLASSIFIER
+def _classifier(pairs: Sequence[PairLine], target: str | None) -> UseVerdict:
     if target is None:
-        return Verdict(use, "not measured", "The fit had no target. Name the column to predict, and fit again.")
+        why = "The fit had no target. Name the column to predict, and fit again."
+        return UseVerdict(CLASSIFIER, "not measured", why)
     mine = [pair for pair in pairs if target in pair.names and abs(pair.value) > 0]
     clear = [pair for pair in mine if (pair.high - pair.low) / 2 <= _FINE_RATIO * abs(pair.value)]
     word: Word = "good" if len(clear) >= 3 else "with care" if clear else "poor"
-    return Verdict(
-        use, word, f"Of the columns, {len(clear)} go together with {target} so strongly that noise is small."
-    )
+    why = f"Of the columns, {len(clear)} go together with {target} so strongly that noise is small."
+    return UseVerdict(CLASSIFIER, word, why)
 
 
 def _percent(part: float) -> str:

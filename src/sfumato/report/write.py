@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, OutputError, require_flag, require_integer, require_name, require_path
+from sfumato.evaluate.coded_tables import read_codes
 from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.image_scores import image_names, read_pictures
 from sfumato.evaluate.mixtures import mixture_scores
-from sfumato.evaluate.pictures import image_names, read_pictures
-from sfumato.evaluate.rules import rule_scores
+from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.evaluate.scores import evaluate
-from sfumato.evaluate.tables import read_codes
 from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra
 from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
-from sfumato.io.sources import open_source
 from sfumato.privacy import words
 from sfumato.records.table_pairs import open_records
 from sfumato.release.model import ReleaseValue, read_release
@@ -30,7 +28,7 @@ from sfumato.report import page as charts
 from sfumato.report.columns import column_figures, pair_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import drawn_units, linked_content
-from sfumato.report.matrix import Matrix, matrix_of
+from sfumato.report.matrix import matrix_of
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
 from sfumato.report.sets import set_content
@@ -48,6 +46,10 @@ _WORDS = {
     "mean_image": "difference of the mean images, of 1",
     "mean_entry": "difference of the mean records, of 1",
 }
+_PARTS = (  # that a page may lack
+    "columns", "matrix", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items", "outside",
+    "rules", "no_estimates", "pair_lines", "answer_lines", "linked", "uses",
+)  # fmt: skip
 MOST_ROWS = 50_000
 """Rows that are drawn for a page made from the release alone."""
 
@@ -101,25 +103,25 @@ def write_report(
         raise ConfigError(
             f"Expected real rows beside {'test' if test is not None else 'target'}, got none. Pass real=."
         )
-    signed = None
-    if public_key is not None:
-        if isinstance(release, ReleaseValue):
-            raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
-        signed = verify_release(require_path(release=release), require_path(public_key=public_key))
-    found = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
-    if found.certificate.epsilon is not None:
-        found.certificate.verify()
-    page = render(
-        page_content(found, real=real, test=test, target=target, train_rows=train_rows, seed=seed, signed=signed)
-    )
+    signed = signer(release, public_key)
+    value = release if isinstance(release, ReleaseValue) else read_release(release, ReleaseValue)
+    if value.certificate.epsilon is not None:
+        value.certificate.verify()
+    content = page_content(value, real=real, test=test, target=target, train_rows=train_rows, seed=seed, signed=signed)
+    page = render(content)
     with atomic_path(out, overwrite=overwrite, secret=real is not None) as partial:
-        failure = reason_of(lambda: _write(partial, page))
+        failure = reason_of(lambda: partial.write_text(page, encoding="utf-8", errors="replace"))
         if failure:
             raise OutputError(f"Cannot write {out}: {failure}.")
 
 
-def _write(path: Path, page: str) -> None:
-    path.write_text(page, encoding="utf-8", errors="replace")
+def signer(release: ReleaseValue | str | os.PathLike[str], public_key: str | os.PathLike[str] | None) -> str | None:
+    """Return the fingerprint of the key whose signature of a release was verified; None without a key."""
+    if public_key is None:
+        return None
+    if isinstance(release, ReleaseValue):
+        raise ConfigError("Expected the path of a release beside public_key, got a release in memory. Save it.")
+    return verify_release(require_path(release=release), require_path(public_key=public_key))
 
 
 def page_content(
@@ -133,9 +135,9 @@ def page_content(
     signed: str | None = None,
     estimates: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return what the template shows. With real rows it is not private; arguments as `write_report`.
+    """Return the content of the template. With real rows it is not private; arguments as `write_report`.
 
-    `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` says.
+    `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` returns.
     """
     certificate = release.certificate
     content: dict[str, Any] = {
@@ -166,26 +168,7 @@ def page_content(
         "sheets": sheets(release, seed=seed),
         "measured": _WORDS,
         "mixtures": release.is_data_set,
-        **dict.fromkeys(
-            (
-                "columns",
-                "matrix",
-                "pairs",
-                "n_pairs",
-                "scores",
-                "target",
-                "drawn",
-                "queries",
-                "frequent_items",
-                "outside",
-                "rules",
-                "no_estimates",
-                "pair_lines",
-                "answer_lines",
-                "linked",
-                "uses",
-            )
-        ),
+        **dict.fromkeys(_PARTS),
     }
     if content["mixtures"]:
         if target not in (None, release.sampler.get("target")):
@@ -206,24 +189,20 @@ def page_content(
         content |= _tables(release, real, test, target, train_rows, seed, estimates)
     elif real is not None:
         content |= _images(release, real, test, target, seed)
-    content["n_skipped"] = 0 if real is None else _skipped(real, release.schema)
+    # real records that cannot be read are left out of every figure
+    content["n_skipped"] = 0 if real is None else sum(1 for _ in open_records(real, release.schema).skipped())
     if content["uses"] is None and (real is None or not content["matrix"]):
         content["uses"] = uses_of(release)  # beside real rows of a table, scores say it
     return content
 
 
-def _skipped(real: object, schema: Schema) -> int:
-    """Return how many real records cannot be read, and are left out of every figure."""
-    return sum(1 for _ in open_records(real, schema).skipped())
-
-
 def _linked(release: ReleaseValue, real: object, test: object, target: str | None, seed: int) -> dict[str, Any]:
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside linked rows: no classifier learns from them.")
-    found = linked_content(release, real, seed)
-    drawn = drawn_units(release, found["linked"]["drawn"], seed)
-    found["rules"] = _rules({"synthetic": drawn} | ({} if real is None else {"real": real}), release.schema)
-    return found
+    content = linked_content(release, real, seed)
+    sample = drawn_units(release, content["linked"]["drawn"], seed)
+    content["rules"] = _rules({"synthetic": sample} | ({} if real is None else {"real": real}), release.schema)
+    return content
 
 
 def _sets(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
@@ -251,35 +230,28 @@ def _tables(
     estimates: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     schema = release.schema
-    real_bins = None if real is None else read_bins(open_source(real, csv=schema.reader.csv), schema)
+    real_bins = None if real is None else read_bins(real, schema)
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
-    bins = read_bins(open_source(table, csv=schema.reader.csv), schema)
-    found: dict[str, Any] = {"drawn": n}
+    bins = read_bins(table, schema)
+    content: dict[str, Any] = {"drawn": n}
     if real_bins is None:
-        said = estimates_of(release) if estimates is None else estimates
-        found |= {**said, "uses": uses_of(release, said)}
-        found.pop("found", None)
-    found["columns"] = column_figures(bins, real_bins, schema, found.pop("ends", None))
-    found["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
+        estimates = estimates_of(release) if estimates is None else estimates
+        content |= {**estimates, "uses": uses_of(release, estimates)}
+        content.pop("answers", None)
+    content["columns"] = column_figures(bins, real_bins, schema, content.pop("ends", None))
+    content["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
     target = release.target if target is None else target
-    found["matrix"] = _matrix(table, real, schema, target)
+    beside = None if real is None else read_codes(real, schema).population(0)
+    content["matrix"] = matrix_of(read_codes(table, schema), beside, schema, target)
     if real_bins is not None:
-        found["pairs"], found["n_pairs"] = pair_figures(bins, real_bins, schema)
-        found["target"] = target
-        found["scores"] = evaluate(
+        content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, schema)
+        content["target"] = target
+        content["scores"] = evaluate(
             real, table, schema=schema, test=test, target=target, train_rows=train_rows, seed=seed
         )
-        found["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
-    return found
-
-
-def _matrix(table: pa.Table, real: object, schema: Schema, target: str | None) -> Matrix | None:
-    synthetic, beside = (
-        None if rows is None else read_codes(open_source(rows, csv=schema.reader.csv), schema) for rows in (table, real)
-    )
-    assert synthetic is not None
-    return matrix_of(synthetic, None if beside is None else beside.population(0), schema, target)
+        content["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
+    return content
 
 
 def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict[str, float]]] | None:

@@ -1,4 +1,4 @@
-"""Criteria of acceptance, judged on the records: what each measures, at which stage, and the noisy verdict.
+"""Criteria of acceptance, judged on the records: the measurement of each, its stage, and the noisy verdict.
 
 Every fit of a search is judged, each criterion by one Gaussian release with noise of its own. Fit and verdicts are
 together what the search repeats, so that the theorem of `tune` covers both: docs/proofs/acceptance.md.
@@ -28,7 +28,7 @@ from sfumato.records.engine import Records, Rows, reduce
 from sfumato.release.samplers import Sampler
 from sfumato.schema.accept import Criterion, read_criteria
 from sfumato.schema.schema import Schema
-from sfumato.search.auroc import ScoreCounts, Task, auroc_of
+from sfumato.search.auroc import AurocTask, ScoreCounts, auroc_of
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
 
 _SAMPLES, _BLOCK, _SEED = 1 << 18, 1 << 14, 1
@@ -55,14 +55,14 @@ class Judge(ABC):
 
     @abstractmethod
     def nothing(self) -> Any:  # noqa: ANN401 - each judge's own
-        """Return what is known of samples before any is seen."""
+        """Return the state before any sample."""
 
     @abstractmethod
-    def see(self, seen: Any, rows: Rows) -> None:  # noqa: ANN401
+    def see(self, state: Any, rows: Rows) -> None:  # noqa: ANN401
         """Take in some coded samples of a fit."""
 
     @abstractmethod
-    def judge(self, seen: Any, records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:  # noqa: ANN401
+    def judge(self, state: Any, records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:  # noqa: ANN401
         """Charge the stage, and return the noisy verdict on the fit whose samples were seen."""
 
     def check_noise(self, plan: Plan) -> None:
@@ -70,7 +70,7 @@ class Judge(ABC):
         return
 
     def verdict(self, value: float, noise_std: float) -> Verdict:
-        """Return what a noisy value means."""
+        """Return the verdict on a noisy value."""
         return Verdict(
             criterion=self.criterion.words,
             value=value,
@@ -93,14 +93,14 @@ class ErrorJudge(Judge):
         """Return empty tables."""
         return np.zeros(self.layout.starts[-1])
 
-    def see(self, seen: np.ndarray, rows: Rows) -> None:
+    def see(self, state: np.ndarray, rows: Rows) -> None:
         """Count some samples."""
-        self.layout.count(seen, rows)
+        self.layout.count(state, rows)
 
-    def judge(self, seen: np.ndarray, records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:
+    def judge(self, state: np.ndarray, records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:
         """Compare counts of the records with those of the samples."""
         exact, starts = reduce(MarginalCounts(self.layout), records), self.layout.starts
-        noisy = noisy_misplaced(exact, seen, starts, stage=self.stage, ledger=ledger, noise=noise)
+        noisy = noisy_misplaced(exact, state, starts, stage=self.stage, ledger=ledger, noise=noise)
         return self.verdict(float(noisy.value) / self.n_public, noisy.noise_std / self.n_public)
 
     def check_noise(self, plan: Plan) -> None:
@@ -118,7 +118,7 @@ class ErrorJudge(Judge):
 class AurocJudge(Judge):
     """AUROC on the records of a classifier that samples of the fit taught."""
 
-    task: Task
+    task: AurocTask
 
     measures = "how many records lie in each run of scores of a classifier that the fit taught, by class, to accept it"
 
@@ -126,14 +126,14 @@ class AurocJudge(Judge):
         """Return no samples."""
         return []
 
-    def see(self, seen: list[Rows], rows: Rows) -> None:
+    def see(self, state: list[Rows], rows: Rows) -> None:
         """Keep the first samples, to learn from."""
-        if len(seen) * _BLOCK < _TAUGHT:
-            seen.append(rows)
+        if len(state) * _BLOCK < _TAUGHT:
+            state.append(rows)
 
-    def judge(self, seen: list[Rows], records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:
+    def judge(self, state: list[Rows], records: Records, ledger: Ledger, noise: NoiseSource) -> Verdict:
         """Learn, count records by score and class with noise, and compute the AUROC of these counts."""
-        exact = reduce(ScoreCounts.taught_by(self.task, seen), records)
+        exact = reduce(ScoreCounts.taught_by(self.task, state), records)
         noisy = noisy_histogram(exact, stage=self.stage, ledger=ledger, noise=noise)
         return self.verdict(*auroc_of(noisy.value, noisy.noise_std))
 
@@ -148,16 +148,16 @@ def verdicts_on(
         sampler: of the fit; its samples are free.
         records: what the fit was made of.
         ledger: of these verdicts; closed at the end.
-        noise: the door of randomness.
+        noise: the source of randomness.
     """
-    seen = [judge.nothing() for judge in judges]
+    states = [judge.nothing() for judge in judges]
     for block, start in enumerate(range(0, _SAMPLES, _BLOCK)):
         rows = sampler.rows(min(_BLOCK, _SAMPLES - start), public_stream(_SEED, block))
-        for judge, held in zip(judges, seen, strict=True):
-            judge.see(held, rows)
-    found = tuple(judge.judge(held, records, ledger, noise) for judge, held in zip(judges, seen, strict=True))
+        for judge, state in zip(judges, states, strict=True):
+            judge.see(state, rows)
+    verdicts = tuple(judge.judge(state, records, ledger, noise) for judge, state in zip(judges, states, strict=True))
     ledger.close()
-    return found
+    return verdicts
 
 
 def judges_of(criteria: Sequence[Criterion], schema: Schema, n_public: int) -> tuple[Judge, ...]:
@@ -180,8 +180,8 @@ def judges_of(criteria: Sequence[Criterion], schema: Schema, n_public: int) -> t
                 f"Expected {criterion.words} to name columns that no rule computes, got {beyond!r}: it follows from "
                 "others. Name these."
             )
-    asked = [(i, criterion) for i, criterion in enumerate(criteria, 1) if criterion.kind != "rules_broken"]
-    return tuple(_judge(criterion, i, schema, n_public) for i, criterion in asked)
+    numbered = [(i, criterion) for i, criterion in enumerate(criteria, 1) if criterion.kind != "rules_broken"]
+    return tuple(_judge(criterion, i, schema, n_public) for i, criterion in numbered)
 
 
 def verdicts_of_rules(criteria: Sequence[Criterion]) -> tuple[Verdict, ...]:
@@ -202,7 +202,7 @@ def _judge(criterion: Criterion, number: int, schema: Schema, n_public: int) -> 
         return ErrorJudge(criterion, stage, n_public, rows, layout)
     if criterion.kind == "auroc":
         require_extra("evaluate", "judge a criterion by AUROC")
-        return AurocJudge(criterion, stage, n_public, rows, Task.of(schema, criterion))
+        return AurocJudge(criterion, stage, n_public, rows, AurocTask.of(schema, criterion))
     raise ConfigError(f"Expected a criterion that this version judges, got {criterion.words}.")
 
 
@@ -234,10 +234,10 @@ def with_criteria(schema: Schema, accept: Sequence[Criterion | Mapping[str, Any]
 
 
 def not_accepted(certificate: Certificate) -> NotAcceptedError:
-    """Return the error of a search without a fit that passes: its verdicts are all that leaves."""
-    told = "\n".join(f"  - {verdict(found)}" for found in certificate.search.verdicts) if certificate.search else ""
+    """Return the error of a search without a fit that passes, which releases its verdicts alone."""
+    lines = "\n".join(f"  - {verdict(one)}" for one in certificate.search.verdicts) if certificate.search else ""
     return NotAcceptedError(
         "Expected a fit that meets every criterion, got none. The budget is spent, and nothing is released but the "
-        f"verdicts on the fit that came nearest:\n{told}",
+        f"verdicts on the fit that came nearest:\n{lines}",
         certificate,
     )

@@ -24,12 +24,12 @@ from sfumato.schema.schema import Schema
 
 BINS = 16
 _NUMERIC_CELLS = 16
-_FEWEST = 4.0  # classes are told from noise if they have more records than so many deviations of their number
+_FEWEST = 4.0  # classes stand out of noise if they have more records than so many deviations of their number
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is to be predicted, from which cells. Follows from the schema and the criterion alone.
+class AurocTask:
+    """The class to predict, and the cells to predict it from. Follows from the schema and the criterion alone.
 
     Attributes:
         target: the column to predict.
@@ -44,7 +44,7 @@ class Task:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(cls, schema: Schema, criterion: Criterion) -> Task:
+    def of(cls, schema: Schema, criterion: Criterion) -> AurocTask:
         """Return the task of a criterion that the schema has been checked for."""
         target = str(criterion.target)
         columns = Grid.of(schema, numeric_cells=_NUMERIC_CELLS).columns
@@ -53,11 +53,11 @@ class Task:
         return cls(target, positive, len(labels), tuple(column for column in columns if column.name != target))
 
     def known(self, rows: Rows) -> np.ndarray:
-        """Return which records have a label, shape (n,)."""
+        """Records with a label, as a mask of shape (n,)."""
         return np.asarray(rows[self.target]) < self.n_labels
 
     def positives(self, rows: Rows) -> np.ndarray:
-        """Return which records are of the positive class, shape (n,)."""
+        """Records of the positive class, as a mask of shape (n,)."""
         return np.asarray(rows[self.target]) == self.positive
 
 
@@ -74,7 +74,7 @@ class ScoreCounts(Counts):
         edges: scores between runs, ascending, shape (15,).
     """
 
-    task: Task
+    task: AurocTask
     weights: tuple[np.ndarray, ...]
     edges: np.ndarray
     name: str = "counts of scores by class"
@@ -86,7 +86,7 @@ class ScoreCounts(Counts):
         return 1.0
 
     @classmethod
-    def taught_by(cls, task: Task, samples: Sequence[Rows]) -> ScoreCounts:
+    def taught_by(cls, task: AurocTask, samples: Sequence[Rows]) -> ScoreCounts:
         """Learn from samples of a release: logistic regression on indicators of cells."""
         rows = {name: np.concatenate([part[name] for part in samples]) for name in samples[0]}
         known, labels = task.known(rows), task.positives(rows)
@@ -117,7 +117,7 @@ def auroc_of(counts: np.ndarray, noise_std: float) -> tuple[float, float]:
     """Return the AUROC that noisy counts say, and about the standard deviation of its noise.
 
     Within a run of scores, half of the pairs count. The deviation is that of the first-order change by the noise. Where
-    a class is not told from noise, 1/2 and 1/2.
+    a class does not stand out of noise, 1/2 and 1/2.
 
     Args:
         counts: of the other classes and of the positive one by run of scores, ascending, shape (2, runs).
@@ -134,7 +134,7 @@ def auroc_of(counts: np.ndarray, noise_std: float) -> tuple[float, float]:
     return min(max(value, 0.0), 1.0), noise_std * float(np.linalg.norm(slopes))
 
 
-def _indicators(task: Task, rows: Rows) -> Any:  # noqa: ANN401 - scipy's sparse matrices have no useful types
+def _indicators(task: AurocTask, rows: Rows) -> Any:  # noqa: ANN401 - scipy's sparse matrices have no useful types
     """Return a 1 for each cell of each row, shape (n, cells)."""
     starts = np.cumsum([0, *(column.n_cells for column in task.columns)])
     cells = np.stack([c.cells(rows[c.name]) + start for c, start in zip(task.columns, starts, strict=False)], axis=1)

@@ -70,7 +70,7 @@ class MarginalLayout:
         ways = len(self.tables[0])
         cells = [column.cells(rows[column.name]) for column in self.columns]
         if ways > 1:
-            cells = [coarse(column, found) for column, found in zip(self.columns, cells, strict=True)]
+            cells = [coarse(column, codes) for column, codes in zip(self.columns, cells, strict=True)]
         for table, start, end in zip(self.tables, self.starts, self.starts[1:], strict=False):
             flat = np.zeros(len(cells[0]), dtype=np.int64)
             for j in table:

@@ -1,4 +1,4 @@
-"""How far samples are from the records: counts of pairs of coarse cells, bought with one Gaussian release.
+"""How far samples are from the records: counts of pairs of coarse cells, from one Gaussian release.
 
 Whatever is compared with the same noisy counts shares their noise. With shares a of the records, ã = a + ξ as released
 and s, t of two samples, the difference of squared distances is
@@ -47,14 +47,14 @@ def pair_layout(schema: Schema, target: str | None, weight: str | None = None) -
 
 
 @dataclass(frozen=True)
-class PairCounts(MarginalCounts):
+class CoarsePairCounts(MarginalCounts):
     """For every pair of columns, how many records lie in each pair of coarse cells."""
 
     name: str = "counts of pairs of cells"
 
 
 @dataclass(frozen=True)
-class WeightedPairCounts(PairCounts):
+class WeightedPairCounts(CoarsePairCounts):
     """For every pair of columns, the weights of the records in each pair of coarse cells, ÷ the bound.
 
     A record of weight k/2^20 of the bound adds k to one cell of each of the t tables, in steps of 2^-20: norm
@@ -70,7 +70,7 @@ class WeightedPairCounts(PairCounts):
 
 
 @dataclass(frozen=True)
-class StepPairCounts(PairCounts):
+class StepPairCounts(CoarsePairCounts):
     """For every pair of columns, how many steps lie in each pair of coarse cells; a unit's steps count as one together.
 
     A unit of k steps adds w(k) ≤ 2^10/k to one cell of each of the t tables for each step, in steps of 2^-10, or, if
@@ -90,17 +90,17 @@ class StepPairCounts(PairCounts):
         self.layout.count(total, flat, counted.astype(np.float64))
 
 
-def pair_counts(schema: Schema, layout: MarginalLayout) -> PairCounts:
+def pair_counts(schema: Schema, layout: MarginalLayout) -> CoarsePairCounts:
     """Statistic of a schema's records, as it was declared: of weighted ones, by weight."""
     weight = schema.weight
-    return PairCounts(layout) if weight is None else WeightedPairCounts(layout, column=weight.column)
+    return CoarsePairCounts(layout) if weight is None else WeightedPairCounts(layout, column=weight.column)
 
 
 def squared_distance(noisy: Noisy, counts: np.ndarray, layout: MarginalLayout) -> float:
     """Return the mean over pairs of ‖shares of the records − shares of the samples‖², without bias. Free.
 
     Args:
-        noisy: released `PairCounts` of the records. Their number of records is estimated by the mean of the
+        noisy: released `CoarsePairCounts` of the records. Their number of records is estimated by the mean of the
             tables' sums, and is at least 1 and the noise of such a sum.
         counts: exact counts of samples, same shape; of samples without a record, as of steps there may be, all 0.
         layout: of both.

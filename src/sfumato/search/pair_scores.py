@@ -1,11 +1,11 @@
-"""What every fit of a search is compared with: pairs of cells of rows; of linked rows, of units and of their steps.
+"""The scores that every fit of a search gets: pairs of cells of rows; of linked rows, of units and of their steps.
 
     rows           score           pairs of columns of a row
     linked rows    score: units    pairs of columns of a unit: constants, number of rows, first row
                    score: steps    pairs of columns of a step: a row, the one before, constants, numbers; each unit's
                                    steps share one bound, whatever their number
 
-Each is one Gaussian release, bought once. Which there are, and their sizes, follow from the schema alone.
+Each is one Gaussian release, made once. Which there are, and their sizes, follow from the schema alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sfumato.records.engine import Records, Rows
 from sfumato.records.linked import LinkedData, Sequences, step_records, unit_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
-from sfumato.search.pair_counts import PairCounts, StepPairCounts, pair_counts, pair_layout, squared_distance
+from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, pair_counts, pair_layout, squared_distance
 
 SCORE_STAGE = "score"
 _SAMPLES, _SAMPLES_SEED, _BLOCK = 20_000, 0, 4096
@@ -36,7 +36,7 @@ class Score:
     """Counts of one kind of records.
 
     Attributes:
-        stage: that buys them.
+        stage: of their release.
         name: of the measurement.
         statistic: of the records.
         of_samples: the same of samples, which have no weights.
@@ -44,8 +44,8 @@ class Score:
 
     stage: str
     name: str
-    statistic: PairCounts
-    of_samples: PairCounts
+    statistic: CoarsePairCounts
+    of_samples: CoarsePairCounts
 
     @property
     def counts(self) -> str:
@@ -74,21 +74,20 @@ def scores_of(facts: Facts) -> tuple[Score, ...]:
     weight = "" if described.weight is None else described.weight.column
     if not described.linked:
         layout = pair_layout(facts.schema, facts.target, weight or None)
-        return (Score(SCORE_STAGE, PairCounts.name, pair_counts(described, layout), PairCounts(layout)),)
+        return (Score(SCORE_STAGE, CoarsePairCounts.name, pair_counts(described, layout), CoarsePairCounts(layout)),)
     tables = _tables(described)
     units = pair_layout(tables.units, None, weight or None)
-    found = [
-        Score(f"{SCORE_STAGE}: units", f"units: {PairCounts.name}", pair_counts(described, units), PairCounts(units))
-    ]
+    counts = pair_counts(described, units), CoarsePairCounts(units)
+    scores = [Score(f"{SCORE_STAGE}: units", f"units: {CoarsePairCounts.name}", *counts)]
     if tables.steps is not None:
         steps = pair_layout(plain_schema(tables.steps), None)
         counts = (StepPairCounts(steps, column=weight), StepPairCounts(steps))
-        found.append(Score(f"{SCORE_STAGE}: steps", f"steps: {PairCounts.name}", *counts))
-    return tuple(found)
+        scores.append(Score(f"{SCORE_STAGE}: steps", f"steps: {CoarsePairCounts.name}", *counts))
+    return tuple(scores)
 
 
 def score_stages(facts: Facts, share: float) -> list[Stage]:
-    """Return the stages that buy the scores: equal parts of this share of a fit's squared budget with its score."""
+    """Return the stages of the scores: equal parts of this share of a fit's squared budget with its score."""
     scores = scores_of(facts)
     return [
         Stage(
@@ -119,13 +118,12 @@ def sampled_counts(scores: Sequence[Score], schema: Schema, sampler: Sampler) ->
     blocks = range(-(-_SAMPLES // _BLOCK))
     if not isinstance(sampler, UnitSampler):
         rows = PlainRows(schema, sampler)
-        drawn = (dict(rows.rows(_BLOCK, public_stream(_SAMPLES_SEED, block))) for block in blocks)
-        return [scores[0].counted(drawn)]
+        return [scores[0].counted(dict(rows.rows(_BLOCK, public_stream(_SAMPLES_SEED, block))) for block in blocks)]
     tables, total = _tables(schema), [score.of_samples.zero() for score in scores]
     for block in blocks:
-        drawn = Sequences.of(_plain_units(schema, sampler, public_stream(_SAMPLES_SEED, block)))
+        sequences = Sequences.of(_plain_units(schema, sampler, public_stream(_SAMPLES_SEED, block)))
         for place, (score, records) in enumerate(zip(scores, (unit_records, step_records), strict=False)):
-            total[place] += score.counted(records(tables, drawn))
+            total[place] += score.counted(records(tables, sequences))
     return total
 
 

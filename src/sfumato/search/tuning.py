@@ -103,9 +103,9 @@ def tune(
         schema: public description of the table, or the path of one, with nothing left open.
         mean_repetitions: mean of the number of fits, 1 to 10,000.
         shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
-        score_share: part of the squared budget of one fit and its score that buys the score, in (0, 1).
+        score_share: part of the squared budget of one fit and its score that is spent on the score, in (0, 1).
         accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
-        accept_share: part of the squared budget of one fit, its verdicts and the score that buys the verdicts.
+        accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
         options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
             `as_source`, `accept_draft`.
 
@@ -162,7 +162,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What leaves a search."""
+    """The outcome of a search."""
 
     candidate: int
     distance: float
@@ -173,7 +173,7 @@ class Best:
     @property
     def accepted(self) -> bool:
         """Whether it passes every criterion."""
-        return all(found.passed for found in self.verdicts)
+        return all(verdict.passed for verdict in self.verdicts)
 
     def before(self, other: Best | None) -> bool:
         """Whether it ranks above: by criteria passed, then by distance. Of equals the first stays."""
@@ -182,7 +182,7 @@ class Best:
     @property
     def _rank(self) -> tuple[int, float]:
         """A total order, least first: a distance that is no finite number comes last."""
-        passed = sum(found.passed for found in self.verdicts)
+        passed = sum(verdict.passed for verdict in self.verdicts)
         return -passed, self.distance if math.isfinite(self.distance) else math.inf
 
 
@@ -206,7 +206,7 @@ class Search:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """What fits are compared with."""
+        """The scores by which fits are compared."""
         return scores_of(self.facts)
 
     @classmethod
@@ -238,7 +238,7 @@ class Search:
         relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
         judges = judges_of(schema.accept, plain_schema(schema), rows)
         facts = Facts(schema, target, rows)
-        plans = _calibrated(relative, budget, law, facts, score_share, judges, accept_share)
+        plans = _calibrate(relative, budget, law, facts, score_share, judges, accept_share)
         for judge in judges:
             judge.check_noise(plans[0])
         return cls(candidates, plans, budget, facts, judges)
@@ -259,25 +259,22 @@ class Search:
             fitted = self.candidates[j].run(fit)
             ledger.close()
             distance = mean_distance(scores, counts, self._sampled(fitted))
-            found = Best(j, distance, fitted, counts, self._judged(fitted, records, account, noise))
-            if found.before(best):
-                best = found
+            result = Best(j, distance, fitted, counts, self._verdicts(fitted, records, account, noise))
+            if result.before(best):
+                best = result
         if best is None:
             raise ConfigError("Expected at least one repetition, got none. This is a bug: please report it.")
         return best
 
-    def _judged(
+    def _verdicts(
         self, fitted: Fitted, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
     ) -> tuple[Verdict, ...]:
         """Judge one fit by every criterion, in order."""
-        kept = verdicts_of_rules(self.facts.described.accept)
+        of_rules = verdicts_of_rules(self.facts.described.accept)
         if not self.judges:
-            return kept
-        return (*verdicts_on(self.judges, self._sampler(fitted), records, account.verdicts(), noise), *kept)
-
-    def _sampler(self, fitted: Fitted) -> Sampler:
-        """Return a sampler of the release's rows, coded as the records are."""
-        return PlainRows(self.facts.described, self._inner(fitted))
+            return of_rules
+        sampler = PlainRows(self.facts.described, self._inner(fitted))  # coded as the records are
+        return (*verdicts_on(self.judges, sampler, records, account.verdicts(), noise), *of_rules)
 
     def _inner(self, fitted: Fitted) -> Sampler:
         """Return the release's own sampler."""
@@ -313,12 +310,12 @@ class Search:
 
 
 def _settings(candidate: Synthesizer) -> str:
-    told = [
+    entries = [
         f"{entry.name}={written_out(getattr(candidate, entry.name))}"
         for entry in fields(candidate)
         if entry.repr and entry.name not in ("epsilon", "delta")
     ]
-    return f"{candidate.method}: {', '.join(told)}"
+    return f"{candidate.method}: {', '.join(entries)}"
 
 
 def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
@@ -344,7 +341,7 @@ def _check(candidates: Sequence[Synthesizer], schema: Schema) -> None:
             )
 
 
-def _calibrated(
+def _calibrate(
     relative: Sequence[Plan],
     budget: PrivacyBudget,
     law: Repetitions,

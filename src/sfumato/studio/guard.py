@@ -58,10 +58,10 @@ class Guard:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        answer = self._refused(scope)
+        answer = self._refusal(scope)
         await (self._app if answer is None else answer)(scope, receive, guarded)
 
-    def _refused(self, scope: Scope) -> Response | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to those who may not ask, or who first have to show their token; else None."""
         headers, method = Headers(scope=scope), scope["method"]
         host = headers.getlist("host")
@@ -80,10 +80,10 @@ class Guard:
 
     def _knows(self, headers: Headers) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             return False
-        return found is not None and _same(found.value, self._key)
+        return cookie is not None and _same(cookie.value, self._key)
 
     def _let_in(self, scope: Scope) -> Response | None:
         """Take the token out of the address, and give a cookie for it."""

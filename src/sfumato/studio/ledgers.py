@@ -1,4 +1,4 @@
-"""The ledger that the studio's fits charge: where it lies, what is left in it, and its opening."""
+"""The ledger that the studio's fits charge: its place, what is left in it, and its opening."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PACKED = (".gz", ".zst", ".bz2", ".xz")
 
 
 def ledger_beside(data: str, folder: Path) -> Path:
-    """Return where the account of a table lies unless somebody says otherwise: `people.ledger` beside `people.csv`.
+    """Return the usual place of a table's account: `people.ledger` beside `people.csv`.
 
-    A table has one account, whatever folder a studio works in. Of what does not lie in a folder of this machine that
-    may be written it lies in the studio's own.
+    A table has one account, whatever folder a studio works in. Where the table is in no folder of this machine that may
+    be written, it is in the studio's own.
 
     Args:
         data: the table, a path or a URL.
@@ -33,11 +33,11 @@ def ledger_beside(data: str, folder: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class LedgerAccount:
     """A ledger, and a fit that it is to pay for.
 
     Attributes:
-        path: where it lies.
+        path: its place.
         state: what it says; of one that is not there, what it would say.
         opened: whether it is there.
         plan: of the fit.
@@ -51,7 +51,7 @@ class Account:
     unit: str
 
     @classmethod
-    def of(cls, path: Path, total: PrivacyBudget, plan: Plan, unit: str) -> Account:
+    def of(cls, path: Path, total: PrivacyBudget, plan: Plan, unit: str) -> LedgerAccount:
         """Read a ledger; one that is not there has this budget.
 
         Raises:

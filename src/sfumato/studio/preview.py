@@ -13,7 +13,7 @@ _MOST_BARS = 8
 _MOST_COLUMNS = 12
 
 
-class Bar(NamedTuple):
+class PreviewBar(NamedTuple):
     """One invented share and what its noise makes of it, as percentages of the column's tallest bar."""
 
     before: float
@@ -24,7 +24,7 @@ class Preview(NamedTuple):
     """A column's name, its bars, and the forecast error beside a share of one cell in `len(bars)`."""
 
     name: str
-    bars: tuple[Bar, ...]
+    bars: tuple[PreviewBar, ...]
     relative: float
 
 
@@ -35,7 +35,7 @@ def previews(schema: Schema, share_error: float) -> list[Preview]:
         schema: what is public.
         share_error: forecast standard error of a share of a column.
     """
-    found = []
+    pictures = []
     for index, name in enumerate(schema.released[:_MOST_COLUMNS]):
         kind = schema.columns[name]
         n_bars = min(len(getattr(kind, "labels", ())) or _MOST_BARS, _MOST_BARS)
@@ -43,6 +43,6 @@ def previews(schema: Schema, share_error: float) -> list[Preview]:
         before /= before.sum()
         after = np.clip(before + share_error * public_stream(0, index).standard_normal(n_bars), 0.0, None)
         top = max(before.max(), after.max())
-        bars = tuple(Bar(float(b / top * 100), float(a / top * 100)) for b, a in zip(before, after, strict=True))
-        found.append(Preview(name, bars, share_error * n_bars))
-    return found
+        bars = tuple(PreviewBar(float(b / top * 100), float(a / top * 100)) for b, a in zip(before, after, strict=True))
+        pictures.append(Preview(name, bars, share_error * n_bars))
+    return pictures

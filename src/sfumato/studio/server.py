@@ -9,9 +9,9 @@ from collections.abc import Callable
 import uvicorn
 
 from sfumato.errors import ConfigError
-from sfumato.studio.app import make_app
 from sfumato.studio.guard import ADDRESS, Guard, new_token
-from sfumato.studio.session import Session
+from sfumato.studio.pages import make_app
+from sfumato.studio.session import StudioSession
 
 
 class Studio:
@@ -29,7 +29,7 @@ class Studio:
         ConfigError: the port is taken.
     """
 
-    def __init__(self, session: Session, port: int = 0) -> None:
+    def __init__(self, session: StudioSession, port: int = 0) -> None:
         self._session = session
         self._socket = _listen(port)
         self.port = int(self._socket.getsockname()[1])
@@ -56,7 +56,7 @@ class Studio:
         self._server.should_exit = True
 
 
-def serve(session: Session, port: int = 0, *, opened: Callable[[str], None]) -> None:
+def serve(session: StudioSession, port: int = 0, *, opened: Callable[[str], None]) -> None:
     """Run a studio until Ctrl-C.
 
     Args:
@@ -71,14 +71,14 @@ def serve(session: Session, port: int = 0, *, opened: Callable[[str], None]) -> 
 
 
 def _listen(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     taken = False
     try:
-        found.bind((ADDRESS, port))
-        found.listen(16)
+        listener.bind((ADDRESS, port))
+        listener.listen(16)
     except OSError:
         taken = True
     if taken:
-        found.close()
+        listener.close()
         raise ConfigError(f"Expected a free port, got {port}. Leave --port out, and one is found.")
-    return found
+    return listener

@@ -1,16 +1,16 @@
-"""What the studio has in hand: the data, the schema's file, and a fit that runs whether or not anybody looks."""
+"""The state of the studio: the data, the schema's file, and a fit that runs whether or not anybody looks."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sfumato.data_ledger.data_ledger import final_write
 from sfumato.desk.drafting import draft_schema
-from sfumato.desk.review import Question, answered, questions
+from sfumato.desk.review import Question, questions, with_answers
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.inference.column_lines import ColumnLine, column_lines
 from sfumato.io.atomic import refuse_existing, refuse_inputs
@@ -24,18 +24,18 @@ from sfumato.report import write_report
 from sfumato.schema.documents import read_document, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
-from sfumato.studio.ledgers import Account, ledger_beside
-from sfumato.studio.simulation import Simulation, after_discovery, assumed, simulate
+from sfumato.studio.ledgers import LedgerAccount, ledger_beside
+from sfumato.studio.simulation import Simulation, after_discovery, simulate, with_stand_ins
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a fit may spend, as the page asks for it.
+    """The budget of a fit, as the page asks for it.
 
     Attributes:
         epsilon: in nats.
-        delta: chance of failure; needed where the number of rows is bought.
-        rows: the public number of rows; None buys it, or takes the schema's.
+        delta: chance of failure; needed where the number of rows is estimated.
+        rows: the public number of rows; None estimates it, or takes the schema's.
         target: the column whose classes are modelled apart.
         ledger: the account that the fit charges, a path; None takes the one beside the table.
         total_epsilon: what all fits of the table may cost, where that ledger is not there yet; None: as much as this.
@@ -50,9 +50,13 @@ class Budget:
     total_epsilon: float | None = None
     total_delta: float | None = None
 
+    def method(self) -> MaxEntropy:
+        """The default method at this budget."""
+        return MaxEntropy(epsilon=self.epsilon, delta=self.delta)
+
 
 @dataclass(slots=True)
-class Fit:
+class FitState:
     """A fit that runs, or has run: names of stages and errors, which never hold a value of a record."""
 
     stages: list[str] = field(default_factory=list)
@@ -60,7 +64,7 @@ class Fit:
     error: str = ""
 
 
-class Session:
+class StudioSession:
     """One table on its way to a release; its files lie in one folder and outlive browser and studio.
 
     Args:
@@ -75,7 +79,7 @@ class Session:
         self.report_path = folder / "report.html"
         self.data: str | None = None
         self.n_skipped = 0  # records of it that cannot be read
-        self.fit: Fit | None = None
+        self.fit: FitState | None = None
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         if data is not None:
@@ -88,7 +92,7 @@ class Session:
             DataError, ConfigError, OutputError: nothing is there, it is damaged, or the folder cannot be written.
         """
         if not data:
-            raise ConfigError("Expected the path of a table, got nothing. Type where it lies on this machine.")
+            raise ConfigError("Expected the path of a table, got nothing. Type where it is on this machine.")
         with self._lock:
             source = open_source(data)
             for path in (self.schema_path, self.release_path, self.report_path):
@@ -100,7 +104,7 @@ class Session:
             self.data = data
 
     def document(self) -> dict[str, Any]:
-        """Return what the schema's file says."""
+        """Return the content of the schema's file."""
         return read_document(self.schema_path)
 
     def schema(self) -> Schema:
@@ -119,18 +123,17 @@ class Session:
         """
         with self._lock:
             document = self.document()
-            asked = questions(OpenSchema.from_dict(document, base=self.folder), document)
-            changed = answered(document, asked, answers)
+            current = questions(OpenSchema.from_dict(document, base=self.folder), document)
+            changed = with_answers(document, current, answers)
             known = OpenSchema.from_dict(changed, base=self.folder)
             write_text(self.schema_path, yaml_text(changed), overwrite=True, secret=known.draft)
 
     def plan(self, budget: Budget) -> Description:
-        """Return what a fit would spend, with its forecasts. Reads no record."""
+        """Return the plan of a fit, with its forecasts. Reads no record."""
         schema = self.schema()
-        synthesizer = MaxEntropy(epsilon=budget.epsilon, delta=budget.delta)
-        return synthesizer.description(schema, target=budget.target, n_public=_rows(budget, schema))
+        return budget.method().description(schema, target=budget.target, n_public=_rows(budget, schema))
 
-    def account(self, budget: Budget) -> Account:
+    def account(self, budget: Budget) -> LedgerAccount:
         """Return the ledger that a fit would charge, as it stands. Reads no record.
 
         Raises:
@@ -145,9 +148,8 @@ class Session:
         schema, planned = self.schema(), self.plan(budget)
         epsilon = budget.epsilon if budget.total_epsilon is None else budget.total_epsilon
         delta = budget.total_delta if budget.total_delta is not None else planned.delta
-        synthesizer = MaxEntropy(epsilon=budget.epsilon, delta=budget.delta)
-        plan = synthesizer.plan(schema, target=budget.target, n_public=_rows(budget, schema))
-        return Account.of(path, PrivacyBudget(epsilon, delta), plan, Protected(**schema.protects).name)  # type: ignore[arg-type] - private, so there is a delta
+        plan = budget.method().plan(schema, target=budget.target, n_public=_rows(budget, schema))
+        return LedgerAccount.of(path, PrivacyBudget(epsilon, delta), plan, Protected(**schema.protects).name)  # type: ignore[arg-type] - private, so there is a delta
 
     def share_error(self, budget: Budget) -> float | None:
         """Return the forecast standard error of a share of a column; None without a public number of rows.
@@ -156,10 +158,10 @@ class Session:
         """
         from sfumato.fitting.facts import Facts
 
-        schema, rows = assumed(self.schema()), self._declared(budget)
+        schema, rows = with_stand_ins(self.schema()), self._declared(budget)
         if rows is None:
             return None
-        synthesizer = MaxEntropy(epsilon=self._left(budget), delta=budget.delta)
+        synthesizer = replace(budget, epsilon=self._left(budget)).method()
         plan = synthesizer.plan(schema, target=budget.target, n_public=rows)
         return synthesizer.one_way_error(plan, Facts(schema, budget.target, rows))
 
@@ -168,7 +170,7 @@ class Session:
         return round(2 * share_error * (self._declared(budget) or 0))
 
     def simulation(self, budget: Budget) -> Simulation:
-        """Return what the budget does to invented rows. Reads no record.
+        """Return the effect of the budget on invented rows. Reads no record.
 
         Raises:
             ConfigError: there is no public number of rows, or the schema has columns that are not simulated.
@@ -177,7 +179,9 @@ class Session:
         if rows is None:
             raise ConfigError("Expected a number of rows to invent. Give a public one, or one that you suppose.")
         epsilon = self._left(budget)
-        return simulate(assumed(self.schema()), epsilon=epsilon, delta=budget.delta, rows=rows, target=budget.target)
+        return simulate(
+            with_stand_ins(self.schema()), epsilon=epsilon, delta=budget.delta, rows=rows, target=budget.target
+        )
 
     def _declared(self, budget: Budget) -> int | None:
         rows = _rows(budget, self.schema()) or self.schema().rows
@@ -207,13 +211,13 @@ class Session:
             refuse_existing(self.report_path, overwrite=False)
             account = self.account(budget)
             account.open()
-            self.fit = Fit()
+            self.fit = FitState()
             arguments = (self.data, budget, account.path, self.fit)
             self._thread = threading.Thread(target=self._run, args=arguments, name="fit")
             self._thread.start()  # no daemon: the process ends when the release is written
 
     def column_lines(self) -> tuple[ColumnLine, ...]:
-        """Return what the release keeps of each column; nothing where there is none yet."""
+        """Return the columns with what the release keeps of each; nothing where there is none yet."""
         return column_lines(load(self.release_path)) if self.release_path.exists() else ()
 
     def wait(self) -> None:
@@ -221,11 +225,10 @@ class Session:
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, data: str, budget: Budget, ledger: Path, fit: Fit) -> None:
+    def _run(self, data: str, budget: Budget, ledger: Path, fit: FitState) -> None:
         try:
             schema = self.schema()
-            synthesizer = MaxEntropy(epsilon=budget.epsilon, delta=budget.delta)
-            release = synthesizer.fit(
+            release = budget.method().fit(
                 open_source(data, csv=schema.reader.csv), schema=schema, target=budget.target,
                 n_public=_rows(budget, schema), progress=fit.stages.append, ledger=ledger,
             )  # fmt: skip
@@ -241,7 +244,7 @@ class Session:
 
 
 def _rows(budget: Budget, schema: Schema) -> int | BuyCount | None:
-    """Return the declared number of rows; else one is bought, unless the schema has it."""
+    """Return the declared number of rows; else one to be estimated, unless the schema has it."""
     if budget.rows is not None:
         return budget.rows
     return None if schema.rows is not None else BuyCount()

@@ -1,4 +1,4 @@
-"""What a budget would do to a table of this schema: invented rows, fitted and compared. Reads no record."""
+"""A simulation of a budget on a table of this schema: invented rows, fitted and compared. Reads no record."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
 from sfumato.errors import ConfigError
+from sfumato.evaluate.coded_tables import CodedTable
 from sfumato.evaluate.fidelity import mean_distance, n_bins, read_bins, set_distance
-from sfumato.evaluate.tables import CodedTable
-from sfumato.io.sources import open_source
 from sfumato.maths.streams import public_stream
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.privacy.certificate import Description
@@ -55,7 +54,7 @@ class Simulated(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """What came out.
+    """The outcome of a simulation.
 
     Attributes:
         rows: how many were invented.
@@ -68,13 +67,10 @@ class Simulation(NamedTuple):
     pairs: float | None
 
 
-def assumed(schema: Schema) -> Schema:
-    """Return a schema with plain stand-ins for columns that a fit would buy: ten labels, or numbers between bounds."""
-    columns = {
-        name: _STAND_INS.get(kind.kind, _LABELS) if isinstance(kind, Open) else kind
-        for name, kind in schema.columns.items()
-    }
-    return replace(schema, columns=columns)
+def with_stand_ins(schema: Schema) -> Schema:
+    """Return a schema with plain stand-ins for columns that are left open: ten labels, or numbers between bounds."""
+    stand_ins = {name: _STAND_INS.get(kind.kind, _LABELS) for name, kind in schema.of_kind(Open).items()}
+    return replace(schema, columns={**schema.columns, **stand_ins})
 
 
 def after_discovery(description: Description) -> float:
@@ -99,39 +95,34 @@ def simulate(schema: Schema, *, epsilon: float, delta: float | None, rows: int, 
     Raises:
         ConfigError: the schema has more than `MOST_COLUMNS` columns, none, or columns that no table has.
     """
-    kinds = {name: schema.columns[name] for name in schema.released}
-    kinds = {name: kind for name, kind in kinds.items() if isinstance(kind, TabularKind)}
+    kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if name in schema.released}
     if not kinds or len(kinds) < len(schema.released) or len(kinds) > MOST_COLUMNS:
         raise ConfigError(
             f"Expected 1 to {MOST_COLUMNS} columns of labels and numbers to simulate. Use `sfumato plan` for others."
         )
     plain, n = Schema(columns=kinds, rows=min(rows, MOST_ROWS)), min(rows, MOST_ROWS)
-    table = _invented(kinds, n)
+    table = _invent_rows(kinds, n)
     method = MaxEntropy(epsilon=epsilon, delta=delta)
     synthetic = method.fit(table, schema=plain, target=target, seed=0).sample(n, seed=0)
-    bins = read_bins(open_source(table), plain), read_bins(open_source(synthetic), plain)
-    columns = tuple(_compared(name, kind, bins, plain) for name, kind in kinds.items())
+    bins = read_bins(table, plain), read_bins(synthetic, plain)
+    columns = tuple(_compare(name, kind, bins, plain) for name, kind in kinds.items())
     return Simulation(n, columns, mean_distance(*bins, schema=plain, k=2) if len(kinds) > 1 else None)
 
 
-def _compared(name: str, kind: TabularKind, bins: tuple[CodedTable, CodedTable], schema: Schema) -> Simulated:
+def _compare(name: str, kind: TabularKind, bins: tuple[CodedTable, CodedTable], schema: Schema) -> Simulated:
     shares = [np.bincount(table.columns[name], minlength=n_bins(kind)) / table.n_rows for table in bins]
     used = np.flatnonzero(shares[0] + shares[1])
     # neighbouring bins in one bar, so that every column has few
     parts = np.array_split(used, min(_BARS, used.size))
     first, second = (np.array([share[part].sum() for part in parts]) for share in shares)
     top = max(first.max(), second.max())
-    return Simulated(
-        name,
-        set_distance(*bins, [name], schema),
-        tuple((100 * first / top).tolist()),
-        tuple((100 * second / top).tolist()),
-    )
+    before, after = (tuple((100 * some / top).tolist()) for some in (first, second))
+    return Simulated(name, set_distance(*bins, [name], schema), before, after)
 
 
-def _invented(kinds: Mapping[str, TabularKind], n: int) -> pa.Table:
+def _invent_rows(kinds: Mapping[str, TabularKind], n: int) -> pa.Table:
     factor = public_stream(1).standard_normal(n)
-    made = {}
+    columns = {}
     for index, (name, kind) in enumerate(kinds.items()):
         stream = public_stream(1, index + 1)
         score = _TOGETHER * factor + np.sqrt(1 - _TOGETHER**2) * stream.standard_normal(n)
@@ -145,5 +136,5 @@ def _invented(kinds: Mapping[str, TabularKind], n: int) -> pa.Table:
         if kind.nullable:
             gone = stream.random(n) < _MISSING
             codes = np.where(gone, kind.missing_code if isinstance(kind, LevelKind) else np.nan, codes)
-        made[name] = kind.decode(codes, kind.sample_type)
-    return pa.table(made)
+        columns[name] = kind.decode(codes, kind.sample_type)
+    return pa.table(columns)

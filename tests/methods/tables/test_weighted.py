@@ -220,7 +220,7 @@ def test_a_certificate_of_other_weights_is_refused(noisy):
 
 
 def test_answers_replicates_and_tables_leave_the_weight_out(noisy):
-    from sfumato.publish.tables import noisy_tables
+    from sfumato.publish.noisy_tables import noisy_tables
 
     answers = noisy.answers()
     assert not {"w"} & {*answers["first"], *answers["second"]}

@@ -8,28 +8,17 @@ from typing import Any
 
 from sfumato.inference.column_lines import column_lines
 from sfumato.privacy import words
-from sfumato.publish.publication import NOT_SAID, Publication, markdown
+from sfumato.publish.publication import NOT_STATED, Publication, markdown
 from sfumato.release_front import Release
-from sfumato.report.verdicts import Verdict
+from sfumato.report.verdicts import UseVerdict
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
-_LICENSES = frozenset(
-    [
-        "apache-2.0",
-        "mit",
-        "cc0-1.0",
-        "cc-by-4.0",
-        "cc-by-sa-4.0",
-        "cc-by-nc-4.0",
-        "cc-by-nc-sa-4.0",
-        "odbl",
-        "odc-by",
-        "pddl",
-        "bsd-3-clause",
-    ]
-)
+_LICENSES = (
+    "apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "odbl", "odc-by",
+    "pddl", "bsd-3-clause",
+)  # fmt: skip
 LIMITS = (
     "Rows are made from noisy measurements of the records. What they may show of one person is what epsilon bounds: "
     "a row may equal a person's record, by chance or, at a large epsilon, because of it.",
@@ -41,22 +30,22 @@ LIMITS = (
 
 
 def limits(release: Release) -> list[str]:
-    """Return what the release does not promise, a sentence each."""
+    """Return the limits of the release, a sentence each."""
     return [*LIMITS, *release.certificate.assumptions]
 
 
 def citation(publication: Publication) -> str:
     """Return how to cite the data."""
     place = f" {publication.url}" if publication.url else ""
-    whose = f"{publication.publisher} ({publication.date[:4]})"
-    return f"{whose}: {publication.title}. Differentially private synthetic data.{place}"
+    author = f"{publication.publisher} ({publication.date[:4]})"
+    return f"{author}: {publication.title}. Differentially private synthetic data.{place}"
 
 
 def data_card(
     release: Release,
     publication: Publication,
     files: Mapping[str, str],
-    uses: Sequence[Verdict],
+    uses: Sequence[UseVerdict],
     notes: Sequence[str] = (),
 ) -> str:
     """Return the data card.
@@ -69,25 +58,17 @@ def data_card(
         notes: what is not in the tables, a sentence each.
     """
     certificate = release.certificate
-    about = (
-        publication.description
-        or "Synthetic rows, made under differential privacy from records that are not published."
-    )
+    about = "Synthetic rows, made under differential privacy from records that are not published."
+    cost = [*words.not_covered(certificate), words.guarantee(certificate), *_cost(release)]
+    listed = ["\n".join(f"- {_code(name)}: {markdown(what)}" for name, what in files.items())] if files else []
     parts = [
-        [f"# {markdown(publication.title)}", markdown(about)],
-        [
-            "## What it cost",
-            *_bullets([*words.not_covered(certificate), words.guarantee(certificate), *_cost(release)]),
-        ],
-        [
-            "## What that means",
-            *[markdown(said) for said in words.meaning(certificate)],
-            markdown(words.who(certificate)),
-        ],
+        [f"# {markdown(publication.title)}", markdown(publication.description or about)],
+        ["## What it cost", *_bullets(cost)],
+        ["## What that means", *map(markdown, [*words.meaning(certificate), words.who(certificate)])],
         *([["## What it is good for", *_bullets([f"{v.use}: {v.word}. {v.why}" for v in uses])]] if uses else []),
         ["## Limits", *_bullets(limits(release))],
         ["## Columns", _columns(release), *_linked(release), *_rules(release), markdown(words.origins(certificate))],
-        ["## Files", *_bullets_of(files), *_bullets(notes)],
+        ["## Files", *listed, *_bullets(notes)],
         ["## How to cite", markdown(citation(publication)), f"License: {markdown(publication.license)}"],
     ]
     return "\n\n".join("\n\n".join(part) for part in parts) + "\n"
@@ -103,10 +84,6 @@ def _cost(release: Release) -> list[str]:
 
 def _bullets(lines: Sequence[str]) -> list[str]:
     return ["\n".join(f"- {markdown(line)}" for line in lines)] if lines else []
-
-
-def _bullets_of(files: Mapping[str, str]) -> list[str]:
-    return ["\n".join(f"- {_code(name)}: {markdown(what)}" for name, what in files.items())] if files else []
 
 
 def _code(name: str) -> str:
@@ -128,14 +105,16 @@ def _linked(release: Release) -> list[str]:
     unit = release.schema.unit
     if unit is None or not release.schema.linked:
         return []
-    said = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
+    sentences = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
     if release.schema.two_tables is not None:
-        said = [f"Two tables: {' and '.join(release.schema.two_tables.names)}, by the key {unit.column}. {said[0]}"]
+        sentences = [
+            f"Two tables: {' and '.join(release.schema.two_tables.names)}, by the key {unit.column}. {sentences[0]}"
+        ]
     if unit.order is not None:
-        said.append(f"They come in the order of {unit.order}.")
+        sentences.append(f"They come in the order of {unit.order}.")
     if unit.constant:
-        said.append(f"The same in all of them: {', '.join(unit.constant)}.")
-    return [markdown(" ".join(said))]
+        sentences.append(f"The same in all of them: {', '.join(unit.constant)}.")
+    return [markdown(" ".join(sentences))]
 
 
 def _rules(release: Release) -> list[str]:
@@ -147,43 +126,35 @@ def hugging_face_card(
     publication: Publication,
     files: Mapping[str, str],
     n_rows: int,
-    uses: Sequence[Verdict],
+    uses: Sequence[UseVerdict],
     notes: Sequence[str] = (),
 ) -> str:
     """Return the card of a Hugging Face data set: the data card under YAML that its hub reads.
 
     `n_rows` is the number of synthetic rows beside it.
     """
-    license_ = publication.license.lower()
-    size = next((name for most, name in _SIZES if n_rows < most), "10M<n<100M")
+    known, name = publication.license.lower() in _LICENSES, publication.license
+    other = {"license": "unknown"} if name == NOT_STATED else {"license": "other", "license_name": name}
+    configs = _configs(release, list(files))
     front = {
         "pretty_name": publication.title,
-        "license": license_ if license_ in _LICENSES else "other" if publication.license != NOT_SAID else "unknown",
-        **(
-            {"license_name": publication.license}
-            if license_ not in _LICENSES and publication.license != NOT_SAID
-            else {}
-        ),
-        "size_categories": [size],
+        **({"license": name.lower()} if known else other),
+        "size_categories": [next((size for most, size in _SIZES if n_rows < most), "10M<n<100M")],
         "tags": ["synthetic", "differential-privacy", "sfumato"],
+        **({"configs": configs} if configs else {}),
     }
-    configs = _configs(release, list(files))
-    if configs:
-        front["configs"] = configs
     return f"---\n{yaml_text(front)}---\n\n{data_card(release, publication, files, uses, notes)}"
 
 
 def _configs(release: Release, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what a hub shows as tables: the rows, or each of two tables, as Parquet where there is some."""
+    """Return the tables that a hub shows: the rows, or each of two tables, as Parquet where there is some."""
     tables = release.schema.two_tables
-    stems = (
-        {"default": ("rows",)}
-        if tables is None
-        else {name: (f"rows/{name}", f"rows_parquet/{name}") for name in tables.names}
-    )
-    found = []
+    stems = {"default": ("rows",)}
+    if tables is not None:
+        stems = {name: (f"rows/{name}", f"rows_parquet/{name}") for name in tables.names}
+    configs = []
     for name, known in stems.items():
         data = [file for file in files if file in {f"{stem}.{form}" for stem in known for form in ("csv", "parquet")}]
         if data:
-            found.append({"config_name": name, "data_files": [{"split": "train", "path": data[-1]}]})
-    return found
+            configs.append({"config_name": name, "data_files": [{"split": "train", "path": data[-1]}]})
+    return configs

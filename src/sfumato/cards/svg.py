@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sfumato.cards.html import Html, joined, piece
+from sfumato.cards.html import Html, join, piece
 
 INK = "#3f8fd2"
 _SHADES = (INK, "#c77f2a", "#3f9a63", "#b86a9c", "#8d7be0", "#8a8a92")
@@ -32,7 +32,7 @@ def _svg(width: float, height: float, label: object, shapes: Sequence[Html]) -> 
     return Html(
         '<svg role="img" aria-label="{3}" viewBox="0 0 {0:g} {1:g}" width="{0:g}" height="{1:g}" '
         'preserveAspectRatio="none">{2}</svg>'
-    ).format(width, height, joined(shapes), piece(label))
+    ).format(width, height, join(shapes), piece(label))
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str = "currentColor", opacity: float = 1.0) -> Html:
@@ -40,18 +40,18 @@ def _box(x: float, y: float, width: float, height: float, fill: str = "currentCo
     return Html(shape).format(x, y, max(width, 0.0), max(height, 0.0), fill, opacity)
 
 
-def bars(found: Sequence[Bar], label: object) -> Html:
+def bars(columns: Sequence[Bar], label: object) -> Html:
     """Return bars from the ground up, with intervals as lines; `label` says it to those who do not see it.
 
     Example:
         >>> "<svg" in bars([Bar("yes", 0.4, 0.35, 0.45), Bar("no", 0.6)], "member")
         True
     """
-    tallest = max((max(b.height, _HEADROOM * (b.high or 0.0)) for b in found), default=0.0) or 1.0
-    step, scale = _WIDTH / max(1, len(found)), (_HEIGHT - 1) / tallest
-    measured = any(b.high is not None for b in found)
+    tallest = max((max(b.height, _HEADROOM * (b.high or 0.0)) for b in columns), default=0.0) or 1.0
+    step, scale = _WIDTH / max(1, len(columns)), (_HEIGHT - 1) / tallest
+    measured = any(b.high is not None for b in columns)
     shapes = []
-    for i, b in enumerate(found):
+    for i, b in enumerate(columns):
         height = b.height * scale
         strength = _BEHIND if measured else 1.0
         shapes.append(_box((i + 0.06) * step, _HEIGHT - 1 - height, 0.88 * step, height, INK, strength))

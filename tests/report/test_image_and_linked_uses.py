@@ -6,7 +6,7 @@ import pytest
 from fixtures import linked, tables
 from sfumato import MaxEntropy
 from sfumato.report import write_report
-from sfumato.report.other_verdicts import closest_classes, image_verdicts, linked_verdicts
+from sfumato.report.uses import closest_classes, image_verdicts, linked_verdicts
 
 FIT = {"delta": 1e-6}
 

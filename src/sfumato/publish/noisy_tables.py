@@ -43,25 +43,25 @@ class NoisyTables:
 
 def noisy_tables(release: Release) -> NoisyTables:
     """Return the noisy tables of a release; `low` and `high` are the ends of 95 % intervals, of the records' counts."""
-    found = NoisyTables()
+    tables = NoisyTables()
     if release.schema.linked:
         release = units_of(release)
-        found.left_out.append(
+        tables.left_out.append(
             "Counts are of units: their constants, their number of rows, and their first row, which is missing of a "
             "unit without rows. What later rows are is in the release, and not in the noisy tables."
         )
     try:
         questions = Questions(release)
     except EstimateError as error:
-        found.left_out.append(f"There are no noisy tables. {error}")
-        return found
+        tables.left_out.append(f"There are no noisy tables. {error}")
+        return tables
     weight = release.schema.weight
     columns = [c for c in questions.measured.columns.values() if weight is None or c.name != weight.column]
-    rows = [row for column in columns for row in _of_column(questions, column, found)]
-    found.counts = _table(_COUNTS, rows) if rows else None
-    pairs = [row for pair in _label_pairs(questions, found) for row in _of_pair(release, pair, found)]
-    found.pairs = _table(_PAIRS, pairs) if pairs else None
-    return found
+    rows = [row for column in columns for row in _of_column(questions, column, tables)]
+    tables.counts = _table(_COUNTS, rows) if rows else None
+    pairs = [row for pair in _label_pairs(questions, tables) for row in _of_pair(release, pair, tables)]
+    tables.pairs = _table(_PAIRS, pairs) if pairs else None
+    return tables
 
 
 def _table(names: tuple[str, ...], rows: list[tuple[object, ...]]) -> pa.Table:
@@ -75,29 +75,29 @@ def _figures(estimate: Estimate) -> tuple[float, ...]:
     return (estimate.value, estimate.std_error, *estimate.interval())
 
 
-def _of_column(questions: Questions, column: ColumnGrid, found: NoisyTables) -> Iterator[tuple[object, ...]]:
+def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) -> Iterator[tuple[object, ...]]:
     plan = questions.measured.release.schema.rule_plan
     if plan is not None and column.name in {**plan.follows, **plan.gaps}:
-        found.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
+        tables.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
         return
-    asked = questions.asked((column.name,), "table")
+    question = questions.asked((column.name,), "table")
     cells = questions.measured.cells(column.name)
     for cell in range(column.n_cells):
         inside = (cells == cell).astype(np.float64)
-        said = _cell(column, cell)
+        labels = _cell(column, cell)
         try:
-            value = float(asked.calibration.total(inside[:, None])[0])
-            estimate = asked.estimate(value, inside, f"a cell of {column.name!r}", None)
+            value = float(question.calibration.total(inside[:, None])[0])
+            estimate = question.estimate(value, inside, f"a cell of {column.name!r}", None)
         except EstimateError:
             estimate = None
         if estimate is None or not inside.any():
-            figures: tuple[float | None, ...] = _measured(questions, column.name, cell)
-            yield (column.name, *said, *figures)
+            figures: tuple[float | None, ...] = _measured_figures(questions, column.name, cell)
+            yield (column.name, *labels, *figures)
         else:
-            yield (column.name, *said, *_figures(estimate))
+            yield (column.name, *labels, *_figures(estimate))
 
 
-def _measured(questions: Questions, name: str, cell: int) -> tuple[float | None, ...]:
+def _measured_figures(questions: Questions, name: str, cell: int) -> tuple[float | None, ...]:
     """Return the noisy count itself, where the model has no such row and the cell was counted by itself."""
     counts = questions.measured.counts(name)
     if counts is None:
@@ -119,7 +119,7 @@ def _cell(column: ColumnGrid, cell: int) -> tuple[str | None, str | None, str | 
     return None, lower, upper, False
 
 
-def _label_pairs(questions: Questions, found: NoisyTables) -> list[tuple[str, str]]:
+def _label_pairs(questions: Questions, tables: NoisyTables) -> list[tuple[str, str]]:
     """Return pairs of columns of labels, those with the target first: few enough, and each of few enough cells."""
     plan = questions.measured.release.schema.rule_plan
     ruled = set() if plan is None else {*plan.follows, *plan.gaps}
@@ -127,19 +127,19 @@ def _label_pairs(questions: Questions, found: NoisyTables) -> list[tuple[str, st
     target = questions.measured.class_column
     sizes = {column.name: column.n_cells for column in columns}
     pairs = sorted(combinations(sizes, 2), key=lambda pair: target not in pair)
-    kept = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS]
-    if len(kept) < len(pairs):
-        found.left_out.append(f"{len(pairs) - len(kept)} pairs of columns of more than {MOST_CELLS} cells.")
-    if len(kept) > MOST_PAIRS:
-        found.left_out.append(f"{len(kept) - MOST_PAIRS} pairs of columns beyond the first {MOST_PAIRS}.")
-    return kept[:MOST_PAIRS]
+    small = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS]
+    if len(small) < len(pairs):
+        tables.left_out.append(f"{len(pairs) - len(small)} pairs of columns of more than {MOST_CELLS} cells.")
+    if len(small) > MOST_PAIRS:
+        tables.left_out.append(f"{len(small) - MOST_PAIRS} pairs of columns beyond the first {MOST_PAIRS}.")
+    return small[:MOST_PAIRS]
 
 
-def _of_pair(release: Release, pair: tuple[str, str], found: NoisyTables) -> Iterator[tuple[object, ...]]:
+def _of_pair(release: Release, pair: tuple[str, str], tables: NoisyTables) -> Iterator[tuple[object, ...]]:
     try:
         estimates = release.crosstab(*pair)
     except EstimateError as error:
-        found.left_out.append(f"The pair {pair[0]!r}, {pair[1]!r}: {error}")
+        tables.left_out.append(f"The pair {pair[0]!r}, {pair[1]!r}: {error}")
         return
     for (first, second), estimate in estimates.items():
         yield (pair[0], str(first), pair[1], str(second), *_figures(estimate))

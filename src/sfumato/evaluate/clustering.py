@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from sfumato.errors import ConfigError
-from sfumato.evaluate.tables import CodedTable, Features, random_state
-from sfumato.evaluate.utility import Task, drawn
+from sfumato.evaluate.coded_tables import CodedTable, FeatureMap, random_state
+from sfumato.evaluate.utility import ClassificationTask, sample_rows
 
 
 def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
@@ -34,14 +34,10 @@ def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
         ConfigError: the shapes differ, or there is nothing to compare.
     Reference: Kuhn 1955, through `scipy.optimize.linear_sum_assignment`.
     """
-    return _best_share(*_checked(labels, clusters), None)
-
-
-def _checked(labels: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels, clusters = np.asarray(labels), np.asarray(clusters)
     if labels.ndim != 1 or labels.shape != clusters.shape or not len(labels):
         raise ConfigError("Expected labels and clusters of the same shape (n,), with n at least 1.")
-    return labels, clusters
+    return _best_share(labels, clusters, None)
 
 
 def _best_share(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray | None) -> float:
@@ -54,7 +50,7 @@ def _best_share(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray | 
 
 
 def cluster_and_score(
-    train: CodedTable, test: CodedTable, *, task: Task, seed: int, rows: int | None = None
+    train: CodedTable, test: CodedTable, *, task: ClassificationTask, seed: int, rows: int | None = None
 ) -> float | None:
     """Clustering accuracy on `test` of k-means with one centre per class, fitted to the features of `train`.
 
@@ -64,8 +60,8 @@ def cluster_and_score(
     """
     from sklearn.cluster import KMeans
 
-    train, test = drawn(task.labelled(train).population(seed), rows, seed), task.labelled(test)
-    features = Features.of(train, task.features)
+    train, test = sample_rows(task.with_labels(train).population(seed), rows, seed), task.with_labels(test)
+    features = FeatureMap.of(train, task.features)
     classes = task.n_labels
     if not features.width or train.n_rows < classes:
         return None
@@ -77,7 +73,7 @@ def cluster_and_score(
 
 
 def clustering(
-    tables: dict[str, CodedTable], held_out: CodedTable, *, task: Task, seed: int, rows: int | None = None
+    tables: dict[str, CodedTable], held_out: CodedTable, *, task: ClassificationTask, seed: int, rows: int | None = None
 ) -> dict[str, Any]:
     """Scores of `synthetic` and `real` of `tables`."""
     return {name: cluster_and_score(table, held_out, task=task, seed=seed, rows=rows) for name, table in tables.items()}

@@ -1,7 +1,4 @@
-"""Tables as columns of codes, read whole: what all scores are computed from.
-
-Coded tables as the numbers that classifiers read.
-"""
+"""Tables as columns of codes, read whole, which all scores are computed from; and as the features of classifiers."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.desk.outside import INSIDE, outside_marks
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Column
-from sfumato.io.sources import Source
+from sfumato.io.sources import Source, open_source
 from sfumato.lenses.weights import fractions
 from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import Schema
@@ -90,7 +87,7 @@ class CodedTable:
 
 
 def random_state(seed: int) -> int:
-    """Return the seed as scikit-learn takes it, in [0, 2^32)."""
+    """The seed as scikit-learn takes it, in [0, 2^32)."""
     return seed % _STATES
 
 
@@ -109,11 +106,11 @@ def table_kinds(schema: Schema) -> dict[str, TabularKind]:
     return kinds
 
 
-def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> CodedTable:
-    """Read the released columns of a schema from a source, as their kinds code them.
+def read_codes(data: object, schema: Schema, encode: Encode | None = None) -> CodedTable:
+    """Read the released columns of a schema, as their kinds code them.
 
     Args:
-        source: where to read.
+        data: a source, or anything else that `open_source` reads.
         schema: which columns, and their kinds. A cell outside its domain is coded into it, and marked.
         encode: applied to the codes of every chunk, e.g. to keep less of them.
 
@@ -124,6 +121,7 @@ def read_codes(source: Source, schema: Schema, encode: Encode | None = None) -> 
         ConfigError: the schema has columns of images or sets.
         DataError: the source cannot be read, or has no rows.
     """
+    source = open_source(data, csv=schema.reader.csv)
     kinds, weights = table_kinds(schema), _Weights.of(source, schema)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
@@ -186,7 +184,7 @@ class _Weights:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Features:
+class FeatureMap:
     """A map from coded tables to feature matrices, fixed by a training table.
 
     A level column becomes one-hot over the schema's levels, its missing level included. A numeric
@@ -204,7 +202,7 @@ class Features:
     deviations: Mapping[str, float]
 
     @classmethod
-    def of(cls, table: CodedTable, kinds: Mapping[str, TabularKind]) -> Features:
+    def of(cls, table: CodedTable, kinds: Mapping[str, TabularKind]) -> FeatureMap:
         """The map that a training table fixes."""
         moments = {name: _mean_and_deviation(table.columns[name]) for name, kind in kinds.items() if kind.is_numeric}
         return cls(

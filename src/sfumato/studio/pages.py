@@ -16,9 +16,9 @@ from starlette.routing import Route
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.inference.column_lines import cures
 from sfumato.privacy import words
-from sfumato.report.page import marked, whole
+from sfumato.report.page import templates
 from sfumato.studio.preview import previews
-from sfumato.studio.session import Budget, Session
+from sfumato.studio.session import Budget, StudioSession
 
 MOST_BYTES = 65_536
 """The longest form that is read: answers are short, and no record comes this way."""
@@ -26,7 +26,7 @@ MOST_BYTES = 65_536
 _STEPS = {"/": "Table", "/questions": "Questions", "/budget": "Budget", "/fit": "Fit"}
 
 
-def make_app(session: Session) -> Starlette:
+def make_app(session: StudioSession) -> Starlette:
     """Return the pages of a session; `Guard` has to stand before them."""
     pages = Pages(session)
     return Starlette(
@@ -48,20 +48,20 @@ Form = Mapping[str, str]
 
 
 class Pages:
-    """What each address answers.
+    """The pages, by address.
 
     Args:
         session: what is in hand.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StudioSession) -> None:
         self._session = session
 
     def reading(self, page: Callable[[Form], Response]) -> Callable[[Request], Any]:
         """Return the endpoint of a page that changes nothing."""
 
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(self._answered, page, dict(request.query_params))
+            return await run_in_threadpool(self._respond, page, dict(request.query_params))
 
         return endpoint
 
@@ -73,24 +73,24 @@ class Pages:
             async for part in request.stream():
                 body += part
                 if len(body) > MOST_BYTES:
-                    return self._failed("The form is too long.", 413)
+                    return self._failure_page("The form is too long.", 413)
             try:
-                found = parse_qs(body.decode(), keep_blank_values=True)
+                fields = parse_qs(body.decode(), keep_blank_values=True)
             except ValueError:
-                return self._failed("Expected a form in UTF-8.", 400)
-            return await run_in_threadpool(self._answered, act, {name: values[-1] for name, values in found.items()})
+                return self._failure_page("Expected a form in UTF-8.", 400)
+            return await run_in_threadpool(self._respond, act, {name: values[-1] for name, values in fields.items()})
 
         return endpoint
 
-    def _answered(self, page: Callable[[Form], Response], form: Form) -> Response:
+    def _respond(self, page: Callable[[Form], Response], form: Form) -> Response:
         try:
             return page(form)
         except SfumatoError as error:
-            return self._failed(str(error), 400)
+            return self._failure_page(str(error), 400)
         except Exception as error:  # noqa: BLE001 - a library's own words may hold cells: only the kind is shown
-            return self._failed(f"An error of the kind {type(error).__name__} in Sfumato.", 500)
+            return self._failure_page(f"An error of the kind {type(error).__name__} in Sfumato.", 500)
 
-    def _failed(self, why: str, status: int) -> Response:
+    def _failure_page(self, why: str, status: int) -> Response:
         return _page("failed.html", "That did not work", "", status, why=why)
 
     def table(self, form: Form) -> Response:
@@ -119,14 +119,14 @@ class Pages:
         return RedirectResponse("/questions?" + urlencode({"saved": "yes"}), 303)
 
     def budget(self, form: Form) -> Response:
-        """Show what a budget would buy; all of it from public facts."""
+        """Show the accuracy that a budget would give; all of it from public facts."""
         if self._session.data is None:
             return RedirectResponse("/", 303)
         schema, budget = self._session.schema(), _budget(form)
         plan = self._session.plan(budget)
         error = self._session.share_error(budget)
         return _page(
-            "budget.html", "What a budget buys", "/budget", budget=budget, draft=schema.draft,
+            "budget.html", "A budget and its accuracy", "/budget", budget=budget, draft=schema.draft,
             columns=list(schema.released), schema_rows=schema.rows, forecasts=words.forecasts(plan), error=error,
             who=words.who(plan), cost=words.cost(plan), risks=words.risks(plan), stages=words.stages(plan),
             previews=[] if error is None else previews(schema, error), command=self._command(budget),
@@ -141,7 +141,7 @@ class Pages:
             return RedirectResponse("/", 303)
         budget = _budget(form)
         return _page(
-            "simulation.html", "A simulation", "/budget", budget=budget, found=self._session.simulation(budget),
+            "simulation.html", "A simulation", "/budget", budget=budget, simulation=self._session.simulation(budget),
             discovered=bool(self._session.schema().open), back="/budget?" + urlencode(_fields(budget)),
         )  # fmt: skip
 
@@ -153,10 +153,10 @@ class Pages:
     def fit(self, form: Form) -> Response:
         """Show how far the fit is; the page asks again by itself while it runs."""
         fit = self._session.fit
-        written, running = self._session.report_path.exists(), fit is not None and fit.state == "running"
-        lines = self._session.column_lines() if not running else ()
+        running = fit is not None and fit.state == "running"
+        lines = () if running else self._session.column_lines()
         return _page(
-            "fit.html", "The fit", "/fit", fit=fit, written=written,
+            "fit.html", "The fit", "/fit", fit=fit, written=self._session.report_path.exists(),
             released=self._session.release_path.exists(), release=str(self._session.release_path),
             running=running, lines=lines, cures=cures(lines),
         )  # fmt: skip
@@ -238,21 +238,5 @@ def _number(form: Form, name: str, default: float | None) -> float | None:
 
 
 def _page(template: str, title: str, here: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.PackageLoader("sfumato.studio"), jinja2.PackageLoader("sfumato.report")]  # the report's style
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["text"] = words.shown
-    environment.filters["sentence"] = words.sentence
-    environment.filters["figure"] = words.figure
-    environment.filters["marked"] = marked
-    environment.filters["whole"] = whole
-    page = environment.get_template(template)
+    page = templates("sfumato.studio", "sfumato.report").get_template(template)  # in the report's style
     return HTMLResponse(page.render(title=title, here=here, steps=_STEPS, **{"running": False, **content}), status)

@@ -59,11 +59,8 @@ def _curator(publication: Publication) -> dict[str, str]:
 
 
 def _unprotected(certificate: Certificate) -> str:
-    rows = (
-        f"The number of rows, {certificate.n_public}, was declared as public."
-        if certificate.n_public_source == "declared"
-        else ""
-    )
+    is_declared = certificate.n_public_source == "declared"
+    rows = f"The number of rows, {certificate.n_public}, was declared as public." if is_declared else ""
     return " ".join([rows, *words.not_covered(certificate), "Column names and the schema's facts."]).strip()
 
 
@@ -74,10 +71,9 @@ def _implementation(certificate: Certificate) -> dict[str, str]:
     )
     name = "" if certificate.accountant is None else certificate.accountant.name
     version = certificate.versions.get("sfumato", "")
+    prepared = [*map(words.whole, certificate.assumptions[:1]), *words.chosen(certificate)]
     return {
-        "preprocessing_and_hyperparameter_tuning": " ".join(
-            [words.whole(certificate.assumptions[0]) if certificate.assumptions else "", *words.chosen(certificate)]
-        ).strip(),
+        "preprocessing_and_hyperparameter_tuning": " ".join(prepared),
         "mechanisms": f"Sfumato {words.shown(version)}, method {words.shown(certificate.method)}:\n{stages}",
         "composition": f"All stages together, by {name} of dp-accounting.",
         "post_processing": "A generative model is estimated from the noisy statistics, and rows are sampled from it.",

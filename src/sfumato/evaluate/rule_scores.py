@@ -35,10 +35,10 @@ def rule_breaks(rows: object, *, schema: SchemaLike) -> RuleBreaks:
         {'{order: [start, end]}': 0.5}
     """
     schema = read_schema(schema)
-    found = count_breaks(open_source(rows, csv=schema.reader.csv), schema)
-    if found is None:
+    breaks = count_breaks(open_source(rows, csv=schema.reader.csv), schema)
+    if breaks is None:
         raise ConfigError("Expected a schema with rules, got none. Add them under `rules:`.")
-    return found
+    return breaks
 
 
 def rule_scores(breaks: Mapping[str, RuleBreaks | None]) -> dict[str, Any] | None:
@@ -47,11 +47,11 @@ def rule_scores(breaks: Mapping[str, RuleBreaks | None]) -> dict[str, Any] | Non
     Returns:
         `broken`: table to the share of its rows that break at least one rule. `by_rule`: rule to the same of it alone.
     """
-    found = {name: some for name, some in breaks.items() if some is not None}
-    if not found:
+    tables = {name: some for name, some in breaks.items() if some is not None}
+    if not tables:
         return None
-    texts = next(iter(found.values())).counts
+    texts = next(iter(tables.values())).counts
     return {
-        "broken": {name: some.any_share for name, some in found.items()},
-        "by_rule": {text: {name: some.shares[text] for name, some in found.items()} for text in texts},
+        "broken": {name: some.any_share for name, some in tables.items()},
+        "by_rule": {text: {name: some.shares[text] for name, some in tables.items()} for text in texts},
     }

@@ -11,17 +11,16 @@ from importlib.util import find_spec
 
 import pyarrow as pa
 
-from sfumato.cards import Bar, Html, banner, bars, card, code, fold, paragraph, table
-from sfumato.cards.html import grid, piece
+from sfumato.cards.html import Html, banner, card, code, fold, grid, paragraph, piece, table
+from sfumato.cards.svg import Bar, bars
 from sfumato.cards.text import shown, whole
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import read_bins
-from sfumato.inference.column_lines import ColumnLine, column_lines, cures, worst
+from sfumato.inference.column_lines import column_lines, cures, worst
 from sfumato.inference.items import MeasuredItems
 from sfumato.inference.questions import Questions
-from sfumato.io.sources import open_source
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
@@ -29,7 +28,6 @@ from sfumato.report.columns import ColumnFigure, Ends, column_figures
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.samples import sheets
 from sfumato.report.sets import set_content
-from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import itemised, sets_alone
 
 MOST_COLUMNS = 24
@@ -69,22 +67,19 @@ def release_card(release: ReleaseValue) -> str:
 
 
 def _columns(release: ReleaseValue) -> list[Html]:
-    """Return what is kept of each column, what is not at the top."""
+    """Return the columns with what is kept of each, those that lost something at the top."""
     lines = column_lines(release)
     lost = worst(lines)
     rows = [(line.name, line.known, line.kept, line.loss) for line in lines[:MOST_LINES]]
     more = f" The first {MOST_LINES} of {len(lines)}." if len(lines) > MOST_LINES else ""
-    kept = fold(
+    details = fold(
         "What was known of each column, and is kept", table(_HEADER, rows), paragraph(_BEFORE, more, quiet=True)
     )
-    said = "; ".join(f"{shown(line.name, 40)}: {line.loss}" for line in lost[:_MOST_NAMES])
+    losses = "; ".join(f"{shown(line.name, 40)}: {line.loss}" for line in lost[:_MOST_NAMES])
     rest = f"; and {len(lost) - _MOST_NAMES} more columns" if len(lost) > _MOST_NAMES else ""
-    alarm = [banner(f"Lost: {said}{rest}. {_cure(lost)}", alarm=True)] if lost else []
-    return [*alarm, kept]
-
-
-def _cure(lost: Sequence[ColumnLine]) -> str:
-    return " ".join(f"Declare this to keep {', '.join(names[:_MOST_NAMES])}: {c}." for c, names in cures(lost).items())
+    advice = (f"Declare this to keep {', '.join(names[:_MOST_NAMES])}: {c}." for c, names in cures(lost).items())
+    alarm = [banner(f"Lost: {losses}{rest}. {' '.join(advice)}", alarm=True)] if lost else []
+    return [*alarm, details]
 
 
 def _next(release: ReleaseValue, *, mixtures: bool) -> Html:
@@ -105,16 +100,14 @@ def _pictures(release: ReleaseValue) -> list[Html]:
     table = pa.concat_tables(release.batches(n, seed=_SEED))
     if sets_alone(release.schema):
         return _multiples(set_content(table, None, schema=release.schema, seed=_SEED)["columns"], n, 0)
-    schema = _first_columns(release.schema)
-    rows = read_bins(open_source(table.select(list(schema.columns)), csv=schema.reader.csv), schema)
+    columns = {name: release.schema.columns[name] for name in release.schema.released[:MOST_COLUMNS]}
+    # rules, weights and units do not matter to bars
+    schema = replace(
+        release.schema, columns=columns, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={}
+    )
+    rows = read_bins(table.select(list(columns)), schema)
     figures = column_figures(rows, None, schema, _ends(release))[:MOST_COLUMNS]  # of sets each item is one
     return _multiples(figures, table.num_rows, len(itemised(release.schema)) - len(figures))
-
-
-def _first_columns(schema: Schema) -> Schema:
-    """Return the schema of the released columns that are pictured: rules, weights and units do not matter to bars."""
-    kept = {name: schema.columns[name] for name in schema.released[:MOST_COLUMNS]}
-    return replace(schema, columns=kept, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={})
 
 
 def _ends(release: ReleaseValue) -> Ends | None:
@@ -135,10 +128,10 @@ def _multiples(figures: Sequence[ColumnFigure], n: int, more: int) -> list[Html]
 
 
 def _multiple(figure: ColumnFigure) -> Html:
-    found = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
+    shares = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
     largest = max(figure.bins, key=lambda b: b.synthetic, default=None)
-    said = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
-    picture = bars(found, f"{shown(figure.name)}, {figure.kind}{said}")
+    mode = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
+    picture = bars(shares, f"{shown(figure.name)}, {figure.kind}{mode}")
     ends = [shown(b.label, 18) for b in (figure.bins[0], figure.bins[-1])] if figure.bins else ["", ""]
     return Html('<p><b>{}</b> {}</p>{}<p class="sfumato-ends"><span>{}</span><span>{}</span></p>').format(
         whole(shown(figure.name, 40)), figure.kind, picture, *map(piece, ends)
@@ -149,12 +142,12 @@ def _sheets(release: ReleaseValue) -> list[Html]:
     if find_spec("PIL") is None:
         return [paragraph("To see pictures here, install sfumato[images].", quiet=True)]
     form = '<li><img src="{}" width="{}" height="{}" alt="{}" style="max-width:100%;image-rendering:pixelated"></li>'
-    found = [Html(form).format(s.uri, s.width, s.height, piece(s.shows)) for s in sheets(release, seed=_SEED)]
-    return [Html('<ul class="sfumato-grid">{}</ul>').format(Html("").join(found))] if found else []
+    items = [Html(form).format(s.uri, s.width, s.height, piece(s.shows)) for s in sheets(release, seed=_SEED)]
+    return [Html('<ul class="sfumato-grid">{}</ul>').format(Html("").join(items))] if items else []
 
 
 def _answers(release: ReleaseValue) -> list[Html]:
-    """Return what can be asked of it, with its own columns as examples; and what cannot."""
+    """Return the questions that it answers, with its own columns as examples; and those that it does not."""
     if sets_alone(release.schema):
         return _answers_of_sets(release)
     try:
@@ -164,21 +157,17 @@ def _answers(release: ReleaseValue) -> list[Html]:
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     free = [name for name in kinds if name not in questions.following]
     numbers, labels = ([n for n in free if kinds[n].is_numeric is numeric] for numeric in (True, False))
-    asked = [f"release.mean({numbers[0]!r})"] if numbers else []
-    asked += [f"release.crosstab({labels[0]!r}, {labels[1]!r})"] if len(labels) > 1 else []
-    asked += [f"release.correlation({numbers[0]!r}, {numbers[1]!r})"] if len(numbers) > 1 else []
-    said = [
+    calls = [f"release.mean({numbers[0]!r})"] if numbers else []
+    calls += [f"release.crosstab({labels[0]!r}, {labels[1]!r})"] if len(labels) > 1 else []
+    calls += [f"release.correlation({numbers[0]!r}, {numbers[1]!r})"] if len(numbers) > 1 else []
+    topics = [
         *([f"mean, quantiles and variance of {_named(numbers)}"] if numbers else []),
         *([f"shares of {_named(labels)}"] if labels else []),
         *(["any two columns together: cross-tables, correlations, regressions"] if len(free) > 1 else []),
     ]
-    examples = Html(", ").join(code(shown(text, 120)) for text in [*asked, "release.answers()"])
-    return [
-        paragraph("It answers, with intervals: ", "; ".join(said), ". For example ", examples, "."),
-        paragraph(
-            "It does not answer: single records, extremes, three columns together but with the target.", quiet=True
-        ),
-    ]
+    examples = Html(", ").join(code(shown(text, 120)) for text in [*calls, "release.answers()"])
+    never = "single records, extremes, three columns together but with the target."
+    return _questions("; ".join(topics), examples, never)
 
 
 def _answers_of_sets(release: ReleaseValue) -> list[Html]:
@@ -189,10 +178,13 @@ def _answers_of_sets(release: ReleaseValue) -> list[Html]:
     name, pairs = measured.column.name, measured.pairs is not None
     answers = "shares of the sets that hold an item" + (", or two frequent ones" if pairs else "") + "; their mean size"
     examples = Html(", ").join(code(shown(text, 120)) for text in (f"release.set_size({name!r})", "release.answers()"))
-    never = "It does not answer: single sets, " + ("three" if pairs else "two") + " items together."
+    return _questions(answers, examples, f"single sets, {'three' if pairs else 'two'} items together.")
+
+
+def _questions(topics: str, examples: Html, never: str) -> list[Html]:
     return [
-        paragraph("It answers, with intervals: ", answers, ". For example ", examples, "."),
-        paragraph(never, quiet=True),
+        paragraph("It answers, with intervals: ", topics, ". For example ", examples, "."),
+        paragraph("It does not answer: ", never, quiet=True),
     ]
 
 
