@@ -15,6 +15,7 @@ _LAW = "whether a fit raises may not depend on the records"
 SKIPPED = {
     "check_estimators_nan_inf": f"no cell stops a fit: {_LAW}",
     "check_estimators_empty_data_messages": f"no record is fitted like many: {_LAW}",
+    "check_all_zero_sample_weights_error": f"no weight stops a fit: {_LAW}",
     "check_dtype_object": "refused: numbers are read from numeric columns only",
     "check_estimator_sparse_tag": "sparse matrices are refused",
     "check_estimator_sparse_array": "sparse matrices are refused",

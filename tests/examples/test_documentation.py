@@ -65,11 +65,12 @@ def test_every_schema_in_the_documentation_is_valid(block: str, tmp_path: Path) 
 
 def test_the_example_of_the_estimators_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (block,) = _blocks(ROOT / "docs" / "estimators.md", "python")
-    namespace: dict[str, object] = {}
-    exec(block, namespace)
-    synthetic = namespace["synthetic"]
-    assert len(synthetic) == 1000
+    first, weighted = _blocks(ROOT / "docs" / "estimators.md", "python")
+    namespace: dict[str, Any] = {}
+    exec(first, namespace)
+    assert len(namespace["synthetic"]) == 1000
+    exec(weighted, namespace)
+    assert namespace["model"].certificate.weight.upper == 50.0
 
 
 @pytest.mark.slow

@@ -71,11 +71,6 @@ class Session(Accounted):
     n_public: int
 
     @property
-    def dimension(self) -> int:
-        """Return q."""
-        return self.records.dimension
-
-    @property
     def worth(self) -> float:
         """What a record that counts whole is worth: 1, or with weights their bound."""
         return 1.0 if self.records.weight is None else self.records.weight.upper

@@ -82,7 +82,7 @@ class DPFactorAnalysis(TransformerMixin, DensityEstimator[FactorModel]):
     def _run(self, session: Session) -> list[Noisy]:
         constant = 0.0 if self.centred else _CONSTANT
         bits = product_bits(session.n_public, session.records.weight_bits)
-        statistic = PooledSquares(session.ball.vectors, session.dimension, constant, bits=bits)
+        statistic = PooledSquares(session.ball.vectors, session.records.dimension, constant, bits=bits)
         noisy = session.account.measure("second moment", statistic, session.records)
         inner = self._fitted(noisy, session, constant)
         ball = session.ball
@@ -96,7 +96,7 @@ class DPFactorAnalysis(TransformerMixin, DensityEstimator[FactorModel]):
 
     def _fitted(self, noisy: Noisy, session: Session, constant: float) -> FactorModel:
         """Return the model, in units of the ball. Free."""
-        q = session.dimension
+        q = session.records.dimension
         mean, count = np.zeros(q), float(session.n_public)
         if constant:
             scale = (SAFETY * constant) ** 2

@@ -150,10 +150,10 @@ class DPKMeans(_NoisyLloyd):
         return kmeans_stages(self._stage, dimension=records.dimension, iterations=self.iterations, grid=grid)
 
     def _run(self, session: Session) -> list[Noisy]:
-        start: np.ndarray | CentreGrid | None = self._grid(session.dimension)
+        start: np.ndarray | CentreGrid | None = self._grid(session.records.dimension)
         if start is None:
             start = (
-                random_centres(self.n_clusters, session.dimension, session.rng)
+                random_centres(self.n_clusters, session.records.dimension, session.rng)
                 if isinstance(self.start, str)
                 else session.ball.inside(np.asarray(self.start, dtype=np.float64))
             )
@@ -228,7 +228,9 @@ class DPKernelKMeans(_NoisyLloyd):
         # in units of the ball, whose scale is one for all columns
         gamma = _SPREAD / float(((ball.upper - ball.lower) ** 2).sum()) if self.gamma is None else self.gamma
         gamma *= float(ball.scale[0]) ** 2
-        features = FourierFeatures.of(session.dimension, n_features=self.n_features, gamma=gamma, seed=_FEATURE_SEED)
+        features = FourierFeatures.of(
+            session.records.dimension, n_features=self.n_features, gamma=gamma, seed=_FEATURE_SEED
+        )
 
         def vectors(rows: Rows) -> np.ndarray:
             return features.encode(ball.vectors(rows))
@@ -249,7 +251,8 @@ class DPKernelKMeans(_NoisyLloyd):
         )
 
     def _vectors(self, X: Any) -> np.ndarray:  # noqa: ANN401
-        return self._features.encode(self._points(X))
+        points = self._points(X)  # before features, which only a fitted one has
+        return self._features.encode(points)
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: ANN401
         """Return the distance of each row to each centre in feature space, shape (n, k)."""

@@ -103,7 +103,7 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
         return MStep(estimate=self.estimate)
 
     def _start(self, session: Session) -> GaussianMixture | MomentStart:
-        k, q, form = self.n_components, session.dimension, self.covariance
+        k, q, form = self.n_components, session.records.dimension, self.covariance
         bought = MomentStart(n_components=k, form=form, dimension=q, rng=session.rng)
         if k == 1:
             return bought.single()
