@@ -233,7 +233,7 @@ def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses)
         perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
     perhaps = [name for name in perhaps if weight is None or name != weight.column]
     example = perhaps[0] if perhaps else "NAME"
-    question = "Whom does the guarantee protect? Nothing says so, and each row counts as another person. "
+    question = "Whom does the guarantee protect? It is not stated, so each row counts as another person. "
     unit = f"unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}"
     if perhaps:
         repeat = "repeat" if len(perhaps) > 1 else "repeats"
