@@ -8,7 +8,7 @@ from fixtures.shape_pairs import VERBS, Case, pairs, refusal
 
 ROWS = {"units"}  # of single rows there are no units to ask of
 WEIGHTS = {"units", "estimators"}
-LINKED = {"target", "class_counts", "unique_rows", "estimators"}
+LINKED = {"estimators"}
 REFUSED: dict[str, set[str]] = {
     "plain": ROWS,
     "rules": ROWS | {"estimators"},
@@ -24,9 +24,9 @@ REFUSED: dict[str, set[str]] = {
     "rules+weight": WEIGHTS,
     "unit+sets": ROWS | {"unique_rows", "estimators"},
     "unit+weight": WEIGHTS,
-    "linked+sets": LINKED,
+    "linked+sets": LINKED | {"unique_rows"},
     "linked+weight": LINKED | {"evaluate", "report"},
-    "tables+sets": LINKED,
+    "tables+sets": LINKED | {"unique_rows"},
     "tables+weight": LINKED | {"evaluate", "report"},
     "sets+weight": WEIGHTS | {"unique_rows"},
 }

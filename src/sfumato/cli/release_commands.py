@@ -58,6 +58,7 @@ from sfumato.cli.outputs import (
     UniqueRowsOption,
     sample_writer,
     tables_folder,
+    tell_dropped,
     tell_sampled,
     tell_tables,
 )
@@ -281,7 +282,9 @@ def sample_command(
     ] = None,
     class_count: Annotated[
         list[str] | None,
-        typer.Option("--class-count", metavar="LABEL=N", help="Rows of a class, in place of -n; may be repeated."),
+        typer.Option(
+            "--class-count", metavar="LABEL=N", help="Rows (or linked units) of a class, in place of -n; repeated."
+        ),
     ] = None,
     spreadsheet_safe: Annotated[
         bool,
@@ -309,13 +312,13 @@ def sample_command(
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     found = sfumato.load(release)
-    if found.schema.two_tables is not None:
-        if class_count or replicates is not None or unique.unique_rows is not UniqueRowsChoice.keep or unique.unique_on:
-            raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
-        asked = given_values(given, found.schema)
+    options: Any = {"seed": seed, "given": given_values(given, found.schema), "class_counts": class_counts(class_count)}
+    options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
+    if found.schema.two_tables is not None and replicates is None:
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-        pairs = found.table_batches(n, seed=seed, given=asked, workers=workers)
+        pairs = found.table_batches(n, **options)
         _write_pairs(pairs, found, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        tell_dropped(say, unique.unique_rows)
         return
     if replicates is not None:
         n = found.certificate.n_public if n is None else n
@@ -323,17 +326,9 @@ def sample_command(
         write(_counted(tables, n * replicates, found), found.form.keys, found.schema.csv_output)
         tell_sampled(name, release)
         return
-    batches = found.batches(
-        n,
-        seed=seed,
-        given=given_values(given, found.schema),
-        class_counts=class_counts(class_count),
-        workers=workers,
-        unique_rows=unique.unique_rows.value,
-        unique_columns=unique.unique_on or None,
-    )
-    write(_counted(batches, n, found), found.form.keys, found.schema.csv_output)
-    tell_sampled(name, release, unique=unique.unique_rows)
+    write(_counted(found.batches(n, **options), n, found), found.form.keys, found.schema.csv_output)
+    tell_sampled(name, release)
+    tell_dropped(say if name else notes.print, unique.unique_rows)
 
 
 def _write_pairs(
