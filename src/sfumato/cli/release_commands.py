@@ -314,40 +314,26 @@ def sample_command(
     found = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, found.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
-    if found.schema.two_tables is not None and replicates is None:
+    tables, csv = found.schema.two_tables, found.schema.csv_output
+    if tables is not None and replicates is None:
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-        pairs = found.table_batches(n, **options)
-        _write_pairs(pairs, found, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        form, pairs = (format_ or SampleFormat.csv).value, found.table_batches(n, **options)
+        with last_output(place):
+            table_folders.write_tables(
+                pairs, place, form=form, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv
+            )
+        tell_tables(place, [f"{name}.{form}" for name in tables.names])
         tell_dropped(say, unique.unique_rows)
         return
     if replicates is not None:
         n = found.certificate.n_public if n is None else n
-        tables = found.replicate_batches(replicates, n=n, seed=seed)
-        write(_counted(tables, n * replicates, found), found.form.keys, found.schema.csv_output)
+        drawn = found.replicate_batches(replicates, n=n, seed=seed)
+        write(_counted(drawn, n * replicates, found), found.form.keys, csv)
         tell_sampled(name, release)
         return
-    write(_counted(found.batches(n, **options), n, found), found.form.keys, found.schema.csv_output)
+    write(_counted(found.batches(n, **options), n, found), found.form.keys, csv)
     tell_sampled(name, release)
     tell_dropped(say if name else notes.print, unique.unique_rows)
-
-
-def _write_pairs(
-    pairs: Iterator[dict[str, pa.Table]],
-    release: Release,
-    folder: Path,
-    format_: SampleFormat | None,
-    *,
-    overwrite: bool,
-    spreadsheet: bool,
-) -> None:
-    """Write both tables of a release of two to a folder."""
-    form = (format_ or SampleFormat.csv).value
-    csv = release.schema.csv_output
-    with last_output(folder):
-        table_folders.write_tables(pairs, folder, form=form, overwrite=overwrite, spreadsheet=spreadsheet, csv=csv)
-    tables = release.schema.two_tables
-    assert tables is not None
-    tell_tables(folder, [f"{name}.{form}" for name in tables.names])
 
 
 def _counted(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:

@@ -291,8 +291,6 @@ class ReleaseValue:
 
         Privacy: none (a function of the release).
 
-        So many processes draw blocks; the tables are those of one.
-
         Returns:
             An iterator of at least one mapping of both names to tables, of units first. A unit's rows may go on in the
             next one.

@@ -114,10 +114,10 @@ def test_given_columns_of_persons_hold(release):
 
 
 def test_what_samples_of_two_tables_cannot_have_is_refused(release):
-    with pytest.raises(ConfigError, match="unique_rows"):
-        release.sample(3, unique_rows="drop")
-    with pytest.raises(ConfigError, match="class_counts"):
+    with pytest.raises(ConfigError, match="class_counts for a release with a target"):
         release.sample(class_counts={"f": 3})
+    with pytest.raises(ConfigError, match="of the release, got 'patient'"):
+        release.sample(3, unique_rows="drop", unique_columns=["patient"])
 
 
 def test_releases_are_saved_and_come_back(release, tmp_path):

@@ -83,10 +83,7 @@ def linked_error(plan: Plan, facts: Facts) -> float:
 
 
 def _facts(facts: Facts) -> tuple[Facts, Facts | None]:
-    """Facts of units, with their weight and target if they have one, and of steps, of which each counted unit has one.
-
-    The target is a constant: the class of a unit, and one more column that is known of a step.
-    """
+    """Facts of units, with weight and class if they have them, and of steps, of which each counted unit has one."""
     tables, n_public = linked_tables(facts.schema, facts.described.weight), facts.n_public
     units = Facts(replace(tables.units, weight=facts.described.weight), facts.target, n_public)
     if tables.steps is None:
@@ -221,7 +218,6 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> t
 
 
 def _joined(units: Fitted, steps: Fitted | None, tables: LinkedTables) -> Fitted:
-    """Return the sampler of both tables."""
     weighted = {"weight": tables.weight} if tables.weight else {}
     parts: Mapping[str, Fitted] = {"units": units} | ({} if steps is None else {"steps": steps})
     return Fitted(
