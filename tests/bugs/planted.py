@@ -157,6 +157,13 @@ BUGS = [
         "tests/inference/test_linked_questions.py -k as_they_were_measured",
     ),
     PlantedBug(
+        "estimates of all rows: products by class of one column are a sign of a model that is off",
+        "inference/linked_questions.py",
+        "by_class=len(set(columns)) > 1",
+        "by_class=True",
+        "tests/inference/test_linked_questions.py -k share_of_a_class",
+    ),
+    PlantedBug(
         "estimates of all rows: rows are drawn one by one, and not units",
         "inference/linked_questions.py",
         "parts=measured.sums,",
