@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 76_490,
-    "lines of the core": 47_300,
+    "lines": 76_476,
+    "lines of the core": 47_298,
     "files": 489,
     "circles of files": 0,
     "files in circles": 0,
