@@ -3,6 +3,8 @@
     python benchmarks/linked.py law [--fits 5] [--units 20000] [--out FILE.json]
     python benchmarks/linked.py rows [--fits 5] [--units 20000] [--out FILE.json]
     python benchmarks/linked.py tables [--fits 5] [--units 20000]
+    python benchmarks/linked.py target [--fits 5] [--units 20000]
+    python benchmarks/linked.py alike [--units 2000]
     python benchmarks/linked.py size [--units 1000000] [--times 3] [--two-tables]
 
 The law is that of the tests (`tests/fixtures/linked.py`): one to six visits of a patient, a score whose deviations from
@@ -23,7 +25,9 @@ of 30 days in the mean, sex and year of birth. δ = 1e-6, add or remove one pati
 Their rows have no patient: each is given to one at random, and then sorted by day.
 
 `tables` fits the same law in two tables with a key, where 30 % of the women and 10 % of the men have no visit
-(`tests/fixtures/two_tables.py`). `size` takes time and memory; run it twice, as the first time it writes the tables.
+(`tests/fixtures/two_tables.py`). `target` fits it with and without sex as target. `alike` counts the real units that
+stay where each of a unit's rows has to be like one of another unit, by their number of rows. `size` takes time and
+memory; run it twice, as the first time it writes the tables.
 """
 
 from __future__ import annotations
@@ -46,6 +50,7 @@ import pyarrow.parquet as pq
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.methods.linked import recipe
 from sfumato.methods.linked.statistics import Sharing, StepMoments
+from sfumato.release.unique_rows import kept_records
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from fixtures import two_tables
@@ -217,6 +222,46 @@ def tables(arguments: argparse.Namespace) -> None:
         print(epsilon, said, flush=True)
 
 
+def of_sexes(frame: pd.DataFrame) -> dict[str, float]:
+    """What is asked of classes: their share of units, and how the score differs, in all rows and in later ones."""
+    later = frame[frame.groupby("patient").cumcount() > 0]
+    gaps = {
+        name: rows.groupby("sex")["score"].mean().diff().iloc[-1] for name, rows in (("all", frame), ("later", later))
+    }
+    return {"women": float((frame.drop_duplicates("patient")["sex"] == "f").mean()), **gaps}
+
+
+def target(arguments: argparse.Namespace) -> None:
+    """Fit with and without a target."""
+    n, frame = arguments.units, in_order(visits(arguments.units))
+    real, classes = figures(frame), pd.Series(of_sexes(frame))
+    print("real", plain(real), classes.to_dict())
+    for epsilon in (1.0, 3.0):
+        for name in (None, "sex"):
+            found = []
+            for seed in range(1, arguments.fits + 1):
+                method = MaxEntropy(epsilon=epsilon, delta=DELTA)
+                made = method.fit(frame, schema=schema(units=n), target=name, seed=seed).sample(n, seed=seed)
+                found.append(errors(real, figures(made)) | (pd.Series(of_sexes(made)) - classes).to_dict())
+            print(epsilon, name, summed(pd.DataFrame(found)), flush=True)
+
+
+def alike(arguments: argparse.Namespace) -> None:
+    """Count the units each of whose rows is like one of another unit."""
+    frame = in_order(visits(arguments.units))
+    coarse = frame.assign(tens=frame["score"] // 10, decade=frame["born"] // 10)
+    rows = frame.groupby("patient").size()
+    names = [["day", "sex", "born", "score", "state"], ["sex", "state", "score"], ["sex", "state", "tens", "decade"]]
+    for columns in [*names, ["sex", "born", "state"], ["sex", "state"]]:
+        keys = coarse.groupby(columns).ngroup().to_numpy()
+        stays = np.zeros(rows.size, dtype=bool)
+        kept = kept_records(np.repeat(np.arange(rows.size), rows), keys, rows.size)
+        stays[: kept.size] = kept
+        by_rows = pd.Series(stays, index=rows.index).groupby(rows).mean().round(3).to_dict()
+        left = frame[frame["patient"].map(pd.Series(stays, index=rows.index))]
+        print(columns, round(float(stays.mean()), 3), by_rows, plain(figures(left)) if len(left) > SIX else "none")
+
+
 def plain(found: dict[str, Any]) -> dict[str, Any]:
     return {k: v.round(4).tolist() if isinstance(v, np.ndarray) else round(v, 4) for k, v in found.items()}
 
@@ -283,7 +328,7 @@ def peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["law", "rows", "tables", "size"])
+    parser.add_argument("what", choices=["law", "rows", "tables", "target", "alike", "size"])
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--units", type=int, default=20_000)
     parser.add_argument("--times", type=int, default=3, help="of size: times the law's visits a patient")
@@ -291,7 +336,8 @@ def main() -> None:
     parser.add_argument("--two-tables", action="store_true", help="of size: of persons and visits in two files")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    {"law": law, "rows": beside_rows, "tables": tables, "size": size}[arguments.what](arguments)
+    commands = {"law": law, "rows": beside_rows, "tables": tables, "target": target, "alike": alike, "size": size}
+    commands[arguments.what](arguments)
 
 
 if __name__ == "__main__":

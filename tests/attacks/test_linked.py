@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fixtures import linked_rules
-from fixtures.costly import diagonal
+from fixtures.costly import ATTACKS, diagonal, slow_after
 from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
 from sfumato import BuyCount, MaxEntropy, tune
@@ -43,10 +43,10 @@ def with_unit(frame: pd.DataFrame, rows: list[dict], name: int = 10**6, seed: in
     return both.sample(frac=1, random_state=seed).reset_index(drop=True).astype({"score": float, "day": np.int64})
 
 
-def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0):
+def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0, target: str | None = None):
     def fit(data):
         method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
-        return leaves(method.fit(data, schema=found, n_public=n_public, seed=1))
+        return leaves(method.fit(data, schema=found, n_public=n_public, target=target, seed=1))
 
     return fit
 
@@ -59,6 +59,26 @@ def test_a_unit_more_or_another(monkeypatch, found, unit):
     attack(monkeypatch, fit, BASE, with_one)
     other = with_unit(BASE, UNITS["one row" if unit != "one row" else "many rows apart"], seed=3)
     assert attack(monkeypatch, fit, with_one, other, replaced=True) > 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("epsilon", "unit"), slow_after(2, [(e, unit) for unit in UNITS for e in (60.0, 2.0)], ATTACKS)
+)
+def test_a_unit_more_or_another_where_units_have_classes(monkeypatch, epsilon, unit):
+    fit = fitted(KEPT, epsilon=epsilon, target="sex")
+    with_one = with_unit(BASE, UNITS[unit])
+    assert attack(monkeypatch, fit, BASE, with_one) > 0
+    other = with_unit(BASE, [{**row, "sex": "m"} for row in UNITS["one row" if unit != "one row" else "ties"]], seed=3)
+    assert attack(monkeypatch, fit, with_one, other, replaced=True) > 0
+
+
+@pytest.mark.parametrize("unit", slow_after(1, ["one row", "many rows apart"], ATTACKS))
+def test_the_only_unit_of_its_class(monkeypatch, unit):
+    """That there is one of this class leaves by noisy counts alone: which classes are told apart is of the schema."""
+    fit = fitted(KEPT, epsilon=60.0, target="sex")
+    men = BASE.assign(sex="m")
+    attack(monkeypatch, fit, men, with_unit(men, UNITS[unit]))
 
 
 def test_the_longest_units_with_little_noise(monkeypatch):

@@ -47,10 +47,10 @@ def with_unit(tables: dict, persons: list[dict], rows: list[dict], name: int = N
     return found
 
 
-def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0):
+def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0, target: str | None = None):
     def fit(data):
         method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
-        return leaves(method.fit(data, schema=found, n_public=n_public, seed=1))
+        return leaves(method.fit(data, schema=found, n_public=n_public, target=target, seed=1))
 
     return fit
 
@@ -65,6 +65,15 @@ def test_a_person_more_or_another(monkeypatch, found, unit):
     with_one = with_unit(BASE, *UNITS[unit])
     attack(monkeypatch, fit, BASE, with_one)
     other = with_unit(BASE, *UNITS["no row" if unit != "no row" else "many rows apart"], seed=3)
+    attack(monkeypatch, fit, with_one, other, replaced=True)
+
+
+@pytest.mark.parametrize("unit", slow_after(2, ["no row", "twice among persons", *list(UNITS)[1:4]], ATTACKS))
+def test_a_person_more_or_another_where_persons_have_classes(monkeypatch, unit):
+    fit = fitted(KEPT, epsilon=60.0, target="sex")
+    with_one = with_unit(BASE, *UNITS[unit])
+    assert attack(monkeypatch, fit, BASE, with_one) > 0
+    other = with_unit(BASE, *UNITS["no row" if unit != "no row" else "corners"], seed=3)
     attack(monkeypatch, fit, with_one, other, replaced=True)
 
 

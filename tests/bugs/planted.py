@@ -56,6 +56,7 @@ STEP_PAIRS = "search/pair_counts.py"
 TABLE_PAIRS = "records/table_pairs.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
+UNIT_CLASSES = "tests/methods/linked/test_unit_classes.py"
 WEIGHTED = "methods/tables/weighted.py"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
@@ -161,6 +162,13 @@ BUGS = [
         "return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)",
         "return np.ones(self.n_rows)",
         "tests/inference/test_linked_questions.py -k as_they_were_measured",
+    ),
+    PlantedBug(
+        "estimates of all rows: products by class of one column are a sign of a model that is off",
+        "inference/linked_questions.py",
+        "by_class=len(set(columns)) > 1",
+        "by_class=True",
+        "tests/inference/test_linked_questions.py -k share_of_a_class",
     ),
     PlantedBug(
         "estimates of all rows: rows are drawn one by one, and not units",
@@ -584,6 +592,43 @@ BUGS = [
         "    counted = counted_units(facts, units)\n",
         "    counted = float(max(1, data.sequences().sizes.size))\n",
         LINKED_FITS,
+    ),
+    PlantedBug(
+        "linked rows: classes are told apart where records have several of them",
+        LINKED_RECIPE,
+        "    units = run_table(Fit(data, fit.account, facts), ",
+        "    lone = fit.target is not None and np.unique(data.sequences().codes[fit.target]).size < 2\n"
+        "    told = _facts(Facts(fit.facts.described, None, n))[0] if lone else facts\n"
+        "    units = run_table(Fit(data, fit.account, told), ",
+        f"{LINKED_FITS} -k only_unit_of_its_class",
+    ),
+    PlantedBug(
+        "linked rows: the number of rows is read off the column before it, where units have classes",
+        LINKED_RECIPE,
+        'if c.name != units.sampler["target"]]',
+        "if c.name]",
+        f"{UNIT_CLASSES} -k read_off",
+    ),
+    PlantedBug(
+        "linked rows: rows that are drawn again are of the first class",
+        "release/table_samplers.py",
+        "            classes = codes[self.class_column].astype(np.int64)\n",
+        "            classes = 0 * codes[self.class_column].astype(np.int64)\n",
+        f"{UNIT_CLASSES} -k take_the_place",
+    ),
+    PlantedBug(
+        "linked rows: units that break rules are replaced by ones of any class",
+        "lenses/unit_rules.py",
+        "alike = np.zeros(n, dtype=np.int64) if classes is None else classes",
+        "alike = np.zeros(n, dtype=np.int64)",
+        f"{UNIT_CLASSES} -k rules",
+    ),
+    PlantedBug(
+        "unique rows of units: a row is like itself",
+        "release/unique_rows.py",
+        "np.divmod(np.unique(owners * ",
+        "np.divmod(np.sort(owners * ",
+        "tests/release/test_unique_rows.py -k twice",
     ),
     PlantedBug(
         "workers: units are divided among pieces",

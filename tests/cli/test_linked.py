@@ -44,6 +44,19 @@ def test_columns_that_vary_cannot_be_given(files, call):
     assert not Path("rows.csv").exists()
 
 
+def test_units_of_each_class_and_units_without_unique_rows(files, call):
+    fit = ("fit", "visits.csv", "--schema", "schema.yaml", "--epsilon", 2, "--seed", 1, "--out", "r.sfm")
+    assert "'state' a constant of the unit" in call(*fit, "--target", "state").err
+    assert call(*fit, "--target", "sex", "--set", "calibration_rows=300").code == 0
+    classes = ("--class-count", "f=7", "--class-count", "m=30")
+    assert call("sample", "r.sfm", *classes, "--seed", 1, "--out", "rows.csv").code == 0
+    assert pd.read_csv("rows.csv").drop_duplicates("patient")["sex"].value_counts().to_dict() == {"f": 7, "m": 30}
+    unique = ("--unique-rows", "drop", "--unique-on", "sex", "--unique-on", "state")
+    made = call("sample", "r.sfm", "-n", 20, *unique, "--seed", 1, "--out", "others.csv")
+    assert "NOT part of the guarantee" in made.out
+    assert pd.read_csv("others.csv").groupby(["sex", "state"])["patient"].nunique().min() > 1
+
+
 def test_validate_counts_constants_that_vary_and_units_of_too_many_rows(files, call):
     frame = visits(FEW)
     twice = frame[frame["patient"] == frame["patient"].iloc[0]].iloc[:1].assign(sex=lambda f: "m", day=0)

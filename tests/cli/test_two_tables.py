@@ -41,6 +41,17 @@ def test_from_check_to_samples(release, call):
     assert (joined(found).groupby("patient")["day"].diff().dropna() >= 0).all()
 
 
+def test_persons_of_each_class_and_without_unique_rows(files, call):
+    fit = ("fit", *DATA, "--schema", "schema.yaml", "--epsilon", 2, "--seed", 1, "--out", "r.sfm", "--target", "sex")
+    assert call(*fit, "--set", "calibration_rows=300").code == 0
+    assert call("sample", "r.sfm", "--class-count", "f=7", "--class-count", "m=30", "--out", "out").code == 0
+    assert pd.read_csv("out/persons.csv")["sex"].value_counts().to_dict() == {"f": 7, "m": 30}
+    made = call("sample", "r.sfm", "-n", 20, "--unique-rows", "drop", "--unique-on", "state", "--out", "others")
+    assert "NOT part of the guarantee" in made.out
+    assert len(pd.read_csv("others/persons.csv")) == 20
+    assert call("sample", "r.sfm", "--replicates", 2, "--out", "third").code != 0
+
+
 def test_samples_in_parquet_with_workers_are_those_of_csv(release, call):
     assert call("sample", "r.sfm", "-n", 30, "--seed", 1, "--out", "csv").code == 0
     assert call("sample", "r.sfm", "-n", 30, "--seed", 1, "--out", "parts", "--format", "parquet").code == 0
@@ -69,8 +80,8 @@ def test_an_output_is_replaced_only_if_asked_and_only_if_ours(release, call):
         (("--out", "rows.csv"), "a folder without a suffix"),
         (("--out", "-"), "to name a folder"),
         (("--out", "sqlite:///x.db?table=t"), "to name a folder"),
-        (("--out", "out", "--replicates", 2), "got another option"),
-        (("--out", "out", "--unique-rows", "drop"), "got another option"),
+        (("--out", "out", "--replicates", 2), "got one of linked rows"),
+        (("--out", "out", "--unique-rows", "drop", "--unique-on", "patient"), "of the release, got 'patient'"),
         (("--out", "out", "--given", "state=a"), "which varies from row to row"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from fixtures.shape_pairs import VERBS, Case, pairs, refusal
 
 ROWS = {"units"}  # of single rows there are no units to ask of
-LINKED = {"target", "class_counts", "unique_rows", "estimators"}
+LINKED = {"estimators"}
 REFUSED: dict[str, set[str]] = {
     "plain": ROWS,
     "rules": ROWS | {"estimators"},
@@ -23,9 +23,9 @@ REFUSED: dict[str, set[str]] = {
     "rules+weight": ROWS | {"estimators"},
     "unit+sets": ROWS | {"unique_rows", "estimators"},
     "unit+weight": ROWS,
-    "linked+sets": LINKED,
+    "linked+sets": LINKED | {"unique_rows"},
     "linked+weight": LINKED | {"evaluate", "report"},
-    "tables+sets": LINKED,
+    "tables+sets": LINKED | {"unique_rows"},
     "tables+weight": LINKED | {"evaluate", "report"},
     "sets+weight": ROWS | {"unique_rows", "estimators"},
 }

@@ -1,6 +1,7 @@
 """Samples without unique rows: what is kept, in which order, and what is refused."""
 
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import ConfigError, SampleWarning
-from sfumato.release.unique_rows import METADATA_KEY, digests, kept_rows
+from sfumato.release.unique_rows import METADATA_KEY, digests, kept_records
 
 
 def slowly(keys, n):
@@ -35,9 +36,46 @@ def test_as_many_as_asked_for_and_none_alone(n):
     rng = np.random.default_rng(n)
     for _ in range(50):
         keys = rng.zipf(1.5, size=100).astype(np.uint64)
-        kept = np.flatnonzero(kept_rows(keys, n)).tolist()
+        kept = np.flatnonzero(kept_records(np.arange(keys.size), keys, n)).tolist()
         assert 1 not in Counter(keys[kept].tolist()).values()
         assert kept == slowly(keys.tolist(), n)
+
+
+def largest(units):
+    """The largest set of units each of whose rows another one has, by all sets of them."""
+    found = set()
+    for size in range(len(units) + 1):
+        for some in combinations(range(len(units)), size):
+            rows = Counter(key for place in some for key in set(units[place]))
+            if 1 not in rows.values():
+                found |= set(some)
+    return found
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 20])
+def test_as_many_units_as_asked_for_and_no_row_of_one_alone(n):
+    rng = np.random.default_rng(n)
+    full = 0
+    for _ in range(40):
+        units = [rng.zipf(1.6, rng.integers(1, 4)).tolist() for _ in range(9)]
+        owners = np.repeat(np.arange(9), [len(rows) for rows in units])
+        keep = kept_records(owners, np.concatenate(units).astype(np.uint64), n)
+        kept = np.flatnonzero(keep).tolist()
+        assert 1 not in Counter(key for place in kept for key in set(units[place])).values()
+        assert len(kept) <= n
+        assert keep.size == max(kept, default=-1) + 1
+        first = max(m for m in range(10) if len(largest(units[:m])) <= n)
+        whole = largest(units[:first])
+        rows = {key for place in whole for key in units[place]}
+        later = [place for place in range(first, 9) if set(units[place]) <= rows][: n - len(whole)]
+        assert kept == sorted([*whole, *later])
+        full += len(kept) == n
+    assert full > 5 or n in (1, 8, 20)
+
+
+def test_a_row_that_a_unit_has_twice_is_alone():
+    owners, digest = np.array([0, 0, 1, 1, 2, 2]), np.array([5, 5, 7, 8, 7, 8], dtype=np.uint64)
+    assert kept_records(owners, digest, 3).tolist() == [False, True, True]
 
 
 def test_a_row_is_told_from_all_others():

@@ -87,14 +87,17 @@ def sample_writer(
     return _to_path(Path(out), form, release=release, overwrite=overwrite, spreadsheet=spreadsheet), out
 
 
-def tell_sampled(name: str, release: Path, *, unique: UniqueRowsChoice = UniqueRowsChoice.keep) -> None:
+def tell_sampled(name: str, release: Path) -> None:
     """Say where samples are, unless they went to standard output, and what comes next."""
     if name:
         say(f"Wrote {name}. Next: sfumato report {release} --out report.html")
     else:
         notes.print("Wrote the sample to standard output.")
+
+
+def tell_dropped(tell: Callable[[str], None], unique: UniqueRowsChoice) -> None:
+    """Say that unique rows were dropped, if they were."""
     if unique is UniqueRowsChoice.drop:
-        tell = say if name else notes.print
         tell(f"{unique_rows.FOR_EYES[0].upper()}{unique_rows.FOR_EYES[1:]}.")
 
 

@@ -49,6 +49,7 @@ from sfumato.cli.outputs import (
     UniqueRowsOption,
     sample_writer,
     tables_folder,
+    tell_dropped,
     tell_sampled,
     tell_tables,
 )
@@ -258,7 +259,9 @@ def sample_command(
     ] = None,
     class_count: Annotated[
         list[str] | None,
-        typer.Option("--class-count", metavar="LABEL=N", help="Rows of a class, in place of -n; may be repeated."),
+        typer.Option(
+            "--class-count", metavar="LABEL=N", help="Rows (or linked units) of a class, in place of -n; repeated."
+        ),
     ] = None,
     spreadsheet_safe: Annotated[
         bool,
@@ -286,50 +289,28 @@ def sample_command(
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     model = sfumato.load(release)
-    if model.schema.two_tables is not None:
-        if class_count or replicates is not None or unique.unique_rows is not UniqueRowsChoice.keep or unique.unique_on:
-            raise ConfigError("Expected -n, --seed, --given and --workers for two tables, got another option.")
-        conditions = given_values(given, model.schema)
+    options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
+    options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
+    tables, csv = model.schema.two_tables, model.schema.csv_output
+    if tables is not None and replicates is None:
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-        pairs = model.table_batches(n, seed=seed, given=conditions, workers=workers)
-        _write_pairs(pairs, model, place, format_, overwrite=overwrite, spreadsheet=spreadsheet_safe)
+        form, pairs = (format_ or SampleFormat.csv).value, model.table_batches(n, **options)
+        with last_output(place):
+            table_folders.write_tables(
+                pairs, place, form=form, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv
+            )
+        tell_tables(place, [f"{name}.{form}" for name in tables.names])
+        tell_dropped(say, unique.unique_rows)
         return
     if replicates is not None:
         n = model.certificate.n_public if n is None else n
-        tables = model.replicate_batches(replicates, n=n, seed=seed)
-        write(_with_progress(tables, n * replicates, model), model.form.keys, model.schema.csv_output)
+        samples = model.replicate_batches(replicates, n=n, seed=seed)
+        write(_with_progress(samples, n * replicates, model), model.form.keys, csv)
         tell_sampled(name, release)
         return
-    batches = model.batches(
-        n,
-        seed=seed,
-        given=given_values(given, model.schema),
-        class_counts=class_counts(class_count),
-        workers=workers,
-        unique_rows=unique.unique_rows.value,
-        unique_columns=unique.unique_on or None,
-    )
-    write(_with_progress(batches, n, model), model.form.keys, model.schema.csv_output)
-    tell_sampled(name, release, unique=unique.unique_rows)
-
-
-def _write_pairs(
-    pairs: Iterator[dict[str, pa.Table]],
-    release: Release,
-    folder: Path,
-    format_: SampleFormat | None,
-    *,
-    overwrite: bool,
-    spreadsheet: bool,
-) -> None:
-    """Write both tables of a release of two to a folder."""
-    form = (format_ or SampleFormat.csv).value
-    csv = release.schema.csv_output
-    with last_output(folder):
-        table_folders.write_tables(pairs, folder, form=form, overwrite=overwrite, spreadsheet=spreadsheet, csv=csv)
-    tables = release.schema.two_tables
-    assert tables is not None
-    tell_tables(folder, [f"{name}.{form}" for name in tables.names])
+    write(_with_progress(model.batches(n, **options), n, model), model.form.keys, csv)
+    tell_sampled(name, release)
+    tell_dropped(say if name else notes.print, unique.unique_rows)
 
 
 def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:

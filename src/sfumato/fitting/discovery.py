@@ -93,7 +93,6 @@ def discovered(
 
 
 def _dates(cells: tuple[int, int] | None, nullable: bool) -> DateTime:
-    """Return whole years."""
     found = _UNSEEN_YEARS if cells is None else [cell - SIDE + MIDDLE_YEAR for cell in cells]
     first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in found)
     return Open(kind="datetime").between(first, last, nullable=nullable)

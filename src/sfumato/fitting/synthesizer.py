@@ -242,8 +242,8 @@ class Synthesizer(ABC):
         """
         check_target(schema, target)
         require_taken(schema, self.takes, self.method)
-        if target is not None:
-            require_able(schema, TARGET)
+        if target is not None and schema.unit is not None and target not in schema.unit.constant:
+            require_able(schema, TARGET, f"Make {target!r} a constant of the unit, or leave target out")
         if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):
             raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
         if rows is None and self.needs_declared_rows:

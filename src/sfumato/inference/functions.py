@@ -31,14 +31,15 @@ CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
 
 
-def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions], *, by_class: bool = True) -> Totals:
     """Return the noisy totals that say something of some columns together.
 
     Args:
         measured: what a release holds.
         asked: the columns, and of each what is asked of it first: such as its values, or a level's indicator.
+        by_class: whether products tell classes apart where the class is among the columns; counts do.
     """
-    by_class = measured.class_column in asked
+    by_class = by_class and measured.class_column in asked
     parts = _counts(measured, asked_tables(measured.tables, asked))
     products = measured.products
     if products is not None:

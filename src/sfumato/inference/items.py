@@ -135,7 +135,6 @@ class MeasuredItems:
 
     @cached_property
     def _sets(self) -> CodedSets:
-        """The model's sets."""
         sampler = build_sampler(plain_schema(self.release.schema), self.release.sampler, self.release.parameters)
         assert not isinstance(sampler, DataSet)
         return sampler.rows(MODEL_SETS, public_stream(_STREAM))[self.column.name]

@@ -112,7 +112,8 @@ class LinkedQuestions(Questions):
         measured = self.measured
         tables, units, steps = measured.linked, measured.unit_part, measured.step_part
         counted = [tables.count] if tables.count else []
-        parts = [measured_functions(units, _of(units, [*columns, *counted]))]
+        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
+        parts = [measured_functions(units, _of(units, [*columns, *counted]), by_class=len(set(columns)) > 1)]
         if steps is not None:
             before = [tables.before[name] for name in columns if name == tables.order]
             wanted = _of(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])

@@ -101,8 +101,8 @@ class UnitSampler(ABC):
         """The columns that no row may have otherwise once a unit is drawn: constants and order."""
 
     @abstractmethod
-    def units(self, n: int, rng: np.random.Generator) -> Units:
-        """Return n units, numbered from 0, and coded rows."""
+    def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
+        """Return n units, numbered from 0, and coded rows. Classes are drawn if not given."""
 
     @abstractmethod
     def given(self, codes: Mapping[str, float]) -> UnitSampler:
@@ -110,8 +110,7 @@ class UnitSampler(ABC):
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return the rows of n units, unit after unit."""
-        del classes
-        return self.units(n, rng).rows
+        return self.units(n, rng, classes).rows
 
 
 @runtime_checkable

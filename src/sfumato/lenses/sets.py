@@ -86,16 +86,16 @@ class SetUnits(UnitSampler):
     def __init__(self, sets: Mapping[str, SetColumn], inner: UnitSampler) -> None:
         self.sets, self._inner = sets, inner
         self.width = inner.width + sum(len(column.items) for column in sets.values())
-        self.possible = inner.possible
+        self.possible, self.class_column = inner.possible, inner.class_column
 
     @property
     def fixed(self) -> tuple[str, ...]:
         """The columns that no row may have otherwise once a unit is drawn."""
         return self._inner.fixed
 
-    def units(self, n: int, rng: np.random.Generator) -> Units:
+    def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows with `CodedSets`."""
-        owners, rows, without = self._inner.units(n, rng)
+        owners, rows, without = self._inner.units(n, rng, classes)
         return Units(owners, _with_sets(rows, self.sets, rng, _given_items(self.sets, {})), without)
 
     def given(self, codes: Mapping[str, float]) -> SetUnits:

@@ -33,6 +33,7 @@ class RuledUnits(UnitSampler):
         self._plan, self._inner, self._given = plan, inner, dict(given or {})
         self._keeper = Keeper(plan, inner.fixed)
         self.width, self.possible = inner.width + 2 * len(plan.kinds), inner.possible
+        self.class_column = inner.class_column
 
     def given(self, codes: Mapping[str, float]) -> RuledUnits:
         """Return the sampler given the codes of constants: see its own sampler."""
@@ -54,23 +55,26 @@ class RuledUnits(UnitSampler):
         """The columns that no row may have otherwise once a unit is drawn."""
         return self._inner.fixed
 
-    def units(self, n: int, rng: np.random.Generator) -> Units:
-        """Return n units, numbered from 0, and rows that keep all rules.
+    def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
+        """Return n units, numbered from 0, and rows that keep all rules; one of a class takes the place of its like.
 
         Raises:
             ConfigError: no units like some of them were found.
         """
         wanted, owners, tables, without, fruitless = np.arange(n), [], [], [], 0
+        alike = np.zeros(n, dtype=np.int64) if classes is None else classes
         for _ in range(_ROUNDS):
-            (whose, table, empty), good = self._mended(max(wanted.size, min(n, _FEWEST)), rng)
-            taken_over = good[: wanted.size]
+            of = np.resize(alike[wanted], max(wanted.size, min(n, _FEWEST)))
+            (whose, table, empty), good = self._mended(of.size, rng, None if classes is None else of)
             place = np.full(whose.max(initial=-1) + 1, -1)
-            place[taken_over] = wanted[: taken_over.size]
+            for k in np.unique(of):
+                units, places = good[of[good] == k], wanted[alike[wanted] == k]
+                place[units[: places.size]] = places[: units.size]
             rows = np.flatnonzero(place[whose] >= 0)
             owners.append(place[whose][rows])
             tables.append(taken(dict(table), rows))
             without.append(empty[rows])
-            wanted = wanted[taken_over.size :]
+            wanted = np.setdiff1d(wanted, place)
             fruitless = 0 if good.size else fruitless + 1
             if not wanted.size or fruitless == _FRUITLESS:
                 break
@@ -82,9 +86,9 @@ class RuledUnits(UnitSampler):
         order = np.argsort(numbers, kind="stable")
         return Units(numbers[order], taken(joined(tables), order), np.concatenate(without)[order])
 
-    def _mended(self, n: int, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
+    def _mended(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
-        owners, table, without = self._draw(n, rng)
+        owners, table, without = self._draw(n, rng, classes)
 
         def reserve(component: int) -> Iterator[Table]:
             rules, columns = self._plan.components[component]
@@ -98,8 +102,10 @@ class RuledUnits(UnitSampler):
         whole[owners[bad]] = False
         return Units(owners, table, without), np.flatnonzero(whole)
 
-    def _draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Table, np.ndarray]:
-        owners, codes, without = self._inner.units(n, rng)
+    def _draw(
+        self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Table, np.ndarray]:
+        owners, codes, without = self._inner.units(n, rng, classes)
         table = self._plan.assembled(codes)
         for name, value in self._given.items():
             put(table, np.arange(size(table)), name, value[np.zeros(size(table), dtype=np.int64)])

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from sfumato.maths.streams import public_stream
 from sfumato.release.conditions import Conditions
-from sfumato.release.linked_blocks import SAMPLE_BLOCK
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.workers import drawn_in_order
 
+SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES = 1 << 26  # of cells, which labels may make long
 
@@ -25,11 +25,11 @@ def block_rows(width: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """A sample of single rows, a block after the other, each from a random stream of its own.
+    """A sample, a block of records after the other, each from a random stream of its own; here of single rows.
 
     Attributes:
         decoder: from codes to cells.
-        n: how many rows.
+        n: how many records.
         seed: of all blocks.
         conditions: whose sampler draws.
     """
@@ -41,11 +41,11 @@ class Blocks:
 
     @property
     def size(self) -> int:
-        """Rows of a block."""
+        """Records of a block."""
         return block_rows(self.conditions.sampler.width)
 
     def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
-        """Yield the rows of some blocks, in order."""
+        """Yield the rows of some blocks, in order, at most 16,384 at a time."""
         blocks = zip(range(first, end), self.conditions.classes(self.size, self.seed), strict=False)
         if workers > 1 and end - first > 1:
             return drawn_in_order(self, blocks, min(workers, end - first))

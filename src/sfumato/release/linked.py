@@ -31,7 +31,7 @@ class LinkedTable(UnitSampler):
         if not schema.linked:
             raise ReleaseError("Expected a schema of linked rows in the release.")
         self._tables, self._columns = linked_tables(schema, _weight(schema, settings)), schema.released
-        self._first = _part(self._tables.units, "units", settings, parameters)
+        self._first = _part(self._tables, "units", settings, parameters)
         self._first.require_first(self._tables.n_first)
         self._units: Sampler = self._first
         own = schema.of_kind(TabularKind)
@@ -40,20 +40,20 @@ class LinkedTable(UnitSampler):
         self._never = {name: gone[name] for name in self._tables.before if gone and not own[name].nullable}
         self._steps: TableSoftmax | None = None
         if self._tables.steps is not None:
-            self._steps = _part(plain_schema(self._tables.steps), "steps", settings, parameters)
+            self._steps = _part(self._tables, "steps", settings, parameters)
             self._steps.require_first(self._tables.n_fixed)
         later = 0 if self._steps is None else self._steps.width + self._tables.max_rows * len(self._columns)
         self.width = self._units.width + later
-        self.possible = np.ones(1, dtype=bool)
+        self.possible, self.class_column = self._first.possible, self._first.class_column
 
     @property
     def fixed(self) -> tuple[str, ...]:
         """The columns that no row may have otherwise once a unit is drawn: constants and order."""
         return (*self._tables.constants, *([] if self._tables.order is None else [self._tables.order]))
 
-    def units(self, n: int, rng: np.random.Generator) -> Units:
+    def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows."""
-        first, fewest = dict(self._units.rows(n, rng)), self._tables.fewest
+        first, fewest = dict(self._units.rows(n, rng, classes)), self._tables.fewest
         sizes = np.ones(n, dtype=np.int64)
         if self._tables.count:
             count = first.pop(self._tables.count)
@@ -135,6 +135,7 @@ class LinkedTable(UnitSampler):
             )
         found = copy.copy(self)
         found._units = self._units.given(codes)
+        found.possible = found._units.possible
         return found
 
 
@@ -160,10 +161,13 @@ def _weight(schema: Schema, settings: Mapping[str, Any]) -> Weight | None:
     return Weight(column=name)
 
 
-def _part(schema: Schema, name: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> TableSoftmax:
-    """Return the sampler of one of the tables."""
-    own = settings.get(name)
-    if not isinstance(own, Mapping) or own.get("name") != TableSoftmax.name or own.get("target") is not None:
+def _part(
+    tables: LinkedTables, name: str, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]
+) -> TableSoftmax:
+    """Return the sampler of one of the tables, whose class can be a constant alone."""
+    own: Any = settings.get(name)
+    known = isinstance(own, Mapping) and own.get("name") == TableSoftmax.name
+    if not known or own.get("target") not in (None, *tables.known):
         raise ReleaseError(f"Expected settings of a chain of {name} in the release.")
     arrays = {key.removeprefix(f"{name}."): a for key, a in parameters.items() if key.startswith(f"{name}.")}
-    return TableSoftmax(schema, own, arrays)
+    return TableSoftmax(tables.units if name == "units" else plain_schema(tables.steps or tables.units), own, arrays)

@@ -9,67 +9,50 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.lenses.lens import UnitSampler
+from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
-from sfumato.release.conditions import Conditions
-from sfumato.release.row_decoder import Decoder
+from sfumato.release.blocks import SAMPLE_BLOCK, Blocks
 from sfumato.release.table_pairs import with_parts
-from sfumato.release.workers import drawn_in_order
 
-SAMPLE_BLOCK = 16_384
-_BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 22, 1 << 26
+_BLOCK_BYTES = 1 << 26
 _FIRST_ID = 1
 
 
 @dataclass(frozen=True)
-class LinkedBlocks:
-    """Draws one block of units after the other, each from a random stream of its own.
+class LinkedBlocks(Blocks):
+    """Blocks of units with their rows.
 
     Attributes:
-        decoder: from codes to cells, of linked rows.
-        n: how many units.
-        seed: of all blocks.
-        conditions: whose sampler draws units.
+        numbers: of the units that are drawn, from 0, -1 of those that are left out; None where all stay.
     """
 
-    decoder: Decoder
-    n: int
-    seed: int
-    conditions: Conditions
+    numbers: np.ndarray | None = None
 
-    @property
-    def size(self) -> int:
-        """Units of a block."""
-        return max(1, min(SAMPLE_BLOCK, _BLOCK_NUMBERS // self.conditions.sampler.width))
-
-    def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
-        """Yield the rows of some blocks, in order, at most 16,384 at a time."""
-        if workers > 1 and end - first > 1:
-            return drawn_in_order(self, ((block, None) for block in range(first, end)), min(workers, end - first))
-        return (table for block in range(first, end) for table in self.each(block))
-
-    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
-        """Return the rows of a block."""
-        del classes
-        return list(self.each(block))
-
-    def each(self, block: int) -> Iterator[pa.Table]:
+    def each(self, block: int, classes: np.ndarray | None) -> Iterator[pa.Table]:
         """Yield the rows of a block's units, numbered on from those of the blocks before."""
         sampler = self.conditions.sampler
         assert isinstance(sampler, UnitSampler)
-        owners, rows, without = sampler.units(self.size, public_stream(self.seed, block))
-        count = int(np.searchsorted(owners, self.n - block * self.size))
+        n, stream = self.size if classes is None else classes.size, public_stream(self.seed, block)
+        owners, rows, without = self._numbered(block, sampler.units(n, stream, classes))
         at_once = max(1, min(SAMPLE_BLOCK, _BLOCK_BYTES // max(self.decoder.row_bytes, 1)))
-        for first in range(0, max(count, 1), at_once):
-            some = slice(first, min(first + at_once, count))
-            part = {name: codes[some] for name, codes in rows.items()}
-            table = self.numbered(owners[some] + block * self.size, part)
+        for first in range(0, max(owners.size, 1), at_once):
+            some = slice(first, first + at_once)
+            table = self.numbered(owners[some], {name: codes[some] for name, codes in rows.items()})
             if not self.decoder.schema.two_tables:
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0
             yield with_parts(table, starts=starts, there=~without[some])
+
+    def _numbered(self, block: int, units: Units) -> Units:
+        """Return the units of a block that stay, with their numbers in the sample."""
+        owners = units.owners + block * self.size
+        stay: slice | np.ndarray = slice(int(np.searchsorted(owners, self.n)))
+        if self.numbers is not None:
+            owners = np.append(self.numbers, -1)[np.minimum(owners, self.numbers.size)]
+            stay = np.flatnonzero(owners >= 0)
+        return Units(owners[stay], {name: codes[stay] for name, codes in units.rows.items()}, units.without[stay])
 
     def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
         """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,7 +39,7 @@ from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
-from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
+from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows, repeated_units
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
 from sfumato.schema.weighting import weighting_of
@@ -190,9 +190,10 @@ class ReleaseValue:
                 columns are drawn from the model's law given these: exactly, or for tables by importance resampling from
                 at least 16,384 candidates. Of images: the label. Of linked rows: constants. Of sets
                 beside other columns: items, such as `{"E11": True, "I10": False}`.
-            class_counts: how many rows each class of the target has, in place of n.
+            class_counts: how many rows each class of the target has, in place of n; of linked rows, how many units.
             unique_rows: "drop" leaves out the rows of a table that occur once in the sample, and draws more in their
-                place; then the first rows depend on n. For eyes: the guarantee is the same with and without.
+                place; then the first rows depend on n. Of linked rows: units with a row that no other unit has, whole.
+                For eyes: the guarantee is the same with and without.
             unique_columns: the columns on which rows have to repeat; by default all.
 
         Returns:
@@ -220,14 +221,12 @@ class ReleaseValue:
             >>> bool(release.sample(50, unique_rows="drop").duplicated(keep=False).all())
             True
         """
+        options: Any = {"unique_rows": unique_rows, "unique_columns": unique_columns}
+        options |= {"seed": seed, "given": given, "class_counts": class_counts}
         if self.schema.two_tables is not None:
-            _require_whole(self.schema, class_counts, unique_rows, unique_columns)
-            tables = joined_pairs(self.table_batches(n, seed=seed, given=given))
+            tables = joined_pairs(self.table_batches(n, **options))
             return {name: self._contained(table) for name, table in tables.items()}
-        batches = self.batches(
-            n, seed=seed, given=given, class_counts=class_counts, unique_rows=unique_rows, unique_columns=unique_columns
-        )
-        return self._contained(pa.concat_tables(batches))
+        return self._contained(pa.concat_tables(self.batches(n, **options)))
 
     def batches(
         self,
@@ -259,23 +258,33 @@ class ReleaseValue:
                 )
             n = require_integer(at_least=0, n=self._sampler.n_rows if n is None else n)
             return self._sampler.batches(n, seed_of(seed), block_rows(self._sampler.width))
-        compared = columns_to_compare(self.schema, unique_rows, unique_columns, class_counts=class_counts)
-        conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
+        tables = self._tables(n, seed, given, class_counts, workers, (unique_rows, unique_columns))
+        return rows_with_units(tables) if self.schema.two_tables else tables
+
+    def _tables(
+        self,
+        n: int | None,
+        seed: int | None,
+        given: Mapping[str, object] | None,
+        class_counts: Mapping[Any, int] | None,
+        workers: int,
+        unique: tuple[UniqueRows, Sequence[str] | None],
+    ) -> Iterator[pa.Table]:
+        """Return blocks of rows, of two tables those of both, after all checks."""
+        sampler: Any = self._sampler
+        compared = columns_to_compare(self.schema, *unique, class_counts=class_counts)
+        conditions = Conditions.of(self.schema, self.form.storage, sampler, given, class_counts)
         n = conditions.n_rows(n)
-        if n is None:
-            n = self.certificate.n_public
-        n = require_integer(at_least=0, n=n)
+        n = require_integer(at_least=0, n=self.certificate.n_public if n is None else n)
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
-        if isinstance(conditions.sampler, UnitSampler):
-            linked = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
-            tables = linked.tables_between(0, max(1, -(-n // linked.size)), workers)
-            return rows_with_units(tables) if self.schema.two_tables else tables
-        blocks = Blocks(self._decoder, n, seed_of(seed), conditions)
+        made = LinkedBlocks if self.schema.linked else Blocks
+        blocks = made(self._decoder, n, seed_of(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
-        endless = replace(blocks, n=_MOST_ROWS)
-        return repeated_rows(lambda i, j: endless.tables_between(i, j, workers), n, blocks.size, compared)
+        if isinstance(blocks, LinkedBlocks):
+            return repeated_units(blocks, compared, workers)
+        return repeated_rows(blocks, compared, workers)
 
     def table_batches(
         self,
@@ -283,17 +292,14 @@ class ReleaseValue:
         *,
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None,
         workers: int = 1,
+        unique_rows: UniqueRows = "keep",
+        unique_columns: Sequence[str] | None = None,
     ) -> Iterator[dict[str, pa.Table]]:
-        """Draw n units with their rows, a block at a time, in constant memory.
+        """Draw n units with their rows, a block at a time, in constant memory; arguments as `sample`, and `workers`.
 
         Privacy: none (a function of the release).
-
-        Args:
-            n: how many units, at least 0; by default their public number. They are numbered from 1 in the key.
-            seed: the same seed gives the same tables; the first units do not depend on n. Random if not given.
-            given: values that all units have, per column of theirs.
-            workers: processes that draw; the tables are those of one.
 
         Returns:
             An iterator of at least one mapping of both names to tables, of units first. A unit's rows may go on in the
@@ -309,11 +315,8 @@ class ReleaseValue:
         if self.schema.two_tables is None:
             raise ConfigError("Expected a release of two tables, got one of a single table. Use batches.")
         workers = require_integer(at_least=1, workers=workers)
-        sampler: Any = self._sampler
-        conditions = Conditions.of(self.schema, self.form.storage, sampler, given, None)
-        n = require_integer(at_least=0, n=self.certificate.n_public if n is None else n)
-        blocks = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
-        return pairs(blocks.tables_between(0, max(1, -(-n // blocks.size)), workers), self.schema)
+        tables = self._tables(n, seed, given, class_counts, workers, (unique_rows, unique_columns))
+        return pairs(tables, self.schema)
 
     @cached_property
     def _decoder(self) -> Decoder:
@@ -382,31 +385,13 @@ class ReleaseValue:
         path = require_path(path=path)
         require_flag(overwrite=overwrite)
         require_flag(spreadsheet_safe=spreadsheet_safe)
+        options: Any = {"unique_rows": unique_rows, "unique_columns": unique_columns, "workers": workers}
+        options |= {"seed": seed, "given": given, "class_counts": class_counts}
+        written: Any = {"overwrite": overwrite, "spreadsheet": spreadsheet_safe, "csv": self.schema.csv_output}
         if self.schema.two_tables is not None:
-            _require_whole(self.schema, class_counts, unique_rows, unique_columns)
-            pairs = self.table_batches(n, seed=seed, given=given, workers=workers)
-            csv = self.schema.csv_output
-            write_tables(pairs, path, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv)
+            write_tables(self.table_batches(n, **options), path, **written)
             return
-        batches = self.batches(
-            n, seed=seed, given=given, class_counts=class_counts, workers=workers,
-            unique_rows=unique_rows, unique_columns=unique_columns,
-        )  # fmt: skip
-        form, csv = self.form, self.schema.csv_output
-        write_table(batches, path, overwrite=overwrite, keys=form.keys, spreadsheet=spreadsheet_safe, csv=csv)
-
-
-def _require_whole(
-    schema: Schema, class_counts: Mapping[Any, int] | None, unique_rows: str, unique_columns: Sequence[str] | None
-) -> None:
-    """Refuse what samples of two tables cannot have.
-
-    Raises:
-        ConfigError: names it.
-    """
-    if class_counts is not None:
-        raise ConfigError("Expected class_counts for a release with a target, got a release of two tables.")
-    columns_to_compare(schema, unique_rows, unique_columns, class_counts=None)
+        write_table(self.batches(n, **options), path, keys=self.form.keys, **written)
 
 
 def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:

@@ -23,6 +23,11 @@ def with_parts(rows: pa.Table, *, starts: np.ndarray, there: np.ndarray) -> pa.T
     return rows.append_column(_PARTS, pa.array(parts.astype(np.int8)))
 
 
+def rows_present(rows: pa.Table) -> np.ndarray | None:
+    """Return which rows are some, and no units without any; None where all are."""
+    return (rows.column(_PARTS).to_numpy() & _THERE) != 0 if _PARTS in rows.column_names else None
+
+
 def rows_with_units(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows alone, each with the columns of its unit."""
     for batch in batches:

@@ -55,24 +55,27 @@ class TableSoftmax:
         return self._grid.rows(cells, rng)
 
     def followed(self, codes: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return coded rows whose first columns have these codes, the others drawn given these.
+        """Return coded rows whose first columns have these codes, the class among them, the others drawn given these.
 
         Raises:
             ReleaseError: they are not the columns that are drawn first.
         """
-        first = self._features[: len(codes)]
         self.require_first(len(codes))
+        first = self._features[: len(codes) - (self._target is not None)]
         known = np.stack([column.cells(codes[column.name]) for column in first], axis=1)
-        found = self._grid.rows(self._chain.followed(known, rng), rng)
-        return {**found, **codes}
+        classes = np.zeros(len(known), dtype=np.int64)
+        if self.class_column is not None:
+            classes = codes[self.class_column].astype(np.int64)
+        return {**self.coded(classes, self._chain.followed(known, rng, classes), rng), **codes}
 
     def require_first(self, n: int) -> None:
-        """Refuse a chain that draws other columns before the first n.
+        """Refuse a chain that draws other columns before the first n, of which the class is one if there are classes.
 
         Raises:
             ReleaseError: it does.
         """
-        if self._target is not None or sorted(self._chain.order[:n].tolist()) != list(range(n)):
+        n_features = n if self._target is None else n - (self._target < n)
+        if sorted(self._chain.order[:n_features].tolist()) != list(range(n_features)):
             raise ReleaseError("Expected a chain of steps that draws the row before first in the release.")
 
 

@@ -1,16 +1,23 @@
 """Samples without rows that occur once: for the eye of whoever fears to be such a row. NOT part of the guarantee.
 
+    rows           each is like another one
+    linked rows    each is like a row of another unit, or its whole unit is left out
+
 A release is private whatever its samples look like, and its samples are no less so with unique rows in them. What is
 done here is a function of samples alone, hence free; and it makes no sample more private (docs/cli.md says why).
 
-Rows are drawn in their order until those that repeat are as many as asked for: a row's first occurrence is counted when
-the second one comes. What is kept of rows that are drawn is a digest of 64 bits each; the rows are drawn a second time.
+Of the records that are drawn, rows or units, the first so many are taken of which no more than are asked for stay;
+then, in their order, later ones all of whose rows are like those that stay. What is kept of rows that are drawn is a
+digest of 64 bits each, of units two; the rows are drawn a second time.
 """
 
 from __future__ import annotations
 
+import bisect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import NoneType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,8 +26,10 @@ import pyarrow as pa
 from sfumato._lazy import later
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, SampleWarning, require_choice, require_instance
+from sfumato.release.blocks import Blocks
+from sfumato.release.linked_blocks import LinkedBlocks
+from sfumato.release.table_pairs import rows_present
 from sfumato.schema.schema import Schema
-from sfumato.schema.shapes import UNIQUE_ROWS, require_able
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,27 +37,11 @@ else:
     pd = later("pandas")
 
 UniqueRows: TypeAlias = Literal["keep", "drop"]
-Draw: TypeAlias = Callable[[int, int], Iterator[pa.Table]]
-"""Draws blocks, from the first of two numbers up to the other."""
-
 FOR_EYES = "unique rows of the sample were dropped: for eyes, NOT part of the guarantee"
 METADATA_KEY = b"sfumato.unique_rows"
 _MOST_DRAWN = 16  # times the rows that are asked for
+_MOST = 2**62
 _MISSING = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _require_words(unique_rows: object, unique_columns: object) -> None:
-    """Refuse another word than the two, and what is no list of names.
-
-    Raises:
-        ConfigError: names the argument.
-    """
-    require_choice(get_args(UniqueRows), unique_rows=unique_rows)
-    if unique_columns is not None:
-        require_instance((list, tuple), "a list of column names", unique_columns=unique_columns)
-        assert isinstance(unique_columns, list | tuple)
-        for name in unique_columns:
-            require_instance(str, "the name of a column", unique_columns=name)
 
 
 def columns_to_compare(
@@ -57,15 +50,17 @@ def columns_to_compare(
     """Return the columns on which rows have to repeat; None if all rows are kept.
 
     Raises:
-        ConfigError: not one of the two words, columns that are not the release's, a release of linked rows or of
-            something else than a table, or class counts, which dropping rows would change.
+        ConfigError: not one of the two words, columns that are not the release's, a release of something else than a
+            table, or class counts, which dropping rows would change.
     """
-    _require_words(unique_rows, unique_columns)
+    require_choice(get_args(UniqueRows), unique_rows=unique_rows)
+    require_instance((list, tuple, NoneType), "a list of column names", unique_columns=unique_columns)
+    for name in unique_columns or ():
+        require_instance(str, "the name of a column", unique_columns=name)
     if unique_rows == "keep":
         if unique_columns:
             raise ConfigError("Expected unique_columns beside unique_rows='drop' only, got them without it.")
         return None
-    require_able(schema, UNIQUE_ROWS, "Leave unique_rows out")
     if class_counts is not None:
         raise ConfigError(
             "Expected no class_counts beside unique_rows='drop', got both: dropping rows changes the classes. Sample "
@@ -78,7 +73,7 @@ def columns_to_compare(
         raise ConfigError(f"Expected a table to drop unique rows of, got {what} in column {other!r}.")
     if unique_columns is None:
         return schema.released
-    if isinstance(unique_columns, str) or not unique_columns:
+    if not unique_columns:
         raise ConfigError("Expected unique_columns to be a list of column names, or None for all columns.")
     for name in unique_columns:
         if name not in schema.released:
@@ -87,29 +82,21 @@ def columns_to_compare(
     return tuple(dict.fromkeys(unique_columns))
 
 
-def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield n rows of which none is alone with its cells of some columns, in the order in which they are drawn.
+def repeated_rows(blocks: Blocks, columns: Sequence[str], workers: int) -> Iterator[pa.Table]:
+    """Yield rows of which none is alone with its cells of some columns, in the order in which they are drawn.
 
     Args:
-        draw: draws blocks; twice the same.
-        n: rows to yield.
-        size: rows of a block.
+        blocks: of as many rows as to yield.
         columns: rows are alike that have the same cells here.
+        workers: processes that draw.
 
     Warns:
         SampleWarning: fewer rows came, since too few repeat among 16 n that were drawn.
     """
-    keep, drawn = _kept(draw, n, size, columns)
-    came = int(np.count_nonzero(keep))
-    if came < n:
-        warnings.warn(
-            f"Expected {n} rows without unique ones, got {came}: too few of {drawn} rows that were drawn repeat in the "
-            "columns that are compared. Name fewer columns, or declare coarser ones.",
-            SampleWarning,
-            stacklevel=2,
-        )
+    keep = _kept(blocks, columns, workers, "rows without unique ones")
     start = 0
-    for block, table in enumerate(_marked(draw(0, max(1, -(-len(keep) // size))))):
+    drawn = replace(blocks, n=_MOST).tables_between(0, max(1, -(-len(keep) // blocks.size)), workers)
+    for block, table in enumerate(_marked(drawn)):
         mask = keep[start : start + table.num_rows]
         start += table.num_rows
         found = table.slice(0, len(mask)).filter(pa.array(mask))
@@ -117,55 +104,84 @@ def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iter
             yield found
 
 
-def _kept(draw: Draw, n: int, size: int, columns: Sequence[str]) -> tuple[np.ndarray, int]:
-    """Return which of the rows that are drawn are kept, up to the last of them, and how many were drawn."""
+def repeated_units(blocks: LinkedBlocks, columns: Sequence[str], workers: int) -> Iterator[pa.Table]:
+    """Yield the rows of units of which each is like a row of another unit that is there: as `repeated_rows`.
+
+    Where units have a table of their own, one without rows has to be like another without.
+    """
+    keep = _kept(blocks, columns, workers, "units without unique rows")
+    staying = replace(blocks, n=keep.size, numbers=np.where(keep, np.cumsum(keep) - 1, -1))
+    yield from _marked(staying.tables_between(0, max(1, -(-keep.size // blocks.size)), workers))
+
+
+def _kept(blocks: Blocks, columns: Sequence[str], workers: int, words: str) -> np.ndarray:
+    """Return which of the records that are drawn are kept, up to the last of them; `words` are for what was asked."""
+    n, size, endless = blocks.n, blocks.size, replace(blocks, n=_MOST)
     most = max(1, -(-_MOST_DRAWN * n // size))
     seen: list[np.ndarray] = []
     drawn, upto = 0, max(1, -(-n // size))
     while True:
-        seen += [digests(table, columns) for table in draw(drawn, upto)]
-        together = np.concatenate(seen)
-        keep = kept_rows(together, n)
-        if upto == most or np.count_nonzero(keep) == n:
-            return keep, len(together)
+        seen += [_read(table, columns, blocks) for table in endless.tables_between(drawn, upto, workers)]
+        marks, rows = np.concatenate(seen, axis=1)
+        linked = isinstance(blocks, LinkedBlocks)
+        owners = np.cumsum(np.diff(marks, prepend=marks[:1]) != 0) if linked else np.arange(marks.size)
+        keep = kept_records(owners, rows, n)
+        came = int(np.count_nonzero(keep))
+        if upto == most or came == n:
+            break
         drawn, upto = upto, min(most, 2 * upto)
+    if came < n:
+        warnings.warn(
+            f"Expected {n} {words}, got {came}: too few of {upto * size} that were drawn repeat in the columns that "
+            "are compared. Name fewer columns, or declare coarser ones.",
+            SampleWarning,
+            stacklevel=3,
+        )
+    return keep
 
 
-def kept_rows(digest: np.ndarray, n: int) -> np.ndarray:
-    """Return which rows to keep, up to the last one, so that n come and none of them is alone; else as many as repeat.
+def _read(table: pa.Table, columns: Sequence[str], blocks: Blocks) -> np.ndarray:
+    """Return digests of the unit of each row and of the row, shape (2, rows); of single rows the unit says nothing."""
+    rows, there, unit = digests(table, columns), rows_present(table), blocks.decoder.schema.unit
+    if not isinstance(blocks, LinkedBlocks) or unit is None:
+        return np.stack([rows, rows])
+    if there is not None:
+        constant = [name for name in columns if name in unit.constant]
+        rows = np.where(there, rows, ~digests(table, constant) if constant else _MISSING)
+    return np.stack([digests(table, [unit.column]), rows])
+
+
+def kept_records(owners: np.ndarray, digest: np.ndarray, n: int) -> np.ndarray:
+    """Return which records to keep, up to the last, so that n come and each row is like one of another; else fewer.
 
     Args:
-        digest: of every row, in the order in which they are drawn.
-        n: rows to keep.
+        owners: the record of each row, a unit or the row itself, from 0, ascending.
+        digest: of every row.
+        n: records to keep.
     """
-    if n == 0:
-        return np.zeros(0, dtype=bool)
-    turn, second = _turns(digest)
-    kept = np.cumsum(np.minimum(turn, 1) + (turn == 1))  # a first occurrence counts with the second
-    last = int(np.searchsorted(kept, n))
-    if last == len(kept):
-        return second < last
-    if kept[last] == n:
-        return second[: last + 1] <= last
-    # there is room for one row, and a pair comes: the next row whose like are kept already
-    like = np.flatnonzero(second[last + 1 :] < last)
-    return second[: last + 2 + int(like[0]) if like.size else last] < last
+    values, keys = np.unique(digest, return_inverse=True)
+    records = int(owners.max(initial=-1)) + 1
+    owner, key = np.divmod(np.unique(owners * max(values.size, 1) + keys), max(values.size, 1))  # like rows of one once
+    ends = np.searchsorted(owner, np.arange(records), side="right")
 
+    def staying(first: int) -> np.ndarray:
+        """The largest set of the first records in which each row is like one of another: those with a lone row go."""
+        stays, end = np.ones(first, dtype=bool), int(ends[first - 1]) if first else 0
+        while True:
+            there = np.flatnonzero(stays[owner[:end]])
+            alone = there[np.bincount(key[there], minlength=values.size)[key[there]] == 1]
+            if not alone.size:
+                return stays
+            stays[owner[alone]] = False
 
-def _turns(digest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return of every row how many like it came before, and where the second of its like is; far off if there is none.
-
-    Shapes (rows,), int64.
-    """
-    order = np.argsort(digest, kind="stable")
-    sorted_ = digest[order]
-    first = np.flatnonzero(np.concatenate([[True], sorted_[1:] != sorted_[:-1]]))
-    sizes = np.diff(np.append(first, len(digest)))
-    turn, second = np.empty(len(digest), dtype=np.int64), np.empty(len(digest), dtype=np.int64)
-    turn[order] = np.arange(len(digest)) - np.repeat(first, sizes)
-    there = np.where(sizes > 1, order[np.minimum(first + 1, len(digest) - 1)], np.iinfo(np.int64).max)
-    second[order] = np.repeat(there, sizes)
-    return turn, second
+    first = bisect.bisect_right(range(records + 1), n, key=lambda m: int(staying(m).sum())) - 1
+    stays = np.append(staying(first), np.zeros(records - first, dtype=bool))
+    known = np.zeros(values.size, dtype=bool)
+    known[key[stays[owner]]] = True
+    like = ~stays
+    like[owner[~known[key]]] = False
+    stays[np.flatnonzero(like)[: n - int(stays.sum())]] = True
+    return stays[: int(np.flatnonzero(stays).max(initial=-1)) + 1]
 
 
 def digests(table: pa.Table, columns: Sequence[str]) -> np.ndarray:

@@ -83,15 +83,13 @@ class Limit:
     reason: str
 
 
-TARGET, CRITERIA = "a target", "criteria of acceptance"
+TARGET, CRITERIA = "a target that varies from row to row", "criteria of acceptance"
 EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
-CONCLUSIONS, UNIQUE_ROWS = "conclusions beside real rows", "unique_rows"
-MODEL = "a model of measurements"
+CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
 LIMITS = (
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
-    Limit("linked", "areas", "areas of units and of rows are not told apart"),
-    Limit("linked", TARGET, "classes of units and classes of rows are not told apart"),
-    Limit("linked", UNIQUE_ROWS, "a row that is left out would be missing from its unit"),
+    Limit("linked", "areas", "the class of a unit is its target: name a constant there"),
+    Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),

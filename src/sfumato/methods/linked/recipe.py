@@ -1,6 +1,6 @@
 """Linked rows: two tables, each bought with two releases as any table is, and a chain of each.
 
-    units: marginals, second moments     constants, number of rows, first row
+    units: marginals, second moments     constants, of which one may be the class, number of rows, first row
     steps: marginals, second moments     a row given the one before it, the constants, and the rows that there are
 
 A unit has one record in each, bounded as a whole. Everything after the noise is a function of the releases.
@@ -84,9 +84,9 @@ def linked_error(plan: Plan, facts: Facts) -> float:
 
 
 def _facts(facts: Facts) -> tuple[Facts, Facts | None]:
-    """Facts of units, with their weight if they have one, and of steps, of which each counted unit has one."""
+    """Facts of units, with weight and class if they have them, and of steps, of which each counted unit has one."""
     tables, n_public = linked_tables(facts.schema, facts.described.weight), facts.n_public
-    units = Facts(replace(tables.units, weight=facts.described.weight), None, n_public)
+    units = Facts(replace(tables.units, weight=facts.described.weight), facts.target, n_public)
     if tables.steps is None:
         return units, None
     return units, Facts(tables.steps, None, n_public if n_public is None else max(1, round(counted_rows(units))))
@@ -161,7 +161,8 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
     tables, n, facts = data.tables, fit.n_public, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
-    measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=UNITS, drawn_first=tables.n_first)
+    drawn_first = tables.n_first - (tables.n_first > 0 and TableFacts.of(facts).n_classes > 1)
+    measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=UNITS, drawn_first=drawn_first)
     units = run_table(Fit(data, fit.account, facts), **settings, measuring=measuring)
     if tables.steps is None:
         return _joined(units, None, tables)
@@ -184,13 +185,14 @@ def counted_units(facts: Facts, units: Fitted) -> float:
     if weight is None or weight.total is not None:
         return counted_rows(facts)
     runs = dict(units.measurements)[RUN_COUNTS].value
-    return max(1.0, float(runs.sum()) / len(facts.schema.released) / weight_bound(facts.described))
+    return max(1.0, float(runs.sum()) / TableFacts.of(facts).n_features / weight_bound(facts.described))
 
 
 def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
     """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
-    place = tables.units.released.index(tables.count)
-    column = Grid.stored(tables.units, units.parameters).columns[place]
+    columns = [c for c in Grid.stored(tables.units, units.parameters).columns if c.name != units.sampler["target"]]
+    place = [column.name for column in columns].index(tables.count)
+    column = columns[place]
     assert column.edges is not None
     shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
     law = np.repeat(shares / widths, widths)
@@ -217,7 +219,6 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> t
 
 
 def _joined(units: Fitted, steps: Fitted | None, tables: LinkedTables) -> Fitted:
-    """Return the sampler of both tables."""
     weighted = {"weight": tables.weight} if tables.weight else {}
     parts: Mapping[str, Fitted] = {"units": units} | ({} if steps is None else {"steps": steps})
     return Fitted(

@@ -130,7 +130,7 @@ class SoftmaxChain:
                 cells[:, some] = rows.cells(rng, {})
         return cells.T
 
-    def followed(self, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def followed(self, known: np.ndarray, rng: np.random.Generator, classes: np.ndarray | None = None) -> np.ndarray:
         """Return cells of rows whose first drawn columns are known, shape (n, columns): the law given these, exactly.
 
         Blocks of rows are not raked to the columns' shares: those given what is known differ.
@@ -138,13 +138,15 @@ class SoftmaxChain:
         Args:
             known: cells of the columns 0 … m − 1, which come first in the chain's order, shape (n, m).
             rng: source of (public) randomness.
+            classes: of the rows, shape (n,); by default the first, which is that of a chain of one.
         """
         n, m = known.shape
+        classes = np.zeros(n, dtype=np.int64) if classes is None else classes
         cells = np.empty((len(self.columns), n), dtype=np.int64)
         with np.errstate(all="ignore"):
             for start in range(0, n, SAMPLING.block_rows):
                 some = known[start : start + SAMPLING.block_rows]
-                rows = RowsByClass.of(self, np.zeros(len(some), dtype=np.int64))
+                rows = RowsByClass.of(self, classes[start : start + SAMPLING.block_rows])
                 for step in self.steps[:m]:
                     rows.put(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
