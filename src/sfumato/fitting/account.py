@@ -105,15 +105,15 @@ class Account:
         return self.journal.descent(stage)
 
     def _kept(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
-        kept = self.journal.read(stage, event)
-        if kept is None:
-            made = make()
-            self.journal.write(stage, event, made)
-            return made
+        arrays = self.journal.read(stage, event)
+        if arrays is None:
+            new = make()
+            self.journal.write(stage, event, new)
+            return new
         self._refuse_new_draws(stage)
         self.ledger.replay(stage, count)
         self._replayed += count
-        return kept
+        return arrays
 
     def _refuse_new_draws(self, stage: str) -> None:
         """Refuse what is kept where something before it was drawn anew: that would be its second release."""
@@ -126,15 +126,15 @@ class Account:
 
 def arrays_of(noisy: Noisy) -> Arrays:
     """Return a released statistic as a journal holds it."""
-    found = {
+    arrays = {
         "value": noisy.value,
         "noise_std": np.array([noisy.noise_std]),
         "symmetric": np.array([noisy.symmetric], dtype=np.int64),
     }
     if noisy.origin is not None:
-        said = {name: getattr(noisy.origin, name) for name in _ORIGIN}
-        found |= {name: np.asarray(part) for name, part in said.items() if part is not None}
-    return found
+        entries = {name: getattr(noisy.origin, name) for name in _ORIGIN}
+        arrays |= {name: np.asarray(part) for name, part in entries.items() if part is not None}
+    return arrays
 
 
 def noisy_of(arrays: Mapping[str, np.ndarray], stage: str) -> Noisy:

@@ -65,13 +65,13 @@ def discovered(
     """
     std = noisy.listed.noise_std
     parts = np.split(noisy.listed.value, counts.ends[:-1])
-    found: dict[str, ColumnKind] = {}
+    kinds: dict[str, ColumnKind] = {}
     for part, (name, kind) in zip(parts, counts.kinds.items(), strict=True):
         nullable = bool(part[-1] > PRESENT * std)
         if kind == "categorical":
-            found[name] = _labels(noisy.words[name], n - float(part[-1]), std, nullable)
+            kinds[name] = _labels(noisy.words[name], n - float(part[-1]), std, nullable)
         elif kind == "boolean":
-            found[name] = Boolean(nullable=nullable)
+            kinds[name] = Boolean(nullable=nullable)
         else:
             whole, size = kind != "continuous", n - float(part[-1])
             edges, columns = open_edges(kind), len(counts.kinds)
@@ -79,23 +79,23 @@ def discovered(
             if cells is None and unseen is not None:
                 unseen.append(name)
             if kind == "datetime":
-                found[name] = _dates(cells, nullable)
+                kinds[name] = _dates(cells, nullable)
                 continue
             lower, upper = (cell_span(cells[0])[0], cell_span(cells[1])[1]) if cells else (-_UNSEEN, _UNSEEN)
             if kind == "integer":
                 # the edge of a cell that is farther from 0 is not in it
                 first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
                 last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
-                found[name] = _whole(first, max(last, first), nullable)
+                kinds[name] = _whole(first, max(last, first), nullable)
             else:
-                found[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
-    return found
+                kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
+    return kinds
 
 
 def _dates(cells: tuple[int, int] | None, nullable: bool) -> DateTime:
     """Return whole years."""
-    found = _UNSEEN_YEARS if cells is None else [cell - SIDE + MIDDLE_YEAR for cell in cells]
-    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in found)
+    years = _UNSEEN_YEARS if cells is None else [cell - SIDE + MIDDLE_YEAR for cell in cells]
+    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
     return Open(kind="datetime").between(first, last, nullable=nullable)
 
 
@@ -130,25 +130,25 @@ def _left_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
     return names
 
 
-def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, seen: Mapping[str, Reason]) -> dict[str, str]:
+def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str, Reason]) -> dict[str, str]:
     """Return why columns would be left out: labels of which the published words make up next to nothing. Free.
 
     Args:
         noisy: the released tally.
         counts: what was counted.
         n: public or bought number of rows.
-        seen: what the kinds of columns said.
+        known: reasons by the counts of kinds.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for part, (name, kind) in zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True):
         present = max(n - float(part[-1]), 1.0)
         if kind == "categorical" and sum(noisy.words[name].values()) < _SPARSE * present:
-            found[name] = seen.get(name, "rare")
+            reasons[name] = known.get(name, "rare")
         elif kind in ("integer", "continuous") and part[BEYOND] > max(
             PRESENT * noisy.listed.noise_std, _FEW_BEYOND * present
         ):
-            found[name] = "large"
-    return found
+            reasons[name] = "large"
+    return reasons
 
 
 def _rounded(kind: ColumnKind, resolution: float | None) -> ColumnKind:
@@ -254,8 +254,8 @@ def discover(
     if some := _of_unknown_form(schema):
         statistic = KindCounts(some, written=written)
         noisy = account.measure(KINDS, statistic, records)
-        found = kinds_of(noisy, some)
-        opened |= {name: replace(found[name], written=_written_of(found[name], written[name])) for name in unknown}
+        forms = kinds_of(noisy, some)
+        opened |= {name: replace(forms[name], written=_written_of(forms[name], written[name])) for name in unknown}
         resolutions = resolutions_of(noisy, some)
         reasons = {name: why for name, why in reasons_of(noisy, some).items() if name in unknown}
         measured.append((statistic.name, noisy))
@@ -265,16 +265,13 @@ def discover(
         domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, written=written, formats=formats
     )
     released, n = _measured(counts, records, n, account, measured)
-    made = _made(schema, released, counts, n)
+    closed_kinds = _made(schema, released, counts, n)
     left = _reasons(released, counts, n, reasons)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why != "rare")}
-    made |= dict.fromkeys(_left_out(schema, left), Identifier())
-    _say_constant(made)
-    columns = {
-        name: _rounded(_as_declared(made[name], opened[name]), resolutions.get(name)) if name in made else kind
-        for name, kind in schema.columns.items()
-    }
-    return closed(schema, columns)
+    closed_kinds |= dict.fromkeys(_left_out(schema, left), Identifier())
+    _say_constant(closed_kinds)
+    estimated = {n: _rounded(_as_declared(k, opened[n]), resolutions.get(n)) for n, k in closed_kinds.items()}
+    return closed(schema, {name: estimated.get(name, kind) for name, kind in schema.columns.items()})
 
 
 def _measured(
@@ -309,7 +306,7 @@ def _written_of(kind: Open, written: Written | None) -> Written | None:
 def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
     """Return the kinds that were found, and say of which nothing was seen."""
     unseen: list[str] = []
-    made = discovered(released, counts, n, unseen)
+    kinds = discovered(released, counts, n, unseen)
     if beyond := _dates_beyond(released, counts, n):
         warnings.warn(
             f"Dates of {', '.join(map(repr, beyond))} lie beyond {YEARS[0]} and {YEARS[1]}, as 9999-12-31 does, and "
@@ -325,12 +322,12 @@ def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) ->
             SchemaWarning,
             7,
         )
-    return made
+    return kinds
 
 
-def _say_constant(made: Mapping[str, ColumnKind]) -> None:
+def _say_constant(kinds: Mapping[str, ColumnKind]) -> None:
     """Warn of columns that are released with one value."""
-    if constant := [repr(name) for name, kind in made.items() if _is_constant(kind)]:
+    if constant := [repr(name) for name, kind in kinds.items() if _is_constant(kind)]:
         warnings.warn(
             f"Of {', '.join(constant)} no more than one value stood out from the noise: all others are read as it, or "
             f"as {OTHER!r}. Declare bounds or labels, or spend a larger epsilon.",

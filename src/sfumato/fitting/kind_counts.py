@@ -185,9 +185,9 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     labels. Whole if at most one number of a hundred, or what noise may be, is not; whole numbers whose name says that
     they name places or people (`zip`, `patient_id`) are labels.
     """
-    found = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
-    codes = [name for name in columns if found[name].kind == "integer" and _names_something(name)]
-    return found | {name: Open(kind="categorical") for name in codes}
+    kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
+    codes = [name for name in columns if kinds[name].kind == "integer" and _names_something(name)]
+    return kinds | {name: Open(kind="categorical") for name in codes}
 
 
 def _names_something(name: str) -> bool:
@@ -197,11 +197,11 @@ def _names_something(name: str) -> bool:
 
 def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
     """Return why nothing was seen of some columns: only missing cells, or numbers beyond 2^53. Free."""
-    found: dict[str, Reason] = {}
+    reasons: dict[str, Reason] = {}
     for name, counts in _columns(noisy, columns).items():
         if (reason := counts.reason()) is not None:
-            found[name] = reason
-    return found
+            reasons[name] = reason
+    return reasons
 
 
 def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
@@ -209,13 +209,13 @@ def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
 
     That of cents is 0.01. A column of which numbers with more than six decimals stand out has none.
     """
-    found: dict[str, float] = {}
+    resolutions: dict[str, float] = {}
     for name, counts in zip(columns, noisy.value, strict=True):
         by_decimals = counts[_DECIMALS:_LARGE]
         numbers = max(float(counts[_WHOLE] + by_decimals.sum()), 0.0)
         for decimals_left in range(_MOST_DECIMALS + 1):
             more = by_decimals[decimals_left:]
             if more.sum() <= max(_FEW * numbers, PRESENT * noisy.noise_std * math.sqrt(more.size)):
-                found[name] = float(f"1e-{decimals_left}")
+                resolutions[name] = float(f"1e-{decimals_left}")
                 break
-    return found
+    return resolutions

@@ -344,18 +344,18 @@ class Synthesizer(ABC):
         n = running.rows
         if n is None:
             n = _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
-        found = schema
-        if schema.open:
-            found = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
-            found = bought(found, schema.open)
-            records = PrivateData(source, found, bought=schema.open, engine=engine)
-        fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(found, target, n))))
-        told = self._described(
-            driver.plan, running.budget, found, n,
-            declared=running.rows is not None, discovered=schema.open, source=type(source), as_source=as_source,
+        open_columns = schema.open
+        if open_columns:
+            schema = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
+            schema = bought(schema, open_columns)
+            records = PrivateData(source, schema, bought=open_columns, engine=engine)
+        fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(schema, target, n))))
+        description = self._described(
+            driver.plan, running.budget, schema, n,
+            declared=running.rows is not None, discovered=open_columns, source=type(source), as_source=as_source,
         )  # fmt: skip
-        form = form_of(source, found, as_source=as_source)
-        return driver.final(fitted.release(driver.certificate(told), found, form, measured))
+        form = form_of(source, schema, as_source=as_source)
+        return driver.final(fitted.release(driver.certificate(description), schema, form, measured))
 
     def _journal(
         self, options: FitOptions, plan: Plan, schema: Schema, *, n_public: int | None, private: bool
@@ -401,7 +401,7 @@ class Synthesizer(ABC):
         schema = open_schema(schema)
         rows = row_count(schema, n_public)
         plan = self.plan(schema, target=target, n_public=n_public)
-        found = self._described(
+        description = self._described(
             plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=schema.open
         )  # fmt: skip
         # how large errors are depends on sizes that discovery finds
@@ -409,9 +409,9 @@ class Synthesizer(ABC):
         forecast |= {DOMAINS: label_forecast(plan, schema)} if schema.open else {}
         planned = [
             PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
-            for s in found.stages
+            for s in description.stages
         ]
-        return replace(found, stages=tuple(planned))
+        return replace(description, stages=tuple(planned))
 
     def _described(
         self,

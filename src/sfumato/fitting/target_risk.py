@@ -39,24 +39,24 @@ def epsilon_for_risk(plan_at: Callable[[float], Plan], risk: Risk, delta: float)
     epsilon = float(gaussian_mechanism.get_epsilon_gaussian(1 / wanted, delta))
     epsilon = _rounded_down(min(max(epsilon, _LEAST_EPSILON), LARGEST_EPSILON))
     points: list[tuple[float, float]] = []
-    kept = 0.0
+    best = 0.0
     for _ in range(_MOST_STEPS):
         figure = risk.of(trade_off(plan_at(epsilon)))
         mu = risk.mu(min(figure, 1 - 1e-15))
         if figure <= risk.most:
-            kept = max(kept, epsilon)
+            best = max(best, epsilon)
             if mu >= wanted * (1 - _NEAR) or epsilon >= LARGEST_EPSILON:
                 break
         elif epsilon <= _LEAST_EPSILON:
             break
         points.append((math.log(epsilon), math.log(max(mu, 1e-12) / (wanted * (1 - _NEAR / 2)))))
         epsilon = _rounded_down(min(max(math.exp(_next(points)), _LEAST_EPSILON), LARGEST_EPSILON))
-    if not kept:
+    if not best:
         raise ConfigError(
             f"Expected a risk that some epsilon of at least {_LEAST_EPSILON:g} keeps at delta={delta:g}, got {risk!r}. "
             "Allow more risk, or use a smaller delta."
         )
-    return kept
+    return best
 
 
 def _next(points: list[tuple[float, float]]) -> float:

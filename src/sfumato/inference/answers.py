@@ -101,20 +101,20 @@ def answers(
     """
     require_open_unit(level=level)
     ranked = ranked_pairs(questions)
-    asked = strongest(ranked, most_pairs)
+    pairs = strongest(ranked, most_pairs)
     lister = _Lister(questions, target, level)
-    found = [lister.line(question) for question in listed_of() if question.ask]
+    lines = [lister.line(question) for question in listed_of() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
-        found += lister.column(name)
+        lines += lister.column(name)
     for name in questions.measured.release.schema.set_columns:
-        found += [lister.line(question, name) for question in listed_of(_SET)]
-    for pair in asked:
-        found += lister.pair(*pair)
-    if len(ranked) > len(asked):
-        left = len(ranked) - len(asked)
-        found.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
-    found += lister.by_class(asked)
-    return listed(found, _NO_THREE, _NO_RECORDS)
+        lines += [lister.line(question, name) for question in listed_of(_SET)]
+    for pair in pairs:
+        lines += lister.pair(*pair)
+    if len(ranked) > len(pairs):
+        left = len(ranked) - len(pairs)
+        lines.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
+    lines += lister.by_class(pairs)
+    return listed(lines, _NO_THREE, _NO_RECORDS)
 
 
 def listed(lines: list[Answer], no_three: str, no_records: str) -> Answers:
@@ -134,22 +134,22 @@ class _Lister:
     def one(self, kind: str, ask: Callable[[], object], first: str = "", second: str = "") -> Answer:
         """Return the line of a question with one number."""
         try:
-            found = ask()
+            estimate = ask()
         except EstimateError as error:
             return Answer(kind, first, second, "no", why=str(error))
-        assert isinstance(found, Estimate)
-        low, high = found.interval(self.level)
-        return Answer(kind, first, second, "yes", 1, found.value, found.std_error, low, high)
+        assert isinstance(estimate, Estimate)
+        low, high = estimate.interval(self.level)
+        return Answer(kind, first, second, "yes", 1, estimate.value, estimate.std_error, low, high)
 
-    def several(self, kind: str, found: Batch, first: str, second: str = "") -> Answer:
+    def several(self, kind: str, batch: Batch, first: str, second: str = "") -> Answer:
         """Return the line of a question with several numbers."""
-        n, there = found.value.size, int(found.answered.sum())
-        why = "" if there == n else (_UNSAID if found.seen.all() else _HIDDEN)
-        error: Value = float(np.median(found.std_error[found.answered])) if there else np.nan
+        n, n_answers = batch.value.size, int(batch.answered.sum())
+        why = "" if n_answers == n else (_UNSAID if batch.seen.all() else _HIDDEN)
+        error: Value = float(np.median(batch.std_error[batch.answered])) if n_answers else np.nan
         column = self.questions.measured.column(first).kind
-        if there and isinstance(column, DateTime):
+        if n_answers and isinstance(column, DateTime):
             error = length(error, column.microseconds)
-        answered: Answered = "yes" if there == n else "some" if there else "no"
+        answered: Answered = "yes" if n_answers == n else "some" if n_answers else "no"
         return Answer(kind, first, second, answered, n, std_error=error, why=why)
 
     def line(self, question: QuestionKind, *columns: str) -> Answer:
@@ -209,37 +209,37 @@ class _Lister:
 
     def _crosstab(self, kind: str, first: str, second: str) -> Answer:
         (n, one), (k, other) = self._labels(first), self._labels(second)
-        asked = self.questions.asked((first, second), self.target)
+        estimator = self.questions.asked((first, second), self.target)
         cells = indicators(one * k + other, n * k)
-        drawn = (
+        frequent = (
             np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
         )  # of others the model has hardly a row: nothing above noise was measured of them
-        return self.several(kind, ratios(asked, cells[:, drawn], self.ones[:, None]), first, second)
+        return self.several(kind, ratios(estimator, cells[:, frequent], self.ones[:, None]), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> Answer:
         n, codes = self._labels(label)
-        asked = self.questions.asked((number, label), self.target)
+        estimator = self.questions.asked((number, label), self.target)
         try:
             bounds = self.questions.bounds(number)
         except EstimateError as error:
             return Answer(kind, number, label, "no", why=str(error))
-        values, there = self.questions.numbers(number)
-        wholes = indicators(codes, n) * there[:, None]
-        found = ratios(asked, values[:, None] * wholes, wholes)
+        values, present = self.questions.numbers(number)
+        wholes = indicators(codes, n) * present[:, None]
+        means = ratios(estimator, values[:, None] * wholes, wholes)
         if bounds is not None:
-            found = replace(found, std_error=np.hypot(found.std_error, self._beyond(bounds, asked, wholes)))
-        return self.several(kind, found, number, label)
+            means = replace(means, std_error=np.hypot(means.std_error, self._beyond(bounds, estimator, wholes)))
+        return self.several(kind, means, number, label)
 
-    def _beyond(self, bounds: EstimatedBounds, asked: Asked, wholes: np.ndarray) -> np.ndarray:
+    def _beyond(self, bounds: EstimatedBounds, estimator: Asked, wholes: np.ndarray) -> np.ndarray:
         """Return the errors of means of groups by what lies beyond estimated bounds, shape (k,)."""
-        rows = np.maximum(asked.calibration.total(wholes), 1.0)
+        rows = np.maximum(estimator.calibration.total(wholes), 1.0)
         return np.array([bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()])
 
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> Answer:
         """Return the line of a regression of one column on another number."""
         ask = self.questions
         try:
-            found = fit_design(
+            regression = fit_design(
                 ask,
                 self._design(left, right),
                 (left, right),
@@ -250,23 +250,27 @@ class _Lister:
             )
         except EstimateError as error:
             return Answer(kind, left, right, "no", why=str(error))
-        if isinstance(found, Regressions):
-            whole = len(found) + len(found.left_out)
-            error = float(np.median([one.bse.iloc[1] for one in found.values()]))
-            answered: Answered = "yes" if not found.left_out else "some"
-            return Answer(kind, left, right, answered, whole, std_error=error, why=_HIDDEN if found.left_out else "")
-        assert isinstance(found, Regression)
-        low, high = found.conf_int(self.level).iloc[1]
-        return Answer(kind, left, right, "yes", 1, float(found.params.iloc[1]), float(found.bse.iloc[1]), low, high)
+        if isinstance(regression, Regressions):
+            whole = len(regression) + len(regression.left_out)
+            error = float(np.median([one.bse.iloc[1] for one in regression.values()]))
+            answered: Answered = "yes" if not regression.left_out else "some"
+            return Answer(
+                kind, left, right, answered, whole, std_error=error, why=_HIDDEN if regression.left_out else ""
+            )
+        assert isinstance(regression, Regression)
+        low, high = regression.conf_int(self.level).iloc[1]
+        return Answer(
+            kind, left, right, "yes", 1, float(regression.params.iloc[1]), float(regression.bse.iloc[1]), low, high
+        )
 
     def _design(self, left: str, right: str) -> Design:
         ask = self.questions
-        values, there = ask.numbers(right)
+        values, right_present = ask.numbers(right)
         if ask.measured.column(left).numeric:
             side, also = ask.numbers(left)
         else:
             codes = ask.measured.codes[left].astype(np.int64)
             side, also = (codes == 1).astype(np.float64), (codes < 2).astype(np.float64)
-        both = there * also
+        both = right_present * also
         design = np.column_stack([both, values * both])
         return Design(side * both, design, ("Intercept", right), both, frozenset({left}), (frozenset({right}),))

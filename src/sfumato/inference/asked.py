@@ -71,10 +71,10 @@ class Asked:
         Raises:
             EstimateError: the measurements say too little of it.
         """
-        found = self.calibration.variances(influence[:, None])
-        known = found.known if functions is None else self.calibration.each(functions).known
+        variances = self.calibration.variances(influence[:, None])
+        known = variances.known if functions is None else self.calibration.each(functions).known
         require_known(known, self.columns, what)
-        parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
+        parts = {"noise": variances.noise, "sampling": variances.sampling, "unmeasured": variances.unmeasured}
         if self.target == "table":
             parts.pop("sampling")
         sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
@@ -138,11 +138,11 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
         )
 
 
-def rests_on(asked: Asked, sizes: Mapping[str, float]) -> str:
+def rests_on(estimator: Asked, sizes: Mapping[str, float]) -> str:
     """Return the sentence on what an estimate rests on."""
     whole = max(sum(size**2 for size in sizes.values()), 1e-300)
     allowed = "an allowance for what noise hides or nobody measured"
     causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed, "beyond": _BEYOND}
-    said = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
-    measured = "noisy counts and products" if asked.products and len(asked.columns) > 1 else "noisy counts"
-    return f"Measured: {measured} of {', '.join(asked.columns)}. Its variance is {said}."
+    causes_text = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
+    measured = "noisy counts and products" if estimator.products and len(estimator.columns) > 1 else "noisy counts"
+    return f"Measured: {measured} of {', '.join(estimator.columns)}. Its variance is {causes_text}."

@@ -203,11 +203,11 @@ class Calibration:
         fit = self._explained(self._summed(functions))
         spread, weights, known = self._drawn_spread(fit)
         squares = spread**2
-        found, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
+        variance, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
         return SeparateVariances(
             noise=fit.gains**2 @ self._noise,
             sampling=self.rows_of_unit
-            * np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
+            * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
             + self._prior * self._n * fit.hidden.var(axis=0)
             + self._rows_variance * fit.missed**2,
@@ -220,23 +220,23 @@ class Calibration:
         gains = self._gains(centred, own, self._factor)
         left = self._left(centred, gains)
         exact = self._left(centred, self._gains(centred, own, self._factor_of_none))
-        said = functions - left
-        mean = (self._weights @ said) / self._weights.sum()
+        projection = functions - left
+        mean = (self._weights @ projection) / self._weights.sum()
         whole = (centred**2).mean(axis=0)
         varies = whole > _CONSTANT * own**2
         return _Explained(
             gains=gains,
             unsaid=exact,
             hidden=left - exact,
-            spread=said - mean,
+            spread=projection - mean,
             mean=mean,
             missed=own - gains @ self._means,
             known=np.where(varies, 1 - self._spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
 
-    def _known_within(self, functions: np.ndarray, there: np.ndarray) -> np.ndarray:
+    def _known_within(self, functions: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the part of the functions' variation among some rows that the measured functions say, shape (k,)."""
-        measured, wanted = self._functions[there], functions[there]
+        measured, wanted = self._functions[inside], functions[inside]
         measured, wanted = measured - measured.mean(axis=0), wanted - wanted.mean(axis=0)
         moments = measured.T @ measured
         moments += _JITTER * max(float(np.trace(moments)) / max(len(moments), 1), 1e-12) * np.eye(len(moments))
@@ -264,11 +264,11 @@ class Calibration:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
         spread, weights, known = self._drawn_spread(fit)
         positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
-        found = (spread * weights[:, None]).T @ spread
-        if not (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
-            found = positive
-        found = found - known * np.outer(fit.mean, fit.mean) if known else found
-        return self.rows_of_unit * found
+        covariance = (spread * weights[:, None]).T @ spread
+        if not (np.linalg.eigvalsh(covariance) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
+            covariance = positive
+        covariance = covariance - known * np.outer(fit.mean, fit.mean) if known else covariance
+        return self.rows_of_unit * covariance
 
     def _drawn_spread(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
         """Return rows and weights whose Σ v·uuᵀ is the variance of drawing the records, and what is to be taken off.
@@ -303,10 +303,10 @@ class Calibration:
         """
         wanted = self._totals + np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
         if sampled:
-            drawn = rng.standard_normal(len(self._centred))
+            normals = rng.standard_normal(len(self._centred))
             if self._weighting is not None:
-                drawn = drawn * np.sqrt(self._weighting.each)
-            moved = self._centred.T @ drawn
+                normals = normals * np.sqrt(self._weighting.each)
+            moved = self._centred.T @ normals
             wanted = wanted + np.sqrt(self.rows_of_unit * self._n / len(self._centred)) * moved
         solved = np.zeros_like(wanted)
         weights, missed = self._tilted(solved, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ def combined_card(m: int, frame: pd.DataFrame) -> str:
     return card(f"Combined results of {m} replicates", *_terms(frame))
 
 
-def answers_card(found: pd.DataFrame) -> str:
+def answers_card(answers: pd.DataFrame) -> str:
     """Return the card of the list of what a release can answer."""
     rows = [
         (
@@ -75,17 +76,14 @@ def answers_card(found: pd.DataFrame) -> str:
             shown(entry["answered"]),
             *_texts(*(entry[name] for name in ("value", "std_error", "low", "high"))),
         )
-        for entry in _records(found)
+        for entry in _records(answers)
     ]
-    reasons: dict[str, int] = {}
-    for entry in _records(found):
-        if entry["why"]:
-            reasons[entry["why"]] = reasons.get(entry["why"], 0) + 1
+    reasons = Counter(entry["why"] for entry in _records(answers) if entry["why"])
     header = ["question", "columns", "answered", "value", "std_error", "from", "to"]
     lines = [(count, sentence(why)) for why, count in reasons.items()]
-    yes = int((found["answered"] == "yes").sum())
+    yes = int((answers["answered"] == "yes").sum())
     return card(
-        f"What the release can answer: {yes} of {len(found)} questions",
+        f"What the release can answer: {yes} of {len(answers)} questions",
         *_cut(header, rows, range(3, 7)),
         *([fold("Why others are not answered", table(["questions", "why"], lines))] if lines else []),
         paragraph("A frame: filter it as any other. The error of several numbers is the median.", quiet=True),

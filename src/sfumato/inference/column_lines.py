@@ -101,11 +101,11 @@ def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:
 
 def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
     """Return what to declare, each with the columns that it keeps, in the order of the lines."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for line in lines:
         if line.cure:
-            found.setdefault(line.cure, []).append(line.name)
-    return found
+            names.setdefault(line.cure, []).append(line.name)
+    return names
 
 
 def _has_shares(release: ReleaseValue) -> bool:
@@ -134,20 +134,20 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
 def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
     other = _other(kind)
     labels = [label for label in kind.labels if label != other]
-    kept = f"{len(labels)} label{'' if len(labels) == 1 else 's'}"
+    words = f"{len(labels)} label{'' if len(labels) == 1 else 's'}"
     listed = ", ".join(shown(label) for label in labels)
     if 0 < len(labels) <= _MOST_LABELS and len(listed) <= _LONGEST_LABELS:
-        kept += f" ({listed})"
-    kept += "" if other is None else f" and {shown(other)!r}"
+        words += f" ({listed})"
+    words += "" if other is None else f" and {shown(other)!r}"
     cure = _LISTED if known != _DECLARED else f"the labels that are read as {shown(other)!r}"
     if not labels or (len(labels) == 1 and other is None and known != _DECLARED):
-        return ColumnLine(name, kind.name, known, kept, 1.0, "every row has the same label", cure)
+        return ColumnLine(name, kind.name, known, words, 1.0, "every row has the same label", cure)
     if known == _DECLARED and other in getattr(kind, "categories", ()):
-        return ColumnLine(name, kind.name, known, kept)  # an answer among others, as the holder says
+        return ColumnLine(name, kind.name, known, words)  # an answer among others, as the holder says
     share = 0.0 if other is None or rows is None else _share(rows, name, kind, other)
     if share < _FEWEST:
-        return ColumnLine(name, kind.name, known, kept)
-    return ColumnLine(name, kind.name, known, kept, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
+        return ColumnLine(name, kind.name, known, words)
+    return ColumnLine(name, kind.name, known, words, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
 
 
 def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.ndarray) -> ColumnLine:
@@ -256,7 +256,7 @@ def _bound(value: object) -> str:
 
 def percent(share: float) -> str:
     """Return a share in per cent, whole but for small ones."""
-    found = 100 * share
-    if 99.5 <= found < 100:
+    percentage = 100 * share
+    if 99.5 <= percentage < 100:
         return "more than 99 %"
-    return f"{found:.0f} %" if found >= 1 or share == 0 else f"{found:.1f} %"
+    return f"{percentage:.0f} %" if percentage >= 1 or share == 0 else f"{percentage:.1f} %"

@@ -130,9 +130,9 @@ class Estimates(Mapping[Any, Estimate]):
     """
 
     def __init__(
-        self, found: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str] | None = None
+        self, estimates: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str] | None = None
     ) -> None:
-        self._found, self._names = dict(found), names
+        self._found, self._names = dict(estimates), names
         self.left_out: Mapping[Any, str] = dict(left_out or {})
 
     def __getitem__(self, key: object) -> Estimate:
@@ -198,21 +198,21 @@ class Estimates(Mapping[Any, Estimate]):
         return estimates_card(self.to_frame(LEVEL), self.left_out, self.rests_on)
 
 
-def group_of(found: Mapping[Any, T], key: object, left_out: Mapping[Any, str]) -> T:
+def group_of(groups: Mapping[Any, T], key: object, left_out: Mapping[Any, str]) -> T:
     """Return what there is of a group.
 
     Raises:
         UnknownGroupError: there is nothing, and why.
     """
     try:
-        if key in found:
-            return found[key]
+        if key in groups:
+            return groups[key]
         why = left_out.get(key)
     except TypeError:  # no group has such a name
         why = None
     if why is not None:
         raise UnknownGroupError(f"Expected a group with an answer, got {key!r}, which was left out: {why}")
-    raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, found))}, got {key!r}.")
+    raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, groups))}, got {key!r}.")
 
 
 def measured_of(sentences: str) -> str:
@@ -231,13 +231,13 @@ def answered(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[
     Raises:
         EstimateError: there is an answer for none.
     """
-    found: dict[Any, T] = {}
+    answers: dict[Any, T] = {}
     left_out: dict[Any, str] = {}
     for group, ask in groups.items():
         try:
-            found[group] = ask()
+            answers[group] = ask()
         except EstimateError as error:
             left_out[group] = str(error)
-    if not found:
+    if not answers:
         raise EstimateError(next(iter(left_out.values()), "Expected groups to answer for, got none."))
-    return found, left_out
+    return answers, left_out

@@ -101,13 +101,13 @@ class EstimatedBounds:
         Raises:
             EstimateError: it may be by a tenth.
         """
-        found = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
-        if abs(found.value) + found.deviation > _MOST_SPREAD * variance:
+        bias = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
+        if abs(bias.value) + bias.deviation > _MOST_SPREAD * variance:
             raise EstimateError(
                 f"Expected bounds of {self.name!r} beyond which hardly a value lies, got estimated ones beyond which a "
                 f"tenth of its variance may be: what rests on squares of it is not answered. {_CURE}"
             )
-        return found
+        return bias
 
     def require_within(self, q: float) -> None:
         """Refuse a quantile that may lie beyond the bounds.

@@ -42,16 +42,16 @@ class Following:
         if plan is None or name not in self.names:
             return frozenset({frozenset({name})})
         if name in plan.gaps:  # under its own name, its distance from the earlier one was measured
-            found = self.terms(plan.gaps[name]) | {frozenset({name})}
+            sums = self.terms(plan.gaps[name]) | {frozenset({name})}
         else:
             rule = plan.follows[name]
             parts = [self.terms(source) for source in rule.sources]
-            found = frozenset().union(*parts)
+            sums = frozenset().union(*parts)
             if not isinstance(rule, Computed) or rule.operation == "product":
-                found = frozenset({frozenset().union(*found)})
-        told = [self.terms(c) for rule in plan.nulls.get(name, ()) for c in rule.columns if c != name]
-        missing = frozenset().union(*(term for terms in told for term in terms))
-        return frozenset(term | missing for term in found)
+                sums = frozenset({frozenset().union(*sums)})
+        null_terms = [self.terms(c) for rule in plan.nulls.get(name, ()) for c in rule.columns if c != name]
+        missing = frozenset().union(*(term for terms in null_terms for term in terms))
+        return frozenset(term | missing for term in sums)
 
     def column(self, name: str) -> np.ndarray | Values:
         """Return a column on the model's rows: levels, or numbers as they are written."""

@@ -113,8 +113,8 @@ class ReadFormula:
         y, X = self._sides(shown, weights)
         if y.shape[1] != 1:
             raise ConfigError(f"Expected one column of numbers on the left of {self.text!r}, got {y.shape[1]}.")
-        there = np.zeros(n)
-        there[np.asarray(X.index)] = 1.0
+        present = np.zeros(n)
+        present[np.asarray(X.index)] = 1.0
         left, right = np.zeros(n), np.zeros((n, X.shape[1]))
         left[np.asarray(X.index)] = self._numbers(y)[:, 0]
         right[np.asarray(X.index)] = self._numbers(X)
@@ -123,8 +123,8 @@ class ReadFormula:
                 f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
             )
         terms = tuple(self._said(str(term)) for term in X.columns)
-        kept = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        return Design(left, right, terms, there, frozenset().union(*self._sources(y)), self._sources(X), kept)
+        compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
+        return Design(left, right, terms, present, frozenset().union(*self._sources(y)), self._sources(X), compared)
 
     def _sources(self, side: pd.DataFrame) -> tuple[frozenset[str], ...]:
         """Return the table's columns that each term of a side is a function of."""
@@ -153,16 +153,16 @@ class ReadFormula:
 
     def _numbers(self, side: pd.DataFrame) -> np.ndarray:
         problem = ""
-        found = np.zeros(0)
+        numbers = np.zeros(0)
         try:
-            found = np.asarray(side, dtype=np.float64)
+            numbers = np.asarray(side, dtype=np.float64)
         except (TypeError, ValueError):
             problem = "no numbers"
-        if not problem and not np.isfinite(found).all():
+        if not problem and not np.isfinite(numbers).all():
             problem = "infinite values, as a logarithm of 0 is"
         if problem:
             raise ConfigError(f"Expected terms that are finite numbers in {self.text!r}, got {problem}.")
-        return found
+        return numbers
 
     def _said(self, text: str) -> str:
         """Return a term, or what was wrong with one, in the columns' own names."""

@@ -31,22 +31,22 @@ CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
 
 
-def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+def measured_functions(measured: Measured, functions: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say something of some columns together.
 
     Args:
         measured: what a release holds.
-        asked: the columns, and of each what is asked of it first: such as its values, or a level's indicator.
+        functions: by column, its cells' functions that matter most: such as their values, or a level's indicator.
     """
-    by_class = measured.class_column in asked
-    parts = _counts(measured, asked_tables(measured.tables, asked))
+    by_class = measured.class_column in functions
+    parts = _counts(measured, asked_tables(measured.tables, functions))
     products = measured.products
     if products is not None:
-        places = [products.columns[name] for name in asked if name in products.columns]
+        places = [products.columns[name] for name in functions if name in products.columns]
         places = [place for place in places if place != products.classes]
         if places:
             most = _kept(measured, products, places, by_class)
-            parts += _products(measured, products, places, asked, most, by_class)
+            parts += _products(measured, products, places, functions, most, by_class)
     return Totals.joined(parts).with_rows()
 
 
@@ -56,7 +56,7 @@ def _counts(measured: Measured, tables: Sequence[CountTable]) -> list[Totals]:
     return parts if counted is None else [replace(part, functions=part.functions * counted[:, None]) for part in parts]
 
 
-def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+def all_functions(measured: Measured, functions_of: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say most of all columns together, as many as can be solved for.
 
     Of few columns several directions of each, and by class; of more without the class, and at the least one direction
@@ -64,7 +64,7 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
 
     Args:
         measured: what a release holds.
-        asked: of the columns, what is asked of each first.
+        functions_of: as `functions` of `measured_functions`, of all columns.
 
     Raises:
         EstimateError: there are more columns than that, or how columns go together was not measured.
@@ -77,7 +77,7 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
         tables = coarsest(asked_tables(measured.tables, {name, *own}))
         parts += _counts(measured, [table for table in tables if name in table.columns])
     most, by_class = _of_all(measured, products, places, bool(own))
-    first = {name: list(functions)[: most[0]] for name, functions in asked.items()} if most else {}
+    first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}
     parts += _products(measured, products, places, first, most, by_class)
     return Totals.joined(parts).with_rows()
 
@@ -138,22 +138,21 @@ def _products(
     measured: Measured,
     products: Products,
     places: list[int],
-    asked: Mapping[str, CellFunctions],
+    functions_of: Mapping[str, CellFunctions],
     most: Sequence[int],
     by_class: bool,
 ) -> list[Totals]:
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
     d, ends = products.query.dimension, products.ends
     turned, values = [], []
-    for place, kept in zip(places, most, strict=True):
+    for place, n_directions in zip(places, most, strict=True):
         entries = products.query.features[place]
         cells, vectors = measured.base.of(entries.cells), products.vectors(place)
-        held = np.bincount(cells, minlength=entries.cells.size)
-        functions = [
-            np.bincount(cells, np.nan_to_num(f)[measured.cells(entries.cells.column)], held.size) / np.maximum(held, 1)
-            for f in asked.get(entries.cells.column, ())
-        ]
-        own = directions(vectors, functions, held / measured.n_rows, kept)
+        rows_of_cells = np.bincount(cells, minlength=entries.cells.size)
+        column, sizes = entries.cells.column, np.maximum(rows_of_cells, 1)
+        wanted = [np.nan_to_num(f)[measured.cells(column)] for f in functions_of.get(column, ())]
+        means = [np.bincount(cells, numbers, sizes.size) / sizes for numbers in wanted]
+        own = directions(vectors, means, rows_of_cells / measured.n_rows, n_directions)
         block = np.zeros((d, own.shape[1]))
         block[ends[place] : ends[place + 1]] = own
         turned.append(block)
@@ -171,12 +170,12 @@ def _products(
         value = (1 - share) * products.pooled + share * products.by_class.sum(axis=0)
         variance = (1 - share) ** 2 * products.variance + share**2 * summed_variance
         return [Totals(functions, _entries(value, turn, rows, columns), part * variance)]
-    found = [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
+    parts = [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
     classes = measured.base.of(products.by)
     for c, matrix in enumerate(products.by_class):
         own = functions * (classes == c)[:, None]
-        found.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
-    return found
+        parts.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
+    return parts
 
 
 def _with_classes(
@@ -204,20 +203,20 @@ def _pairs(sizes: list[int], counted: list[bool]) -> tuple[np.ndarray, np.ndarra
     owner = np.repeat(np.arange(len(sizes)), sizes)
     alone = np.append(counted, np.ones(len(sizes) - len(counted), dtype=bool))[owner].astype(bool)
     rows, columns = np.triu_indices(owner.size)
-    kept = (owner[rows] != owner[columns]) | ~alone[rows]
-    return rows[kept], columns[kept]
+    needed = (owner[rows] != owner[columns]) | ~alone[rows]
+    return rows[needed], columns[needed]
 
 
 def _entries(matrix: np.ndarray, turn: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return (turn.T @ matrix @ turn)[rows, columns]
 
 
-def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, most: int) -> np.ndarray:
+def directions(vectors: np.ndarray, functions: CellFunctions, shares: np.ndarray, most: int) -> np.ndarray:
     """Return orthonormal directions of a column's entries, shape (q, r): first those nearest to what is asked.
 
     Args:
         vectors: entries of each cell, shape (c, q).
-        asked: functions of the cells.
+        functions: of the cells, shape (c,) each.
         shares: P(cell), shape (c,).
         most: of directions, beside those that are asked for; labels of few levels keep all.
     """
@@ -225,15 +224,15 @@ def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, mo
     root = np.sqrt(np.maximum(shares, 0.0))[:, None]
     design = np.concatenate([np.ones((len(vectors), 1)), vectors], axis=1)
     wanted = []
-    for function in asked:
+    for function in functions:
         function = np.nan_to_num(function)
-        found = np.linalg.lstsq(design * root, function * root[:, 0], rcond=1e-9)[0]
-        wanted.append(found[1:])
+        coefficients = np.linalg.lstsq(design * root, function * root[:, 0], rcond=1e-9)[0]
+        wanted.append(coefficients[1:])
     spread = np.maximum(shares, 0.0) @ vectors**2
     wanted += list(np.eye(q)[np.argsort(-spread, kind="stable")])
     basis: list[np.ndarray] = []
     for vector in wanted:
-        if len(basis) >= min(q, max(most, len(asked))):
+        if len(basis) >= min(q, max(most, len(functions))):
             break
         size = np.linalg.norm(vector)
         for _ in range(2):

@@ -73,8 +73,11 @@ class Measured:
                 "Expected a question about sets of items, share, count or set_size, got another: the release has "
                 "sets and nothing beside them."
             )
-        held, weight = release.measurements, "" if release.schema.weight is None else release.schema.weight.column
-        self.tables = [table for m in held for table in CountTable.all_of(m, weight)]
+        measurements, weight = (
+            release.measurements,
+            "" if release.schema.weight is None else release.schema.weight.column,
+        )
+        self.tables = [table for m in measurements for table in CountTable.all_of(m, weight)]
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
         if not self.tables or isinstance(self._sampler, MixtureSet):
             raise EstimateError(
@@ -85,7 +88,7 @@ class Measured:
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream = replace(release), stream
         self._counts: dict[str, ColumnCounts | None] = {}
-        self.products = Products.of(held, self._sampler.class_column, weight)
+        self.products = Products.of(measurements, self._sampler.class_column, weight)
         self.columns = self._finest()
         wanted = self._sampler.class_column if self.products is None else self.products.class_column
         self.class_column = wanted if wanted in self.columns else None
@@ -156,8 +159,8 @@ class Measured:
         """
         if self.weight is None or self.weight.total is None:
             return
-        found, error = self._measured_size
-        if abs(found - self.weight.total) > _STANDS_OUT * error + _SAME_TOTAL * self.weight.total:
+        total, error = self._measured_size
+        if abs(total - self.weight.total) > _STANDS_OUT * error + _SAME_TOTAL * self.weight.total:
             raise EstimateError(
                 "Expected weights that add up to the schema's `total`, got measurements that are far from it. Are "
                 "weights above the bound, or rows left out? Fit again without `total`: then it is measured."
@@ -168,8 +171,8 @@ class Measured:
         """The weights of records like the model's rows; None of unweighted rows."""
         if self.weight is None:
             return None
-        found = self.codes[self.weight.column] * weight_bound(self.release.schema)
-        return RowWeights(found, self.n_public, fixed=self.weight.total is not None)
+        weights = self.codes[self.weight.column] * weight_bound(self.release.schema)
+        return RowWeights(weights, self.n_public, fixed=self.weight.total is not None)
 
     @property
     def rows_variance(self) -> float:
@@ -187,11 +190,11 @@ class Measured:
     def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The model's rows as it draws them, and the cell of each in every measured column."""
         assert not isinstance(self._sampler, MixtureSet)
-        drawn = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
+        codes = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
         names = [*self.names, *([] if self.class_column is None else [self.class_column])]
-        cells = np.stack([self.columns[name].cells(drawn[name]) for name in names], axis=1)
+        cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1)
         if self.products is not None:
-            base = BaseCells(drawn)
+            base = BaseCells(codes)
             features = [
                 (names.index(entries.cells.column) if entries.cells.column in names else -1,
                  self.products.vectors(place)[base.of(entries.cells)])
@@ -201,7 +204,7 @@ class Measured:
             cells = filled(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
         counts = [self.counts(name) for name in self.names]
         cells = supported(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
-        return drawn, dict(zip(names, cells.T, strict=True))
+        return codes, dict(zip(names, cells.T, strict=True))
 
     def _missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, if it has one; the class is not matched by its own."""
@@ -257,8 +260,8 @@ class Measured:
     @cached_property
     def free_codes(self) -> dict[str, np.ndarray]:
         """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
-        rng, (drawn, cells) = public_stream(*self._stream, _CODES_STREAM), self._drawn
-        return {**drawn, **{name: column.codes(cells[name], rng) for name, column in self.columns.items()}}
+        rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._drawn
+        return {**codes, **{name: column.codes(cells[name], rng) for name, column in self.columns.items()}}
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -283,8 +286,8 @@ def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
     """Return the values of codes: numbers as float64, NaN where missing; labels as categories."""
     decoded = getattr(kind, "decoded", None)
     if kind.is_numeric and decoded is not None:
-        found, absent = decoded(np.asarray(codes, dtype=np.float64))
-        return pd.Series(np.where(absent, np.nan, np.asarray(found, dtype=np.float64)))
+        numbers, absent = decoded(np.asarray(codes, dtype=np.float64))
+        return pd.Series(np.where(absent, np.nan, np.asarray(numbers, dtype=np.float64)))
     labels = list(kind.labels)
     known = np.where(codes < len(labels), codes, -1)
     return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))

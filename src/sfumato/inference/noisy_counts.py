@@ -56,11 +56,11 @@ class CountTable:
 
     def over(self, columns: Collection[str]) -> CountTable:
         """The table of those of its columns that are named, summed over the others."""
-        kept = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
-        summed = [i for i in range(len(self.axes)) if i not in kept]
+        axes = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
+        summed = [i for i in range(len(self.axes)) if i not in axes]
         terms = float(math.prod(self.axes[i].size for i in summed))
-        value = self.value.transpose([*kept, *summed]).reshape(*(self.axes[i].size for i in kept), -1).sum(axis=-1)
-        return CountTable(tuple(self.axes[i] for i in kept), value, self.variance * terms)
+        value = self.value.transpose([*axes, *summed]).reshape(*(self.axes[i].size for i in axes), -1).sum(axis=-1)
+        return CountTable(tuple(self.axes[i] for i in axes), value, self.variance * terms)
 
     def _name(self, place: int) -> str:
         return self.axes[place].column
@@ -74,9 +74,9 @@ class CountTable:
         place = np.zeros(n_rows, dtype=np.int64)
         if self.axes:
             place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
-        kept = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
-        functions = (place[:, None] == kept).astype(np.float64)
-        return Totals(functions, self.value.reshape(-1)[kept], np.full(kept.size, self.variance))
+        cells = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
+        functions = (place[:, None] == cells).astype(np.float64)
+        return Totals(functions, self.value.reshape(-1)[cells], np.full(cells.size, self.variance))
 
 
 def combined(tables: Iterable[CountTable]) -> list[CountTable]:

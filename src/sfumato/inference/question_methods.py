@@ -258,10 +258,10 @@ class QuestionMethods(ABC):
         """
         from sfumato.inference.replicates import INDEX, replicate_codes
 
-        drawn = replicate_codes(self._asked, m, n, seed, target)
+        tables = replicate_codes(self._asked, m, n, seed, target)
         if INDEX in self._asked.schema.written:
             raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
-        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(drawn, 1))
+        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(tables, 1))
 
     def _indexed(self, name: str, place: int, codes: Mapping[str, Any]) -> pa.Table:
         rows = self._asked._decoder.table(codes)

@@ -40,17 +40,17 @@ def stretches(
     """
     if not linear.any():
         return np.ones_like(linear)
-    rng, found = public_stream(_STREAM), []
+    rng, estimates = public_stream(_STREAM), []
     for _ in range(DRAWS):
         weights = calibration.redrawn(rng)
         try:
-            found.append(ask(weights))
+            estimates.append(ask(weights))
         except EstimateError:
             continue
-    if len(found) < (1 - _MOST_LOST) * DRAWS:
+    if len(estimates) < (1 - _MOST_LOST) * DRAWS:
         raise EstimateError(
             f"Expected {what} to have a solution whatever the noise was, got one that noise decides about. Use fewer "
             "terms, or fit with a larger epsilon."
         )
-    low, high = np.quantile(found, [0.16, 0.84], axis=0)
+    low, high = np.quantile(estimates, [0.16, 0.84], axis=0)
     return np.maximum((high - low) / _MIDDLE / np.where(linear > 0, linear, np.inf), 1.0)

@@ -135,8 +135,8 @@ class Regressions(Mapping[str, Regression]):
         left_out: groups that the release does not answer for, and why.
     """
 
-    def __init__(self, found: Mapping[str, Regression], left_out: Mapping[str, str]) -> None:
-        self._found, self.left_out = dict(found), dict(left_out)
+    def __init__(self, regressions: Mapping[str, Regression], left_out: Mapping[str, str]) -> None:
+        self._found, self.left_out = dict(regressions), dict(left_out)
 
     def __getitem__(self, key: str) -> Regression:
         return group_of(self._found, key, self.left_out)
@@ -191,8 +191,8 @@ def _fitted(
 ) -> Regression | Regressions:
     frame = questions.measured.frame
     read = read_formula(formula, list(frame.columns))
-    asked = questions.asked(read.columns if by is None else (*read.columns, by), target)
-    design = read.design(frame, asked.calibration.weights, logistic=logistic)
+    estimator = questions.asked(read.columns if by is None else (*read.columns, by), target)
+    design = read.design(frame, estimator.calibration.weights, logistic=logistic)
     return fit_design(questions, design, read.columns, by, target, formula, logistic=logistic)
 
 
@@ -211,14 +211,14 @@ def fit_design(
     Raises:
         EstimateError: the measurements do not answer it.
     """
-    asked = questions.asked(columns if by is None else (*columns, by), target)
+    estimator = questions.asked(columns if by is None else (*columns, by), target)
     _require_products(questions, design, by, f"the regression {formula!r}")
     for name in columns:
-        questions.require_squares(name, asked)
+        questions.require_squares(name, estimator)
     if by is None:
-        return _one(asked, design, np.ones_like(design.there), formula, logistic)
+        return _one(estimator, design, np.ones_like(design.there), formula, logistic)
     groups = {
-        label: partial(_one, asked, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
+        label: partial(_one, estimator, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
     }
     return Regressions(*answered(groups))
 
@@ -234,28 +234,28 @@ def _require_products(questions: Questions, design: Design, by: str | None, what
         require_together(questions.measured, one | other | group, what)
 
 
-def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
+def _one(estimator: Asked, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
     """Return the regression of some of the rows, shape (N,)."""
     what = f"the {'logistic ' if logistic else ''}regression {formula!r}"
-    there = design.there * rows
-    n = asked.positive(there, what)
-    weights = asked.calibration.weights * there
+    present = design.there * rows
+    n = estimator.positive(present, what)
+    weights = estimator.calibration.weights * present
     solve = logistic_fit if logistic else least_squares
-    require_levels_seen(asked, design, rows, what)
+    require_levels_seen(estimator, design, rows, what)
     params, influence = solve(design.left, design.right, weights, what, design.terms)
-    influence = influence * there[:, None]
-    found = asked.calibration.variances(influence, None if design.there.all() else design.there)
-    require_known(found.known, asked.columns, what)
+    influence = influence * present[:, None]
+    variances = estimator.calibration.variances(influence, None if design.there.all() else design.there)
+    require_known(variances.known, estimator.columns, what)
     if logistic:
 
         def ask(redrawn: np.ndarray) -> np.ndarray:
-            return solve(design.left, design.right, redrawn * there, what, design.terms)[0]
+            return solve(design.left, design.right, redrawn * present, what, design.terms)[0]
 
-        linear = np.sqrt(np.maximum(np.diagonal(found.noise), 0.0))
-        found = found.stretched(stretches(asked.calibration, ask, linear, what))
-    covariance = found.of(asked.target)
-    causes = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
-    if asked.target == "table":
+        linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
+        variances = variances.stretched(stretches(estimator.calibration, ask, linear, what))
+    covariance = variances.of(estimator.target)
+    causes = {"noise": variances.noise, "sampling": variances.sampling, "unmeasured": variances.unmeasured}
+    if estimator.target == "table":
         causes.pop("sampling")
     terms = list(design.terms)
     sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in causes.items()}
@@ -268,8 +268,8 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
         pd.Series(np.sqrt(np.diagonal(covariance)), index=terms),
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
-        asked.target,
-        asked.said + _compared_with(design.references) + rests_on(asked, shares),
+        estimator.target,
+        estimator.said + _compared_with(design.references) + rests_on(estimator, shares),
         n,
         design.references,
     )
@@ -277,11 +277,11 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
 
 def _compared_with(references: Mapping[str, str]) -> str:
     """Return the sentence on the labels that others are compared with."""
-    said = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
-    return f"Labels are compared with the commonest: of {said}. " if said else ""
+    pairs = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
+    return f"Labels are compared with the commonest: of {pairs}. " if pairs else ""
 
 
-def require_levels_seen(asked: Asked, design: Design, rows: np.ndarray, what: str) -> None:
+def require_levels_seen(estimator: Asked, design: Design, rows: np.ndarray, what: str) -> None:
     """Refuse terms of labels that noise hides: their coefficients, and with them the others', would be noise.
 
     Raises:
@@ -289,8 +289,8 @@ def require_levels_seen(asked: Asked, design: Design, rows: np.ndarray, what: st
     """
     binary = np.flatnonzero(np.isin(design.right, (0.0, 1.0)).all(axis=0) & (design.right != 1.0).any(axis=0))
     indicators = design.right[:, binary] * rows[:, None]
-    totals = asked.calibration.total(indicators)
-    errors = np.sqrt(asked.calibration.each(indicators).of("table"))
+    totals = estimator.calibration.total(indicators)
+    errors = np.sqrt(estimator.calibration.each(indicators).of("table"))
     for place in np.argsort(totals):
         if not totals[place] > LEAST_LEVEL * errors[place]:
             raise EstimateError(
@@ -339,8 +339,8 @@ def logistic_fit(
         EstimateError: there are none: a term's rows all have one value of the left side, as far as noise shows them.
     """
     params = step = np.zeros(right.shape[1])
-    there = np.abs(right).max(axis=1) > 0
-    spread = np.sqrt(np.mean(right[there] ** 2, axis=0)) if there.any() else np.ones(right.shape[1])
+    nonzero = np.abs(right).max(axis=1) > 0
+    spread = np.sqrt(np.mean(right[nonzero] ** 2, axis=0)) if nonzero.any() else np.ones(right.shape[1])
     binary = np.isin(right, (0.0, 1.0)).all(axis=0)
     unit = np.where(binary, 1.0, spread)
     for _ in range(_ROUNDS):

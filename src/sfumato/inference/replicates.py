@@ -60,9 +60,9 @@ def replicate_codes(
 def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
     questions = Questions(release, (seed, place, _ROWS_STREAM))
     measured = questions.measured
-    asked = {name: questions.functions(name) for name in measured.names}
+    functions = {name: questions.functions(name) for name in measured.names}
     calibration = Calibration(
-        all_functions(measured, asked),
+        all_functions(measured, functions),
         measured.size,
         measured.rows_variance,
         measured.weighting,

@@ -81,8 +81,8 @@ class Rows:
             assert isinstance(column, Values)
             return np.where(column.absent, 0.0, column.values.astype(np.float64)), 1.0 - np.asarray(column.absent)
         values = self.measured.frame[name].to_numpy(dtype=np.float64)
-        there = ~np.isnan(values)
-        return np.where(there, values, 0.0), there.astype(np.float64)
+        present = ~np.isnan(values)
+        return np.where(present, values, 0.0), present.astype(np.float64)
 
     def missing(self, name: str) -> np.ndarray:
         """Return which rows have no value in a column, shape (N,).
@@ -109,15 +109,15 @@ class Rows:
         Raises:
             ConfigError: a value is no label of its column.
         """
-        found = np.ones(self.measured.n_rows)
+        matches = np.ones(self.measured.n_rows)
         for name, value in condition.items():
             if is_missing(value):
-                found *= self.missing(name)
+                matches *= self.missing(name)
             else:
                 label = _label(name, value)
                 self._require_told_apart(name, label)
-                found *= self.levels(name, label)[label]
-        return found
+                matches *= self.levels(name, label)[label]
+        return matches
 
     def _require_told_apart(self, name: str, label: str) -> None:
         """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise.
@@ -169,15 +169,15 @@ class Rows:
         if not isinstance(condition, Mapping) or not all(isinstance(name, str) for name in condition):
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, or {'sex': None} of missing cells.")
         sets = self.measured.release.schema.set_columns
-        found: dict[str, object] = {}
+        labels: dict[str, object] = {}
         for name, value in condition.items():
             if name not in sets:
-                found[name] = value
+                labels[name] = value
                 continue
             for item in value if isinstance(value, list | tuple) else [value]:
                 require_instance(_LABEL, f"an item of {name!r}", item=item)
-                found[sets[name].items[sets[name].code_of(item)]] = Boolean().labels[IN]
-        return found
+                labels[sets[name].items[sets[name].code_of(item)]] = Boolean().labels[IN]
+        return labels
 
 
 def _label(name: str, value: object) -> str:

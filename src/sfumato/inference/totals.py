@@ -37,8 +37,8 @@ class Totals:
 
     def with_rows(self) -> Totals:
         """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
-        kept = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
-        return Totals(self.functions[:, kept], self.totals[kept], self.variances[kept])
+        frequent = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        return Totals(self.functions[:, frequent], self.totals[frequent], self.variances[frequent])
 
 
 @dataclass(frozen=True, slots=True)

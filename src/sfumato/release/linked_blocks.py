@@ -69,7 +69,7 @@ class LinkedBlocks:
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0
-            yield with_parts(table, starts=starts, there=~without[some])
+            yield with_parts(table, starts=starts, present=~without[some])
 
     def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
         """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""

@@ -100,8 +100,8 @@ class ReleaseValue:
         if self.certificate.weight != weighting_of(self.schema):
             raise ReleaseError("Expected a certificate of the weights that the schema names, got one of others.")
         verdicts = () if self.certificate.search is None else self.certificate.search.verdicts
-        asked = [criterion.words for criterion in self.schema.accept]
-        if [verdict.criterion for verdict in verdicts if verdict.passed] != asked or len(verdicts) != len(asked):
+        criteria = [criterion.words for criterion in self.schema.accept]
+        if [verdict.criterion for verdict in verdicts if verdict.passed] != criteria or len(verdicts) != len(criteria):
             raise ReleaseError(
                 "Expected a certificate with a passed verdict on each criterion of the schema, got others."
             )

@@ -68,28 +68,28 @@ def _sampler_class(settings: Mapping[str, Any]) -> Callable[..., Sampler | Mixtu
     try:
         plugin = find("sampler", name, SAMPLERS)
         if plugin is None:
-            found = SAMPLERS.get(name)
+            sampler = SAMPLERS.get(name)
         else:
             _require_package(name, package, plugin.package)  # before any of its code is run
-            found = plugin.load()
+            sampler = plugin.load()
     except ConfigError as error:
-        plugin, found, problem = None, None, str(error)
+        plugin, sampler, problem = None, None, str(error)
     if problem:
         raise ReleaseError(problem)
-    if found is None:
+    if sampler is None:
         raise ReleaseError(_not_installed(name, package))
     if plugin is None:
         _require_package(name, package, OURS)
-    elif not (isinstance(found, type) and all(hasattr(found, part) for part in ("rows", "given"))):
+    elif not (isinstance(sampler, type) and all(hasattr(sampler, part) for part in ("rows", "given"))):
         raise plugin.wrong("a class of samplers with `rows` and `given`")
-    return found
+    return sampler
 
 
-def _require_package(name: str, stated: object, found: str) -> None:
-    if not (isinstance(stated, str) and canonical(stated) == canonical(found)):
+def _require_package(name: str, stated: object, package: str) -> None:
+    if not (isinstance(stated, str) and canonical(stated) == canonical(package)):
         raise ReleaseError(
             f"Expected the sampler {shown(name)} of the package {shown(stated)}, as the release says, got that of "
-            f"{found}. Do not use this release with it."
+            f"{package}. Do not use this release with it."
         )
 
 

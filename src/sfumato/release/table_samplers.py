@@ -63,8 +63,8 @@ class TableSoftmax:
         first = self._features[: len(codes)]
         self.require_first(len(codes))
         known = np.stack([column.cells(codes[column.name]) for column in first], axis=1)
-        found = self._grid.rows(self._chain.followed(known, rng), rng)
-        return {**found, **codes}
+        columns = self._grid.rows(self._chain.followed(known, rng), rng)
+        return {**columns, **codes}
 
     def require_first(self, n: int) -> None:
         """Refuse a chain that draws other columns before the first n.

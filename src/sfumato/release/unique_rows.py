@@ -99,12 +99,12 @@ def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iter
     Warns:
         SampleWarning: fewer rows came, since too few repeat among 16 n that were drawn.
     """
-    keep, drawn = _kept(draw, n, size, columns)
+    keep, n_drawn = _kept(draw, n, size, columns)
     came = int(np.count_nonzero(keep))
     if came < n:
         warnings.warn(
-            f"Expected {n} rows without unique ones, got {came}: too few of {drawn} rows that were drawn repeat in the "
-            "columns that are compared. Name fewer columns, or declare coarser ones.",
+            f"Expected {n} rows without unique ones, got {came}: too few of {n_drawn} rows that were drawn repeat in "
+            "the columns that are compared. Name fewer columns, or declare coarser ones.",
             SampleWarning,
             stacklevel=2,
         )
@@ -112,23 +112,23 @@ def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iter
     for block, table in enumerate(_marked(draw(0, max(1, -(-len(keep) // size))))):
         mask = keep[start : start + table.num_rows]
         start += table.num_rows
-        found = table.slice(0, len(mask)).filter(pa.array(mask))
-        if found.num_rows or block == 0:  # at least one table
-            yield found
+        chosen = table.slice(0, len(mask)).filter(pa.array(mask))
+        if chosen.num_rows or block == 0:  # at least one table
+            yield chosen
 
 
 def _kept(draw: Draw, n: int, size: int, columns: Sequence[str]) -> tuple[np.ndarray, int]:
     """Return which of the rows that are drawn are kept, up to the last of them, and how many were drawn."""
     most = max(1, -(-_MOST_DRAWN * n // size))
-    seen: list[np.ndarray] = []
-    drawn, upto = 0, max(1, -(-n // size))
+    parts: list[np.ndarray] = []
+    first, upto = 0, max(1, -(-n // size))
     while True:
-        seen += [digests(table, columns) for table in draw(drawn, upto)]
-        together = np.concatenate(seen)
+        parts += [digests(table, columns) for table in draw(first, upto)]
+        together = np.concatenate(parts)
         keep = kept_rows(together, n)
         if upto == most or np.count_nonzero(keep) == n:
             return keep, len(together)
-        drawn, upto = upto, min(most, 2 * upto)
+        first, upto = upto, min(most, 2 * upto)
 
 
 def kept_rows(digest: np.ndarray, n: int) -> np.ndarray:
@@ -141,11 +141,11 @@ def kept_rows(digest: np.ndarray, n: int) -> np.ndarray:
     if n == 0:
         return np.zeros(0, dtype=bool)
     turn, second = _turns(digest)
-    kept = np.cumsum(np.minimum(turn, 1) + (turn == 1))  # a first occurrence counts with the second
-    last = int(np.searchsorted(kept, n))
-    if last == len(kept):
+    counts = np.cumsum(np.minimum(turn, 1) + (turn == 1))  # a first occurrence counts with the second
+    last = int(np.searchsorted(counts, n))
+    if last == len(counts):
         return second < last
-    if kept[last] == n:
+    if counts[last] == n:
         return second[: last + 1] <= last
     # there is room for one row, and a pair comes: the next row whose like are kept already
     like = np.flatnonzero(second[last + 1 :] < last)
@@ -163,8 +163,8 @@ def _turns(digest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.diff(np.append(first, len(digest)))
     turn, second = np.empty(len(digest), dtype=np.int64), np.empty(len(digest), dtype=np.int64)
     turn[order] = np.arange(len(digest)) - np.repeat(first, sizes)
-    there = np.where(sizes > 1, order[np.minimum(first + 1, len(digest) - 1)], np.iinfo(np.int64).max)
-    second[order] = np.repeat(there, sizes)
+    seconds = np.where(sizes > 1, order[np.minimum(first + 1, len(digest) - 1)], np.iinfo(np.int64).max)
+    second[order] = np.repeat(seconds, sizes)
     return turn, second
 
 
@@ -181,20 +181,20 @@ def _hashed(column: pa.ChunkedArray) -> np.ndarray:
     """Return 64 bits per cell."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    found = column.combine_chunks().dictionary_encode()
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    values: pa.Array = found.dictionary
+    encoding = column.combine_chunks().dictionary_encode()
+    encoding = encoding.combine_chunks() if isinstance(encoding, pa.ChunkedArray) else encoding
+    values: pa.Array = encoding.dictionary
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         cells = values.to_numpy(zero_copy_only=False)
     else:
         cells = np.array([repr(value) for value in values.to_pylist()], dtype=object)
     hashes = np.append(pd.util.hash_array(cells, categorize=False), _MISSING)
-    places = found.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False).astype(np.int64)
+    places = encoding.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False).astype(np.int64)
     return hashes[places]
 
 
 def _marked(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Write into tables' metadata, which Parquet keeps, what was done."""
     for table in tables:
-        told = {**(table.schema.metadata or {}), METADATA_KEY: FOR_EYES.encode()}
-        yield table.replace_schema_metadata(told)
+        metadata = {**(table.schema.metadata or {}), METADATA_KEY: FOR_EYES.encode()}
+        yield table.replace_schema_metadata(metadata)
