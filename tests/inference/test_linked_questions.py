@@ -11,7 +11,7 @@ from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import measured_functions
 from sfumato.inference.linked_questions import LinkedQuestions, questions_of
-from sfumato.inference.linked_rows import LinkedMeasured
+from sfumato.inference.linked_rows import LinkedMeasurements
 from sfumato.inference.questions import middles
 from sfumato.records.linked import STEPS, Sequences, step_records
 from sfumato.records.sharing import Sharing
@@ -68,7 +68,7 @@ def test_weighted_units_are_those_of_the_population():
 
 def test_steps_are_counted_and_clipped_as_they_were_measured(noisy):
     measured = questions_of(noisy).measured
-    assert isinstance(measured, LinkedMeasured)
+    assert isinstance(measured, LinkedMeasurements)
     part = measured.step_part
     assert part.whole == 1
     assert not measured.pairs
@@ -81,7 +81,7 @@ def test_steps_are_counted_and_clipped_as_they_were_measured(noisy):
         if not k:
             continue
         w = int(weights.weights(np.array([k]))[0])
-        assert (part.counted[mine] == w / 1024).all()
+        assert (part.row_counts[mine] == w / 1024).all()
         y = entries[mine].astype(object)
         total = y.T @ y
         square = Fraction(int((total * total).sum()))
@@ -119,10 +119,10 @@ def test_two_columns_need_every_step(noisy):
 
 
 def test_the_stated_noise_is_what_redrawn_noise_moves(noisy):
-    asked = questions_of(noisy).asked(("score",), "table")
+    asked = questions_of(noisy).estimator(("score",), "table")
     values, there = questions_of(noisy).numbers("score")
     stated = noisy.mean("score", target="table").parts["noise"]
-    weights = [asked.calibration.redrawn(np.random.default_rng(seed)) for seed in range(200)]
+    weights = [asked.calibration.redraw(np.random.default_rng(seed)) for seed in range(200)]
     means = [w @ values / (w @ there) for w in weights]
     assert np.std(means) == pytest.approx(stated, rel=0.2)
 
@@ -196,10 +196,10 @@ def moved(release, by: float):
 
 
 def test_a_model_that_misses_its_measurements_has_no_answer(noisy):
-    assert questions_of(noisy).asked(("score",), "table").calibration.surprise < 0.8
+    assert questions_of(noisy).estimator(("score",), "table").calibration.surprise < 0.8
     questions = questions_of(moved(noisy, 8.0))
     with pytest.raises(EstimateError, match=r"agrees with its measurements.*'score'.*release\.units"):
-        questions.asked(("score",), "table")
+        questions.estimator(("score",), "table")
 
 
 def test_a_model_that_is_further_off_than_usual_counts_less(noisy, monkeypatch):

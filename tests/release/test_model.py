@@ -18,7 +18,7 @@ from sfumato.errors import ConfigError, OutputError, PrivacyWarning, ReleaseErro
 from sfumato.io.sources import open_source
 from sfumato.release import SourceForm
 from sfumato.release.linked_blocks import SAMPLE_BLOCK
-from sfumato.release.workers import drawn_in_order
+from sfumato.release.workers import blocks_in_order
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 
@@ -203,4 +203,4 @@ class Dying:
 @pytest.mark.slow
 def test_a_worker_that_ends_is_one_clear_error():
     with pytest.raises(ReleaseError, match="A worker ended"):
-        list(drawn_in_order(Dying(), [(0, None), (1, None)], 2))
+        list(blocks_in_order(Dying(), [(0, None), (1, None)], 2))

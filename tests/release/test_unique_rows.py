@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import ConfigError, SampleWarning
-from sfumato.release.unique_rows import METADATA_KEY, digests, kept_rows
+from sfumato.release.unique_rows import METADATA_KEY, digests, repeat_mask
 
 
 def slowly(keys, n):
@@ -35,7 +35,7 @@ def test_as_many_as_asked_for_and_none_alone(n):
     rng = np.random.default_rng(n)
     for _ in range(50):
         keys = rng.zipf(1.5, size=100).astype(np.uint64)
-        kept = np.flatnonzero(kept_rows(keys, n)).tolist()
+        kept = np.flatnonzero(repeat_mask(keys, n)).tolist()
         assert 1 not in Counter(keys[kept].tolist()).values()
         assert kept == slowly(keys.tolist(), n)
 

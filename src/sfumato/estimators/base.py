@@ -23,8 +23,8 @@ from sfumato.errors import DataError
 from sfumato.estimators.records import Ball, NumericRecords, open_rows
 from sfumato.estimators.units import of_units
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
-from sfumato.fitting.driver import Accounted, Driver, described
+from sfumato.fitting.arguments import noise_source, nominal_budget, number_of_rows, require_room
+from sfumato.fitting.driver import AccountHolder, Driver, description_of
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.measurements import Measurement
 from sfumato.mechanisms.queries import Noisy
@@ -48,7 +48,7 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
 
 
 @dataclass(frozen=True)
-class Session(Accounted):
+class Session(AccountHolder):
     """What a fit gets: the records, the account, the doors of randomness, and public facts.
 
     Attributes:
@@ -163,7 +163,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         driver = Driver(
             plan=plan,
             ledger=Ledger(plan, budget),
-            noise=noise_door(budget, self.seed),
+            noise=noise_source(budget, self.seed),
             method=self.method,
             methods=(type(self),),
             unit=unit,
@@ -267,7 +267,7 @@ def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
 def _described(
     method: type[PrivateEstimator], plan: Plan, budget: PrivacyBudget | None, n_public: int, unit: Protected
 ) -> Description:
-    return described(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public)
+    return description_of(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public)
 
 
 def _protected(records: NumericRecords) -> Protected:

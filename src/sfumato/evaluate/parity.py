@@ -14,8 +14,8 @@ from scipy import special
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.linked_questions import questions_of
-from sfumato.inference.measured import values
 from sfumato.inference.regression import Regression, least_squares, logistic_fit, logit, ols
+from sfumato.inference.table_measurements import values
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import CONCLUSIONS, require_able
@@ -76,8 +76,8 @@ def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
 def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, pd.Series]:
     """Return coefficients and robust standard errors of rows taken for records."""
     solve = logistic_fit if logistic else least_squares
-    params, influence = solve(design.left, design.right, design.there, f"the regression {formula!r}", design.terms)
-    errors = np.sqrt(((influence * design.there[:, None]) ** 2).sum(axis=0))
+    params, influence = solve(design.left, design.right, design.present, f"the regression {formula!r}", design.terms)
+    errors = np.sqrt(((influence * design.present[:, None]) ** 2).sum(axis=0))
     return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 
 

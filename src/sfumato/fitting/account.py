@@ -88,11 +88,11 @@ class Account:
             origin = origin_of(exact, stage, noisy.noise_std, symmetric=noisy.symmetric)
             return arrays_of(replace(noisy, origin=origin))
 
-        return replace(noisy_of(self._kept(stage, event, 1, draw), stage), query=query)
+        return replace(noisy_of(self._journal_entry(stage, event, 1, draw), stage), query=query)
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
         """Return what all events of a stage released: as kept, or made now, by a function that charges them."""
-        return self._kept(stage, None, self.plan[stage].count, make)
+        return self._journal_entry(stage, None, self.plan[stage].count, make)
 
     def descent(self, stage: str) -> Progress:
         """Return the progress of a descent that is one stage.
@@ -104,7 +104,7 @@ class Account:
             self._refuse_new_draws(stage)
         return self.journal.descent(stage)
 
-    def _kept(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
+    def _journal_entry(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
         arrays = self.journal.read(stage, event)
         if arrays is None:
             new = make()

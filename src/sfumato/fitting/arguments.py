@@ -151,7 +151,7 @@ def nominal_budget(rows: int | None) -> PrivacyBudget:
     return PrivacyBudget(_NOMINAL_EPSILON, default_delta(rows or 100_000))
 
 
-def noise_door(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
+def noise_source(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
     """Return the door of randomness: secret, of a seed, or without noise."""
     if seed is not None:
         require_integer(at_least=0, seed=seed)

@@ -52,7 +52,7 @@ _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what 
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
 
 
-def discovered(
+def kinds_of_counts(
     noisy: NoisyTally, counts: DomainCounts, n: int, unseen: list[str] | None = None
 ) -> dict[str, ColumnKind]:
     """Return the kinds that the noisy counts make. Free.
@@ -113,7 +113,7 @@ _LEFT_OUT = {
 }
 
 
-def _left_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
+def _names_to_leave_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
     """Say which columns are left out, and why; something has to be left."""
     names = list(reasons)
     if len(names) == len(schema.released):
@@ -151,7 +151,7 @@ def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str
     return reasons
 
 
-def _rounded(kind: ColumnKind, resolution: float | None) -> ColumnKind:
+def _with_resolution(kind: ColumnKind, resolution: float | None) -> ColumnKind:
     """Return a kind of numbers with the resolution that was bought, where its bounds have room for it."""
     if not isinstance(kind, Continuous) or resolution is None or resolution > kind.upper - kind.lower:
         return kind
@@ -264,17 +264,17 @@ def discover(
     counts = replace(
         domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, written=written, formats=formats
     )
-    released, n = _measured(counts, records, n, account, measured)
-    closed_kinds = _made(schema, released, counts, n)
+    released, n = _measure(counts, records, n, account, measured)
+    closed_kinds = _estimated_kinds(schema, released, counts, n)
     left = _reasons(released, counts, n, reasons)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why != "rare")}
-    closed_kinds |= dict.fromkeys(_left_out(schema, left), Identifier())
+    closed_kinds |= dict.fromkeys(_names_to_leave_out(schema, left), Identifier())
     _say_constant(closed_kinds)
-    estimated = {n: _rounded(_as_declared(k, opened[n]), resolutions.get(n)) for n, k in closed_kinds.items()}
+    estimated = {n: _with_resolution(_as_declared(k, opened[n]), resolutions.get(n)) for n, k in closed_kinds.items()}
     return closed(schema, {name: estimated.get(name, kind) for name, kind in schema.columns.items()})
 
 
-def _measured(
+def _measure(
     counts: DomainCounts, records: OpenData, n: int, account: Account, measured: list[tuple[str, Noisy]]
 ) -> tuple[NoisyTally, int]:
     """Return the released tally of the columns, and the number of its records: `n`, or where not public a noisy one."""
@@ -303,10 +303,10 @@ def _written_of(kind: Open, written: Written | None) -> Written | None:
     return written if kind.may_be_number else None
 
 
-def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
+def _estimated_kinds(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
     """Return the kinds that were found, and say of which nothing was seen."""
     unseen: list[str] = []
-    kinds = discovered(released, counts, n, unseen)
+    kinds = kinds_of_counts(released, counts, n, unseen)
     if beyond := _dates_beyond(released, counts, n):
         warnings.warn(
             f"Dates of {', '.join(map(repr, beyond))} lie beyond {YEARS[0]} and {YEARS[1]}, as 9999-12-31 does, and "

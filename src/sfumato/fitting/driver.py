@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedModel:
     """What a recipe hands back: its sampler, the sampler's arrays, and the statistics they came from."""
 
     sampler: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Fitted:
         )
 
 
-class Accounted:
+class AccountHolder:
     """What runs under an account."""
 
     account: Account
@@ -87,7 +87,7 @@ class Accounted:
 
 
 @dataclass(frozen=True)
-class Fit(Accounted):
+class Fit(AccountHolder):
     """What a recipe gets: the records, the account, and public facts."""
 
     data: CodedRecords
@@ -180,7 +180,7 @@ class Driver(Generic[Held]):
         return release
 
 
-def described(
+def description_of(
     plan: Plan,
     budget: PrivacyBudget | None,
     *,

@@ -15,7 +15,7 @@ from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
     RowCount,
     check_target,
-    noise_door,
+    noise_source,
     nominal_budget,
     refuse_criteria,
     require_room,
@@ -25,7 +25,7 @@ from sfumato.fitting.arguments import (
 )
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
-from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.label_threshold import label_forecast
@@ -138,7 +138,7 @@ class Synthesizer(ABC):
         return cls(epsilon=epsilon, delta=delta, **{**chosen.settings, **settings})
 
     @abstractmethod
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit, charging every stage of the plan in order."""
 
     @final
@@ -296,12 +296,12 @@ class Synthesizer(ABC):
             SchemaError: the schema does not describe the data, or has facts that were read off the records.
             DataError: the data cannot be read.
         """
-        return self.fit_with(FitOptions.collected(options), data, schema)
+        return self.fit_with(FitOptions.from_keywords(options), data, schema)
 
     @final
     @few_threads
     def fit_with(
-        self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], Fitted] | None = None
+        self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], FittedModel] | None = None
     ) -> Release:
         """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`."""
         refuse_lists_of_data(schema, data)
@@ -313,7 +313,7 @@ class Synthesizer(ABC):
         if rows is None:
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
-        noise = noise_door(budget, options.seed)
+        noise = noise_source(budget, options.seed)
         source = open_records(data, schema)
         with engine_for(source, options.workers, options.engine) as engine:
             records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
@@ -332,9 +332,9 @@ class Synthesizer(ABC):
             )
             running = _Running(run or self.run, options, rows, budget, engine)
             with driver.charged(options.ledger) as noise:
-                return self._drawn(running, driver, noise, records)
+                return self._release(running, driver, noise, records)
 
-    def _drawn(
+    def _release(
         self, running: _Running, driver: Driver[Ledger], noise: NoiseSource, records: PrivateData | LinkedData
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
@@ -343,14 +343,14 @@ class Synthesizer(ABC):
         target, engine, as_source = running.options.target, running.engine, running.options.as_source
         n = running.rows
         if n is None:
-            n = _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
+            n = _noisy_row_count(OpenData(source, schema, engine) if schema.open else records, account, measured)
         open_columns = schema.open
         if open_columns:
             schema = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
             schema = bought(schema, open_columns)
             records = PrivateData(source, schema, bought=open_columns, engine=engine)
         fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(schema, target, n))))
-        description = self._described(
+        description = self._certificate_text(
             driver.plan, running.budget, schema, n,
             declared=running.rows is not None, discovered=open_columns, source=type(source), as_source=as_source,
         )  # fmt: skip
@@ -401,7 +401,7 @@ class Synthesizer(ABC):
         schema = open_schema(schema)
         rows = row_count(schema, n_public)
         plan = self.plan(schema, target=target, n_public=n_public)
-        description = self._described(
+        description = self._certificate_text(
             plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=schema.open
         )  # fmt: skip
         # how large errors are depends on sizes that discovery finds
@@ -413,7 +413,7 @@ class Synthesizer(ABC):
         ]
         return replace(description, stages=tuple(planned))
 
-    def _described(
+    def _certificate_text(
         self,
         plan: Plan,
         budget: PrivacyBudget | None,
@@ -425,7 +425,7 @@ class Synthesizer(ABC):
         source: type = Source,
         as_source: bool = False,
     ) -> Description:
-        return described(
+        return description_of(
             plan, budget, methods=(type(self),), schema=schema, discovered=discovered, source=source,
             declared=declared, as_source=as_source, method=self.method, n_public=n, sampling=self.sampling(plan),
             preset=preset_of(self.presets(), vars(self)),
@@ -444,14 +444,14 @@ class _Running:
         engine: sums over the records; None for this process.
     """
 
-    run: Callable[[Fit], Fitted]
+    run: Callable[[Fit], FittedModel]
     options: FitOptions
     rows: int | None
     budget: PrivacyBudget | None
     engine: Engine | None
 
 
-def _bought_rows(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
+def _noisy_row_count(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
     count = account.measure(COUNT_STAGE, RowCount(), records)
     measured.append((RowCount.name, count))
     return max(1, round(float(count.value)))

@@ -15,14 +15,14 @@ import pandas as pd
 
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
-from sfumato.inference.asked import Asked
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.batches import Batch, ratios, shares
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
+from sfumato.inference.estimator import Estimator
 from sfumato.inference.formulas import Design
 from sfumato.inference.moments import Value, length
-from sfumato.inference.question_table import QUESTIONS, QuestionKind, listed_of
+from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Regression, Regressions, fit_design
 from sfumato.inference.totals import FEWEST_ROWS
@@ -103,21 +103,21 @@ def answers(
     ranked = ranked_pairs(questions)
     pairs = strongest(ranked, most_pairs)
     lister = _Lister(questions, target, level)
-    lines = [lister.line(question) for question in listed_of() if question.ask]
+    lines = [lister.line(question) for question in questions_about() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
         lines += lister.column(name)
     for name in questions.measured.release.schema.set_columns:
-        lines += [lister.line(question, name) for question in listed_of(_SET)]
+        lines += [lister.line(question, name) for question in questions_about(_SET)]
     for pair in pairs:
         lines += lister.pair(*pair)
     if len(ranked) > len(pairs):
         left = len(ranked) - len(pairs)
         lines.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
     lines += lister.by_class(pairs)
-    return listed(lines, _NO_THREE, _NO_RECORDS)
+    return answer_table(lines, _NO_THREE, _NO_RECORDS)
 
 
-def listed(lines: list[Answer], no_three: str, no_records: str) -> Answers:
+def answer_table(lines: list[Answer], no_three: str, no_records: str) -> Answers:
     """Return lines as a table, after them that no release answers three columns together, or single records."""
     refused = [("three columns", no_three), ("single records", no_records)]
     lines = [*lines, *(Answer(question, answered="no", numbers=0, why=why) for question, why in refused)]
@@ -144,7 +144,7 @@ class _Lister:
     def several(self, kind: str, batch: Batch, first: str, second: str = "") -> Answer:
         """Return the line of a question with several numbers."""
         n, n_answers = batch.value.size, int(batch.answered.sum())
-        why = "" if n_answers == n else (_UNSAID if batch.seen.all() else _HIDDEN)
+        why = "" if n_answers == n else (_UNSAID if batch.significant.all() else _HIDDEN)
         error: Value = float(np.median(batch.std_error[batch.answered])) if n_answers else np.nan
         column = self.questions.measured.column(first).kind
         if n_answers and isinstance(column, DateTime):
@@ -176,7 +176,7 @@ class _Lister:
         if name in ask.following:
             yield Answer("column", name, answered="not asked", why=_FOLLOWS)
             return
-        for question in listed_of(self._kinds(name)):
+        for question in questions_about(self._kinds(name)):
             yield self.line(question, name)
 
     def pair(self, first: str, second: str) -> Iterator[Answer]:
@@ -184,7 +184,7 @@ class _Lister:
         kinds = {name: self._kinds(name) for name in (first, second)}
         for question in QUESTIONS:
             for one, other in ((first, second), (second, first)):
-                if question in listed_of(kinds[one], kinds[other]):
+                if question in questions_about(kinds[one], kinds[other]):
                     yield self.line(question, one, other)
                     break
 
@@ -209,7 +209,7 @@ class _Lister:
 
     def _crosstab(self, kind: str, first: str, second: str) -> Answer:
         (n, one), (k, other) = self._labels(first), self._labels(second)
-        estimator = self.questions.asked((first, second), self.target)
+        estimator = self.questions.estimator((first, second), self.target)
         cells = indicators(one * k + other, n * k)
         frequent = (
             np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
@@ -218,7 +218,7 @@ class _Lister:
 
     def _means(self, kind: str, number: str, label: str) -> Answer:
         n, codes = self._labels(label)
-        estimator = self.questions.asked((number, label), self.target)
+        estimator = self.questions.estimator((number, label), self.target)
         try:
             bounds = self.questions.bounds(number)
         except EstimateError as error:
@@ -230,7 +230,7 @@ class _Lister:
             means = replace(means, std_error=np.hypot(means.std_error, self._beyond(bounds, estimator, wholes)))
         return self.several(kind, means, number, label)
 
-    def _beyond(self, bounds: EstimatedBounds, estimator: Asked, wholes: np.ndarray) -> np.ndarray:
+    def _beyond(self, bounds: EstimatedBounds, estimator: Estimator, wholes: np.ndarray) -> np.ndarray:
         """Return the errors of means of groups by what lies beyond estimated bounds, shape (k,)."""
         rows = np.maximum(estimator.calibration.total(wholes), 1.0)
         return np.array([bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()])

@@ -18,9 +18,9 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_integer
-from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked, rests_on
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator, rests_on
 from sfumato.inference.questions import Questions
 from sfumato.maths.arrays import indicators
 
@@ -34,7 +34,7 @@ class _Side:
     """One column: functions of the rows, shape (N, r), 0 where missing; and whether they are indicators of labels."""
 
     functions: np.ndarray
-    there: np.ndarray
+    present: np.ndarray
     labels: bool
 
 
@@ -54,7 +54,7 @@ def association(questions: Questions, first: str, second: str, *, target: str) -
         ConfigError: a column is not there, or both hold numbers.
         EstimateError: the measurements say too little of the two together, or one does not stand out of noise.
     """
-    estimator = questions.asked((first, second), target)
+    estimator = questions.estimator((first, second), target)
     one, other = (_side(questions, estimator, name) for name in (first, second))
     if not (one.labels or other.labels):
         raise ConfigError(f"Expected a column of labels among {first!r} and {second!r}, got two of numbers.")
@@ -99,7 +99,7 @@ def _scores(questions: Questions, name: str) -> np.ndarray:
     return (values - values.mean(axis=0)) / np.where(scale > _TINY, scale, np.inf)
 
 
-def _side(questions: Questions, estimator: Asked, name: str) -> _Side:
+def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
     column = questions.measured.column(name)
     if column.numeric:
         questions.require_squares(name, estimator)
@@ -124,9 +124,9 @@ def _side(questions: Questions, estimator: Asked, name: str) -> _Side:
     return _Side(shown, present, labels=True)
 
 
-def _standardised(estimator: Asked, one: _Side, other: _Side, what: str) -> tuple[np.ndarray, np.ndarray]:
+def _standardised(estimator: Estimator, one: _Side, other: _Side, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Return d, shape (r·s,), and the influence of each row on it, shape (N, r·s)."""
-    present = one.there * other.there
+    present = one.present * other.present
     n = estimator.positive(present, what)
     weights = estimator.calibration.weights * present / n
     centred, scales, moved = [], [], []
@@ -153,7 +153,7 @@ def _scaled(variances: Variances, factor: float) -> Variances:
     )
 
 
-def _length(estimator: Asked, d: np.ndarray, variances: Variances) -> Estimate:
+def _length(estimator: Estimator, d: np.ndarray, variances: Variances) -> Estimate:
     """Return the length of the vector of which d is a noisy estimate, as a number in [0, 1]."""
     covariance = variances.of(estimator.target)
     raw = float(d @ d)
@@ -177,7 +177,7 @@ def _length(estimator: Asked, d: np.ndarray, variances: Variances) -> Estimate:
         value,
         float(np.sqrt(max(slope, 0.0))),
         estimator.target,
-        estimator.said + rests_on(estimator, sizes),
+        estimator.preface + rests_on(estimator, sizes),
         sizes,
         ends,
     )

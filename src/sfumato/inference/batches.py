@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked
 from sfumato.inference.estimate import deviations
+from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator
 from sfumato.inference.questions import Questions
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
@@ -21,21 +21,21 @@ class Batch:
     """Estimates of one kind, each array of shape (k,).
 
     Attributes:
-        value: NaN where `seen` is false.
+        value: NaN where `significant` is false.
         std_error: likewise.
-        seen: whether the whole that a share or mean is of stands out of its noise.
-        said: whether the measurements say enough of it.
+        significant: whether the whole that a share or mean is of stands out of its noise.
+        explained: whether the measurements say enough of it.
     """
 
     value: np.ndarray
     std_error: np.ndarray
-    seen: np.ndarray
-    said: np.ndarray
+    significant: np.ndarray
+    explained: np.ndarray
 
     @property
     def answered(self) -> np.ndarray:
         """Which of them the release answers, shape (k,)."""
-        return self.seen & self.said
+        return self.significant & self.explained
 
     def ends(self, level: float, lowest: float = -np.inf, highest: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the intervals within bounds that the target has, NaN where there is no answer.
@@ -49,7 +49,7 @@ class Batch:
         return np.where(self.answered, low, np.nan), np.where(self.answered, high, np.nan)
 
 
-def ratios(estimator: Asked, parts: np.ndarray, wholes: np.ndarray) -> Batch:
+def ratios(estimator: Estimator, parts: np.ndarray, wholes: np.ndarray) -> Batch:
     """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; wholes may be (N, 1)."""
     calibration = estimator.calibration
     over = calibration.total(wholes)
@@ -79,11 +79,11 @@ def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target:
     Raises:
         ConfigError, EstimateError: the column is not there, or follows from others by a rule.
     """
-    estimator = questions.asked((name,), target)
+    estimator = questions.estimator((name,), target)
     parts = indicators(bins, n)
     batch = ratios(estimator, parts, np.ones((bins.size, 1)))
-    explained = batch.said & (np.count_nonzero(parts, axis=0) >= FEWEST_ROWS)
-    return Batch(np.clip(batch.value, 0.0, 1.0), batch.std_error, batch.seen, explained)
+    explained = batch.explained & (np.count_nonzero(parts, axis=0) >= FEWEST_ROWS)
+    return Batch(np.clip(batch.value, 0.0, 1.0), batch.std_error, batch.significant, explained)
 
 
 def bar_ends(
@@ -105,17 +105,17 @@ def bar_ends(
         level: of the intervals, in (0, 1).
 
     Raises:
-        ConfigError, EstimateError: as `Questions.asked`.
+        ConfigError, EstimateError: as `Questions.estimator`.
     """
-    estimator = questions.asked((name,), target)
+    estimator = questions.estimator((name,), target)
     measured = questions.measured
     places = np.arange(n)
     reach = (first[:, None] <= places) & (places <= last[:, None])
     inside = reach & (first == last)[:, None]
     cells, counts = measured.cells(name), measured.counts(name)
     whole = np.ones((cells.size, 1))
-    low = _held_ends(estimator, inside[cells].astype(np.float64), whole, level)[0]
-    high = _held_ends(estimator, reach[cells].astype(np.float64), whole, level)[1]
+    low = _share_ends(estimator, inside[cells].astype(np.float64), whole, level)[0]
+    high = _share_ends(estimator, reach[cells].astype(np.float64), whole, level)[1]
     few = np.isnan(high)
     if counts is not None and few.any():
         totals = np.maximum(counts.cells @ reach, 0.0)
@@ -126,7 +126,9 @@ def bar_ends(
     return np.where(np.isnan(high), np.nan, np.minimum(low, high)), high
 
 
-def _held_ends(estimator: Asked, parts: np.ndarray, whole: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def _share_ends(
+    estimator: Estimator, parts: np.ndarray, whole: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of shares; NaN where hardly a row is in them."""
     low, high = ratios(estimator, parts, whole).ends(level, 0.0, 1.0)
     frequent = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS

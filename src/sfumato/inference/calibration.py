@@ -54,7 +54,7 @@ class Variances:
     unmeasured: np.ndarray
     known: np.ndarray
 
-    def stretched(self, factors: np.ndarray) -> Variances:
+    def stretch_noise(self, factors: np.ndarray) -> Variances:
         """Return it with the standard errors of what noise made unsure times these, shape (k,)."""
         squares = np.outer(factors, factors)
         return replace(self, noise=self.noise * squares, unmeasured=self.unmeasured * squares)
@@ -201,7 +201,7 @@ class Calibration:
     def each(self, functions: np.ndarray) -> SeparateVariances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
         fit = self._explained(self._summed(functions))
-        spread, weights, known = self._drawn_spread(fit)
+        spread, weights, known = self._sampling_rows(fit)
         squares = spread**2
         variance, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
         return SeparateVariances(
@@ -262,7 +262,7 @@ class Calibration:
 
     def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
-        spread, weights, known = self._drawn_spread(fit)
+        spread, weights, known = self._sampling_rows(fit)
         positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
         covariance = (spread * weights[:, None]).T @ spread
         if not (np.linalg.eigvalsh(covariance) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
@@ -270,7 +270,7 @@ class Calibration:
         covariance = covariance - known * np.outer(fit.mean, fit.mean) if known else covariance
         return self.rows_of_unit * covariance
 
-    def _drawn_spread(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
+    def _sampling_rows(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
         """Return rows and weights whose Σ v·uuᵀ is the variance of drawing the records, and what is to be taken off.
 
         Of weighted records the variance is Σ w²·uuᵀ − (Σ w·u)(Σ w·u)ᵀ/n, not about the mean: their weights' sum is
@@ -284,13 +284,13 @@ class Calibration:
             return fit.spread, weights, 0.0
         return fit.spread + fit.mean, weights, float(self._weights.sum()) ** 2 / weighting.records
 
-    def redrawn(self, rng: np.random.Generator) -> np.ndarray:
+    def redraw(self, rng: np.random.Generator) -> np.ndarray:
         """Return the weights with noise of the same law once more, shape (N,)."""
         noise = np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
         moved = self._weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._functions)
         return moved if self._parts is None else self._parts.spread(moved)
 
-    def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
+    def draw_weights(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
         """Return positive weights of the rows under another draw of what the records may have been, shape (N,).
 
         The measurements get noise of their law once more and, if `sampled`, what another sample of as many records

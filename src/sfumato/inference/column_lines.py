@@ -33,7 +33,7 @@ _FEWEST = 0.005  # a share that is told
 _STANDS_OUT = 2.0  # standard deviations of noise
 _IN_PART = 0.49  # most that is lost of labels that are known together
 _MOST_LABELS, _LONGEST_LABELS = 6, 60
-_SAID = {DISCOVERED: "estimated", DATA: "read off the records"}
+_SOURCE_WORDS = {DISCOVERED: "estimated", DATA: "read off the records"}
 _DECLARED = "declared"
 _BOUNDS, _GROUPS = "lower and upper", "parents for groups of its rare labels"
 _LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parents for groups of codes"
@@ -128,7 +128,9 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
     if isinstance(kind, LevelKind):
         return _labels(name, kind, known, rows)
     line = _numbers(name, kind, known)
-    return _with_beyond(line, release) if line.is_number and _SAID[DISCOVERED] in known and not line.loss else line
+    return (
+        _with_beyond(line, release) if line.is_number and _SOURCE_WORDS[DISCOVERED] in known and not line.loss else line
+    )
 
 
 def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
@@ -176,7 +178,7 @@ def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
     line = ColumnLine(name, kind.name, known, f"{_bound(lower)} to {_bound(upper)}", is_number=True)
-    if _SAID[DISCOVERED] in known and lower == upper:
+    if _SOURCE_WORDS[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
     return line
 
@@ -239,10 +241,10 @@ def _codes(rows: pa.Table, name: str, kind: LevelKind) -> np.ndarray:
 
 def _known(source: FactSource) -> str:
     if isinstance(source, str):
-        return _SAID.get(source, _DECLARED)
+        return _SOURCE_WORDS.get(source, _DECLARED)
     words: dict[str, list[str]] = {}
     for fact, word in source.items():
-        words.setdefault(_SAID.get(word, _DECLARED), []).append(fact)
+        words.setdefault(_SOURCE_WORDS.get(word, _DECLARED), []).append(fact)
     return _DECLARED if set(words) == {_DECLARED} else _of_facts(words)
 
 

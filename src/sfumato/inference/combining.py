@@ -27,7 +27,7 @@ _LEAST_SHARE = 0.1  # of (1 + 1/m)·B that is left: fewer replicates may say les
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class CombinedResult:
     """What many replicates say together, by term.
 
     Attributes:
@@ -81,7 +81,7 @@ class Combined:
         return combined_card(self.m, self.to_frame(LEVEL))
 
 
-def combine(results: Sequence[Any]) -> Combined:
+def combine(results: Sequence[Any]) -> CombinedResult:
     """Put together the results of one analysis of each of a release's replicates.
 
     Args:
@@ -117,7 +117,7 @@ def combine(results: Sequence[Any]) -> Combined:
             "each (n=).",
             stacklevel=2,
         )
-    return Combined(
+    return CombinedResult(
         pd.Series(values.mean(axis=0), index=terms),
         pd.Series(np.sqrt(variance), index=terms),
         pd.Series(freedom, index=terms),

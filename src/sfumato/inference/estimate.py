@@ -225,7 +225,7 @@ def left_out_words(left_out: Mapping[Any, str]) -> list[str]:
     return [f"Left out: {', '.join(map(str, left_out))}"] if left_out else []
 
 
-def answered(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:
+def answers_by_group(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:
     """Return the answers for groups, and why there is none for others.
 
     Raises:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.columns.bounded import Values
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.rules.computed import Computed
 from sfumato.rules.plan import RulePlan
 
@@ -26,7 +26,7 @@ class Following:
         measured: the release's measurements.
     """
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: TableMeasurements) -> None:
         self._measured = measured
         self._plan: RulePlan | None = measured.release.schema.rule_plan
         self._table: dict[str, np.ndarray | Values] | None = None

@@ -41,7 +41,7 @@ class Design:
         left: shape (N,).
         right: shape (N, k).
         terms: names of the right side's columns.
-        there: which rows have no missing value, shape (N,).
+        present: which rows have no missing value, shape (N,).
         of_left: the table's columns that the left side is a function of.
         of_terms: those of the right side's terms, each once.
         references: the label that the others of a column are compared with, by column, where the formula names none.
@@ -50,7 +50,7 @@ class Design:
     left: np.ndarray
     right: np.ndarray
     terms: tuple[str, ...]
-    there: np.ndarray
+    present: np.ndarray
     of_left: frozenset[str] = frozenset()
     of_terms: tuple[frozenset[str], ...] = ()
     references: Mapping[str, str] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class ReadFormula:
             raise ConfigError(
                 f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
             )
-        terms = tuple(self._said(str(term)) for term in X.columns)
+        terms = tuple(self._in_own_names(str(term)) for term in X.columns)
         compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
         return Design(left, right, terms, present, frozenset().union(*self._sources(y)), self._sources(X), compared)
 
@@ -142,7 +142,7 @@ class ReadFormula:
             with np.errstate(all="ignore"):
                 sides = self.formula.get_model_matrix(frame, na_action="drop", context=transforms(weights))
         except Exception as error:  # noqa: BLE001 - a formula is code of the caller
-            problem = self._said(f"{type(error).__name__}: {error}")
+            problem = self._in_own_names(f"{type(error).__name__}: {error}")
         if sides is None:
             raise ConfigError(f"Expected a formula that can be evaluated, got {self.text!r}: {problem}")
         if not (isinstance(sides.lhs, pd.DataFrame) and isinstance(sides.rhs, pd.DataFrame)):
@@ -164,7 +164,7 @@ class ReadFormula:
             raise ConfigError(f"Expected terms that are finite numbers in {self.text!r}, got {problem}.")
         return numbers
 
-    def _said(self, text: str) -> str:
+    def _in_own_names(self, text: str) -> str:
         """Return a term, or what was wrong with one, in the columns' own names."""
         for name, column in self.names.items():
             text = re.sub(rf"(?<![^:]){name}(?=$|[:\[])", lambda _, c=column: c, text)

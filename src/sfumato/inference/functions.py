@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.measured import Measured
-from sfumato.inference.noisy_counts import CountTable, asked_tables, coarsest
+from sfumato.inference.noisy_counts import CountTable, coarsest, tables_of
 from sfumato.inference.products import Products
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.totals import Totals
 
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
@@ -31,7 +31,7 @@ CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
 
 
-def measured_functions(measured: Measured, functions: Mapping[str, CellFunctions]) -> Totals:
+def measured_functions(measured: TableMeasurements, functions: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say something of some columns together.
 
     Args:
@@ -39,24 +39,24 @@ def measured_functions(measured: Measured, functions: Mapping[str, CellFunctions
         functions: by column, its cells' functions that matter most: such as their values, or a level's indicator.
     """
     by_class = measured.class_column in functions
-    parts = _counts(measured, asked_tables(measured.tables, functions))
+    parts = _counts(measured, tables_of(measured.tables, functions))
     products = measured.products
     if products is not None:
         places = [products.columns[name] for name in functions if name in products.columns]
         places = [place for place in places if place != products.classes]
         if places:
-            most = _kept(measured, products, places, by_class)
+            most = _direction_counts(measured, products, places, by_class)
             parts += _products(measured, products, places, functions, most, by_class)
     return Totals.joined(parts).with_rows()
 
 
-def _counts(measured: Measured, tables: Sequence[CountTable]) -> list[Totals]:
+def _counts(measured: TableMeasurements, tables: Sequence[CountTable]) -> list[Totals]:
     """Return the totals of tables of counts."""
-    parts, counted = [table.totals(measured.base, measured.n_rows) for table in tables], measured.counted
+    parts, counted = [table.totals(measured.base, measured.n_rows) for table in tables], measured.row_counts
     return parts if counted is None else [replace(part, functions=part.functions * counted[:, None]) for part in parts]
 
 
-def all_functions(measured: Measured, functions_of: Mapping[str, CellFunctions]) -> Totals:
+def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say most of all columns together, as many as can be solved for.
 
     Of few columns several directions of each, and by class; of more without the class, and at the least one direction
@@ -74,7 +74,7 @@ def all_functions(measured: Measured, functions_of: Mapping[str, CellFunctions])
     own = {measured.class_column} if measured.class_column is not None and measured.n_classes <= _FEW_CLASSES else set()
     parts = []
     for name in measured.names:
-        tables = coarsest(asked_tables(measured.tables, {name, *own}))
+        tables = coarsest(tables_of(measured.tables, {name, *own}))
         parts += _counts(measured, [table for table in tables if name in table.columns])
     most, by_class = _of_all(measured, products, places, bool(own))
     first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}
@@ -82,7 +82,7 @@ def all_functions(measured: Measured, functions_of: Mapping[str, CellFunctions])
     return Totals.joined(parts).with_rows()
 
 
-def refuse_many_columns(measured: Measured) -> None:
+def refuse_many_columns(measured: TableMeasurements) -> None:
     """Refuse to ask of all columns together where these are too many.
 
     Raises:
@@ -93,7 +93,7 @@ def refuse_many_columns(measured: Measured) -> None:
     _of_all(measured, products, places, by_class=False)
 
 
-def _of_products(measured: Measured) -> Products:
+def _of_products(measured: TableMeasurements) -> Products:
     products = measured.products
     if products is None or not set(measured.names) <= products.columns.keys():
         raise EstimateError(
@@ -104,7 +104,9 @@ def _of_products(measured: Measured) -> Products:
     return products
 
 
-def _of_all(measured: Measured, products: Products, places: list[int], by_class: bool) -> tuple[list[int], bool]:
+def _of_all(
+    measured: TableMeasurements, products: Products, places: list[int], by_class: bool
+) -> tuple[list[int], bool]:
     """Return how many directions of each column are kept where all are asked of, and whether by class."""
     widths = [products.width(place) for place in places]
     for own in (True, False) if by_class else (False,):
@@ -120,10 +122,10 @@ def _of_all(measured: Measured, products: Products, places: list[int], by_class:
     )
 
 
-def _kept(measured: Measured, products: Products, places: list[int], by_class: bool) -> list[int]:
+def _direction_counts(measured: TableMeasurements, products: Products, places: list[int], by_class: bool) -> list[int]:
     """Return how many directions of each column are kept: all of few labels, unless that is too much to solve for."""
     few = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
-    widths, counted = [products.width(place) for place in places], [_counted(products, place) for place in places]
+    widths, counted = [products.width(place) for place in places], [_has_counts(products, place) for place in places]
     all_of_few = [
         width if alone and width < _MOST_LEVELS else few for alone, width in zip(counted, widths, strict=True)
     ]
@@ -135,7 +137,7 @@ def _kept(measured: Measured, products: Products, places: list[int], by_class: b
 
 
 def _products(
-    measured: Measured,
+    measured: TableMeasurements,
     products: Products,
     places: list[int],
     functions_of: Mapping[str, CellFunctions],
@@ -159,7 +161,7 @@ def _products(
         values.append((vectors @ own)[cells])
     turned, values = _with_classes(measured, products, turned, values, by_class)
     turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
-    rows, columns = _pairs([own.shape[1] for own in values], [_counted(products, place) for place in places])
+    rows, columns = _pairs([own.shape[1] for own in values], [_has_counts(products, place) for place in places])
     functions = vectors[:, rows] * vectors[:, columns] * measured.clipping[:, None]
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
     if products.by is None or products.by_class is None:
@@ -179,7 +181,7 @@ def _products(
 
 
 def _with_classes(
-    measured: Measured, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
+    measured: TableMeasurements, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Add the class's indicators, where moments have them; or their sum, which is the same for all rows."""
     place = products.classes
@@ -193,7 +195,7 @@ def _with_classes(
     return [*turned, block], [*values, (products.vectors(place) @ own)[cells]]
 
 
-def _counted(products: Products, place: int) -> bool:
+def _has_counts(products: Products, place: int) -> bool:
     """Whether counts say what products of a column with itself would: of labels."""
     return products.query.features[place].cells.edges is None
 

@@ -22,7 +22,7 @@ _TIE = 1e-6
 _RIDGE = 1e-3  # of the mean variation of a feature
 
 
-def filled(
+def fill_gaps(
     cells: np.ndarray,
     features: Sequence[tuple[int, np.ndarray]],
     missing: Sequence[int | None],

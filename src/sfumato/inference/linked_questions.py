@@ -12,13 +12,13 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.asked import Asked
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import CellFunctions, measured_functions
-from sfumato.inference.linked_rows import LinkedMeasured, StepPart
-from sfumato.inference.measured import Measured
+from sfumato.inference.linked_rows import LinkedMeasurements, StepPart
 from sfumato.inference.questions import Questions, middles
 from sfumato.inference.set_sizes import require_few_items
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.totals import Totals
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import SetColumn
@@ -32,23 +32,25 @@ _USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
 class LinkedQuestions(Questions):
     """Answers about all rows of units, from one release."""
 
-    measured: LinkedMeasured
+    measured: LinkedMeasurements
 
-    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> Measured:
-        return LinkedMeasured(release, *stream)
+    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> TableMeasurements:
+        return LinkedMeasurements(release, *stream)
 
-    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
-        """Return rows calibrated to what was measured of some columns: as `Questions.asked`.
+    def estimator(
+        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
+    ) -> Estimator:
+        """Return rows calibrated to what was measured of some columns: as `Questions.estimator`.
 
         Raises:
             EstimateError: also of several columns together, where steps of long units do not count whole.
         """
         if not free and len(set(columns)) > 1:
             self._require_pairs(columns)
-        return replace(super().asked(columns, target, fitted, free=free), counted=self._counted)
+        return replace(super().estimator(columns, target, fitted, free=free), row_note=self._row_note)
 
     @cached_property
-    def _counted(self) -> str:
+    def _row_note(self) -> str:
         """A sentence on the rows of long units, which do not count."""
         measured = self.measured
         most, count = measured.linked.max_rows, measured.linked.count
@@ -61,17 +63,17 @@ class LinkedQuestions(Questions):
         many = f"about {100 * share:.2g} % of the units have so many, and may have had more"
         return f"Of a unit at most {most} rows count: {many}. "
 
-    def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
-        """Return `asked` of a product of columns, of which some may follow from measured ones by rules."""
+    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
+        """Return `estimator` of a product of columns, of which some may follow from measured ones by rules."""
         for name in columns:
-            self.require_asked(name, following=True)
+            self.require_column(name, following=True)
         sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
         if len(sums) > 1 or any(len(term) > 1 for terms in sums for term in terms):
             self._require_pairs(columns)
-        return super().asked_of_sums(columns, target, what)
+        return super().estimator_of_sums(columns, target, what)
 
-    def require_asked(self, name: str, *, following: bool = False) -> None:
-        """Refuse what is no column of rows: as `Rows.require_asked`.
+    def require_column(self, name: str, *, following: bool = False) -> None:
+        """Refuse what is no column of rows: as `Rows.require_column`.
 
         Raises:
             ConfigError: also of the number of rows, which units have.
@@ -80,16 +82,16 @@ class LinkedQuestions(Questions):
             raise ConfigError(
                 f"Expected a column of rows, got {name!r}, which units have. Ask release.units (--units) about it."
             )
-        super().require_asked(name, following=following)
+        super().require_column(name, following=following)
 
-    def _rows_of_sizes(self, column: SetColumn, target: str) -> Asked:
+    def _rows_of_sizes(self, column: SetColumn, target: str) -> Estimator:
         """Return rows calibrated to what was measured of units and of steps.
 
         Raises:
             EstimateError: there are more items than are solved for together.
         """
         require_few_items(column)
-        return self.asked(column.items, target, free=True)
+        return self.estimator(column.items, target, free=True)
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
         """Refuse what several columns of all rows hold together, where that was not measured of long units.
@@ -145,7 +147,7 @@ class LinkedQuestions(Questions):
         )
 
 
-def _of(part: Measured, columns: Sequence[str]) -> dict[str, CellFunctions]:
+def _of(part: TableMeasurements, columns: Sequence[str]) -> dict[str, CellFunctions]:
     return {name: middles(part.column(name)) for name in dict.fromkeys(columns)}
 
 
@@ -153,7 +155,7 @@ def _unweighing(steps: StepPart, count: str) -> np.ndarray:
     """Return 1/w of the steps in each cell of their units' number of rows, shape (cells,)."""
     cells = steps.cells(count)
     sizes = np.bincount(cells, minlength=steps.column(count).n_cells)
-    return np.bincount(cells, 1 / steps.counted, sizes.size) / np.maximum(sizes, 1)
+    return np.bincount(cells, 1 / steps.row_counts, sizes.size) / np.maximum(sizes, 1)
 
 
 def questions_of(release: ReleaseValue) -> Questions:

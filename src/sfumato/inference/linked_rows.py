@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.totals import RowWeights, UnitSums
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
@@ -36,7 +36,7 @@ _BLOCK, _MOST_UNITS, _MOST_ROWS, _FEWEST_UNITS = 1 << 10, 1 << 14, 1 << 16, 1 <<
 _STREAM = 20_261
 
 
-class _Part(Measured):
+class _Part(TableMeasurements):
     """The measurements of one of the two tables, on rows that are drawn elsewhere."""
 
     def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
@@ -49,7 +49,7 @@ class _Part(Measured):
         return next(iter(self._rows.values())).size
 
     @cached_property
-    def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
 
     @cached_property
@@ -88,7 +88,7 @@ class StepPart(_Part):
         self._steps = np.bincount(owners, minlength=units)
 
     @cached_property
-    def counted(self) -> np.ndarray:
+    def row_counts(self) -> np.ndarray:
         """w(k), shape (n,)."""
         return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)
 
@@ -141,7 +141,7 @@ def _places(owners: np.ndarray) -> np.ndarray:
     return np.arange(owners.size) - np.repeat(starts, np.diff(starts, append=owners.size))
 
 
-class LinkedMeasured(Measured):
+class LinkedMeasurements(TableMeasurements):
     """The measurements of a release of linked rows, and all rows of units of its model.
 
     Args:
@@ -164,7 +164,7 @@ class LinkedMeasured(Measured):
         self.linked = linked_tables(plain, release.schema.weight)
         sampler = build_sampler(plain, release.sampler, release.parameters)
         assert isinstance(sampler, UnitSampler)
-        model = _Model.of(self.linked, _drawn(sampler, stream))
+        model = _Model.of(self.linked, _model_units(sampler, stream))
         n_units = next(iter(model.units.values())).size
         self.unit_part = _Part(units_of(release, plain=True), model.units)
         self.step_part = None
@@ -208,7 +208,7 @@ class LinkedMeasured(Measured):
         return self.unit_part.weighting
 
     @cached_property
-    def _drawn(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _model_rows(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
 
     @cached_property
@@ -228,7 +228,7 @@ def _own(column: ColumnGrid, kind: TabularKind) -> ColumnGrid:
     return ColumnGrid(column.name, kind, kind.n_levels)
 
 
-def _drawn(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
+def _model_units(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
     """Return units of a model, as many as memory allows for all their rows.
 
     Raises:

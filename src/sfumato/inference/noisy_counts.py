@@ -79,7 +79,7 @@ class CountTable:
         return Totals(functions, self.value.reshape(-1)[cells], np.full(cells.size, self.variance))
 
 
-def combined(tables: Iterable[CountTable]) -> list[CountTable]:
+def pool_tables(tables: Iterable[CountTable]) -> list[CountTable]:
     """The tables with those of the same cells put together."""
     groups: dict[tuple[tuple[str, int], ...], list[list[CountTable]]] = {}
     for table in tables:
@@ -98,9 +98,9 @@ def _average(tables: Sequence[CountTable]) -> CountTable:
     return CountTable(tables[0].axes, np.asarray(value), 1 / sum(precisions))
 
 
-def asked_tables(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
+def tables_of(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
     """The tables of these columns: of one column at its finest and its coarsest cells, of several at the coarsest."""
-    brought = combined(table.over(columns) for table in tables)
+    brought = pool_tables(table.over(columns) for table in tables)
     coarse = coarsest(brought)
     if len(columns) != 1 or not brought:
         return coarse

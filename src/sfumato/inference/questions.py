@@ -16,15 +16,15 @@ import numpy as np
 from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_flag, require_open_unit
-from sfumato.inference.asked import Asked
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
-from sfumato.inference.estimate import Estimate, Estimates, answered
+from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
+from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import measured_functions
-from sfumato.inference.intervals import bounded, of_correlation, of_variance
-from sfumato.inference.measured import Measured
+from sfumato.inference.intervals import of_correlation, of_variance, within_bounds
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column, set_sizes
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_terms_together, require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
@@ -46,10 +46,12 @@ class Questions(Rows):
         self._made: dict[tuple[object, ...], Calibration] = {}
         self._bounds: dict[str, EstimatedBounds | None] = {}
 
-    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> Measured:
-        return Measured(release, *stream)
+    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> TableMeasurements:
+        return TableMeasurements(release, *stream)
 
-    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
+    def estimator(
+        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
+    ) -> Estimator:
         """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
 
         Those of an order's later ends are refused, unless their distances are meant, and two columns that were not
@@ -61,7 +63,7 @@ class Questions(Rows):
         """
         require_choice(("population", "table"), target=target)
         for name in columns:
-            self.require_asked(name, following=free)
+            self.require_column(name, following=free)
         weight = self.measured.weight
         columns = tuple(dict.fromkeys(columns))
         if len(columns) == _PAIR and not free:
@@ -74,7 +76,7 @@ class Questions(Rows):
                 self._made.pop(next(iter(self._made)))
             self._made[key] = self._calibration(sorted(columns), fitted)
         name = None if weight is None else weight.column
-        return Asked(self._made[key], columns, target, name, self.measured.products is not None)  # type: ignore[arg-type]
+        return Estimator(self._made[key], columns, target, name, self.measured.products is not None)  # type: ignore[arg-type]
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         totals = measured_functions(self.measured, {name: self.functions(name) for name in columns})
@@ -87,18 +89,18 @@ class Questions(Rows):
             fitted=fitted,
         )
 
-    def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
-        """Return `asked` of a product of columns, of which some may follow from measured ones by rules.
+    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
+        """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
 
         Raises:
-            ConfigError: as `asked`.
+            ConfigError: as `estimator`.
             EstimateError: what they follow from was not measured together.
         """
         for name in columns:
-            self.require_asked(name, following=True)
+            self.require_column(name, following=True)
         sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
         require_terms_together(self.measured, sums, what)
-        return self.asked(
+        return self.estimator(
             tuple(sorted(frozenset().union(*(term for terms in sums for term in terms)))), target, free=True
         )
 
@@ -108,7 +110,7 @@ class Questions(Rows):
 
     def mean(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean of a column of numbers, of its rows that are not missing."""
-        estimator = self.asked_of_sums((name,) if by is None else (name, by), target, f"the mean of {name!r}")
+        estimator = self.estimator_of_sums((name,) if by is None else (name, by), target, f"the mean of {name!r}")
         values, present = self.numbers(name)
         bounds = self.bounds(name)
 
@@ -139,14 +141,14 @@ class Questions(Rows):
             self._bounds[name] = estimated_bounds(self.measured.release, name)
         return self._bounds[name]
 
-    def _group(self, estimator: Asked, by: str | None, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
+    def _group(self, estimator: Estimator, by: str | None, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
         """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""
         if by is None:
             return 1.0, self.measured.weight is not None
         part, rows = estimator.calibration.total(np.column_stack([some, whole]))
         return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
 
-    def require_squares(self, name: str, estimator: Asked) -> None:
+    def require_squares(self, name: str, estimator: Estimator) -> None:
         """Refuse what rests on squares of a column beyond whose estimated bounds, or within whose cells, much may lie.
 
         Raises:
@@ -162,7 +164,7 @@ class Questions(Rows):
         mean = float(weights @ values)
         bounds.of_variance(mean, float(weights @ (values - mean) ** 2))
 
-    def _require_fine(self, name: str, estimator: Asked) -> None:
+    def _require_fine(self, name: str, estimator: Estimator) -> None:
         """Refuse squares of a column of which nothing was measured but wide cells: where its numbers lie in these.
 
         Raises:
@@ -191,7 +193,7 @@ class Questions(Rows):
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, got none.")
         names = tuple(condition)
         columns = names if by is None else (*names, by)
-        estimator = self.asked_of_sums(columns, target, f"the share of {_and(names)}")
+        estimator = self.estimator_of_sums(columns, target, f"the share of {_and(names)}")
         matches = self.having(condition)
         if (
             by is None
@@ -204,7 +206,7 @@ class Questions(Rows):
         self._require_rows(matches, names)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
-            return bounded(estimator.ratio(matches * rows, rows, f"the share of {_and(names)}{of}"), 0.0, 1.0)
+            return within_bounds(estimator.ratio(matches * rows, rows, f"the share of {_and(names)}{of}"), 0.0, 1.0)
 
         return self._grouped(by, one)
 
@@ -213,13 +215,13 @@ class Questions(Rows):
         condition = {} if condition is None else self.condition(condition)
         names = tuple(condition)
         what = f"the number of rows{' by ' + _and(names) if names else ''}"
-        estimator = self.asked_of_sums(names or (self._any_column(),), target, what)
+        estimator = self.estimator_of_sums(names or (self._any_column(),), target, what)
         matches = self.having(condition)
         self._require_rows(matches, names)
         value = float(estimator.calibration.total(matches[:, None])[0])
-        return bounded(estimator.estimate(value, matches, what), 0.0, np.inf)
+        return within_bounds(estimator.estimate(value, matches, what), 0.0, np.inf)
 
-    def _share_counted(self, estimator: Asked, name: str) -> Estimate:
+    def _share_counted(self, estimator: Estimator, name: str) -> Estimate:
         """Return the share of missing cells by their noisy count alone, where the model draws hardly any.
 
         Raises:
@@ -230,15 +232,15 @@ class Questions(Rows):
             self._refuse_rows((name,))
         size = estimator.calibration.size
         count, error = float(counts.cells[-1]), float(np.sqrt(counts.cell_variance)) / size
-        rests = f"{estimator.said}Measured: a noisy count of {name}. Its variance is 100 % privacy noise."
-        return bounded(Estimate(count / size, error, estimator.target, rests, {"noise": error}), 0.0, 1.0)
+        rests = f"{estimator.preface}Measured: a noisy count of {name}. Its variance is 100 % privacy noise."
+        return within_bounds(Estimate(count / size, error, estimator.target, rests, {"noise": error}), 0.0, 1.0)
 
     def _any_column(self) -> str:
         """Return a column that was measured, to ask of all rows."""
         free = set(self.measured.frame.columns) - self.following
         return next(name for name in (*self.measured.names, *self.measured.columns) if name in free)
 
-    def _over(self, estimator: Asked, names: tuple[str, ...], present: np.ndarray | None) -> str:
+    def _over(self, estimator: Estimator, names: tuple[str, ...], present: np.ndarray | None) -> str:
         """Return the sentence on the rows that are not missing, and which share of all they are where that is asked."""
         some = tuple(name for name in names if self.nullable(name))
         if not some:
@@ -273,7 +275,7 @@ class Questions(Rows):
     def crosstab(self, first: str, second: str, normalize: bool, target: str) -> Estimates:
         """Return how many rows have each pair of labels, or their shares."""
         require_flag(normalize=normalize)
-        estimator = self.asked((first, second), target)
+        estimator = self.estimator((first, second), target)
         if first == second:
             raise ConfigError(f"Expected two columns, got {first!r} twice.")
         whole = np.ones(self.measured.n_rows) if normalize else None
@@ -283,18 +285,18 @@ class Questions(Rows):
             for other, those in self.levels(second).items()
             if np.count_nonzero(these * those) >= FEWEST_ROWS  # else nothing above noise was measured of them
         }
-        estimates, left_out = answered(groups)
+        estimates, left_out = answers_by_group(groups)
         return Estimates(estimates, (first, second), left_out)
 
-    def _cell(self, estimator: Asked, rows: np.ndarray, whole: np.ndarray | None, what: str) -> Estimate:
+    def _cell(self, estimator: Estimator, rows: np.ndarray, whole: np.ndarray | None, what: str) -> Estimate:
         if whole is not None:
-            return bounded(estimator.ratio(rows, whole, what), 0.0, 1.0)
+            return within_bounds(estimator.ratio(rows, whole, what), 0.0, 1.0)
         value = float(estimator.calibration.total(rows[:, None])[0])
-        return bounded(estimator.estimate(value, rows, what), 0.0, np.inf)
+        return within_bounds(estimator.estimate(value, rows, what), 0.0, np.inf)
 
     def quantile(self, name: str, q: float, target: str) -> Estimate:
         """Return a quantile: the least value that so large a share of the rows does not exceed (Woodruff 1952)."""
-        estimator = self.asked((name,), target)
+        estimator = self.estimator((name,), target)
         q, bounds = require_open_unit(q=q), self.bounds(name)
         if bounds is not None:
             bounds.require_within(q)
@@ -321,7 +323,7 @@ class Questions(Rows):
 
     def variance(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the variance of a column of numbers; its interval is on the logarithm, or from 0."""
-        estimator = self.asked((name,) if by is None else (name, by), target)
+        estimator = self.estimator((name,) if by is None else (name, by), target)
         self._require_fine(name, estimator)
         values, present = self.numbers(name)
         kind, bounds = self.measured.column(name).kind, self.bounds(name)
@@ -348,12 +350,12 @@ class Questions(Rows):
 
         The model is too weak of a strong one: there its word counts for less, and that of the measurements for more.
         """
-        estimate = self._correlation(first, second, self.asked((first, second), target))
+        estimate = self._correlation(first, second, self.estimator((first, second), target))
         if abs(estimate.value) < _STRONGEST_FITTED:
             return estimate
-        return self._correlation(first, second, self.asked((first, second), target, STRONG))
+        return self._correlation(first, second, self.estimator((first, second), target, STRONG))
 
-    def _correlation(self, first: str, second: str, estimator: Asked) -> Estimate:
+    def _correlation(self, first: str, second: str, estimator: Estimator) -> Estimate:
         for name in (first, second):
             self.require_squares(name, estimator)
         (x, first_present), (y, also) = self.numbers(first), self.numbers(second)
@@ -384,23 +386,23 @@ class Questions(Rows):
         """Return the mean number of items of a column of sets."""
         column, measured = set_column(self.measured, name), self.measured
         for item in column.items:
-            self.require_asked(item)
+            self.require_column(item)
         if by is None:
             rows_of = self._rows_of_sizes(column, target)
         else:
-            self.require_asked(by)
+            self.require_column(by)
             require_items_by(measured, column, by)
-            rows_of = self.asked((*column.items, by), target)
+            rows_of = self.estimator((*column.items, by), target)
         size, longest = set_sizes(measured, column), column.kind.longest
         over = f"Of a set the first {longest} items count. " if column.kind.max_length < column.kind.size else ""
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             estimate = rows_of.ratio(size * rows, rows, f"the mean size of {name!r}{of}", over=over)
-            return bounded(estimate, 0.0, float(longest))
+            return within_bounds(estimate, 0.0, float(longest))
 
         return self._grouped(by, one)
 
-    def _rows_of_sizes(self, column: SetColumn, target: str) -> Asked:
+    def _rows_of_sizes(self, column: SetColumn, target: str) -> Estimator:
         """Return rows calibrated to what was measured of each item: of their sum no pairs are asked."""
         return rows_by_counts(self.measured, column, target)
 
@@ -408,7 +410,7 @@ class Questions(Rows):
         if by is None:
             return one(np.ones(self.measured.n_rows), "")
         groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
-        estimates, left_out = answered(groups)
+        estimates, left_out = answers_by_group(groups)
         return Estimates(estimates, (by,), left_out)
 
 

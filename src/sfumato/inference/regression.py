@@ -22,12 +22,12 @@ import pandas as pd
 from scipy import special
 
 from sfumato.errors import EstimateError
-from sfumato.inference.asked import Asked, require_known, rests_on
+from sfumato.inference.bootstrap import stretches
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import answered, deviations, group_of, left_out_words
+from sfumato.inference.estimate import answers_by_group, deviations, group_of, left_out_words
+from sfumato.inference.estimator import Estimator, require_known, rests_on
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.questions import Questions
-from sfumato.inference.redrawn import stretches
 from sfumato.inference.together import require_together
 
 _ROUNDS = 50
@@ -191,7 +191,7 @@ def _fitted(
 ) -> Regression | Regressions:
     frame = questions.measured.frame
     read = read_formula(formula, list(frame.columns))
-    estimator = questions.asked(read.columns if by is None else (*read.columns, by), target)
+    estimator = questions.estimator(read.columns if by is None else (*read.columns, by), target)
     design = read.design(frame, estimator.calibration.weights, logistic=logistic)
     return fit_design(questions, design, read.columns, by, target, formula, logistic=logistic)
 
@@ -211,16 +211,16 @@ def fit_design(
     Raises:
         EstimateError: the measurements do not answer it.
     """
-    estimator = questions.asked(columns if by is None else (*columns, by), target)
+    estimator = questions.estimator(columns if by is None else (*columns, by), target)
     _require_products(questions, design, by, f"the regression {formula!r}")
     for name in columns:
         questions.require_squares(name, estimator)
     if by is None:
-        return _one(estimator, design, np.ones_like(design.there), formula, logistic)
+        return _one(estimator, design, np.ones_like(design.present), formula, logistic)
     groups = {
         label: partial(_one, estimator, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
     }
-    return Regressions(*answered(groups))
+    return Regressions(*answers_by_group(groups))
 
 
 def _require_products(questions: Questions, design: Design, by: str | None, what: str) -> None:
@@ -234,17 +234,17 @@ def _require_products(questions: Questions, design: Design, by: str | None, what
         require_together(questions.measured, one | other | group, what)
 
 
-def _one(estimator: Asked, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
+def _one(estimator: Estimator, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
     """Return the regression of some of the rows, shape (N,)."""
     what = f"the {'logistic ' if logistic else ''}regression {formula!r}"
-    present = design.there * rows
+    present = design.present * rows
     n = estimator.positive(present, what)
     weights = estimator.calibration.weights * present
     solve = logistic_fit if logistic else least_squares
     require_levels_seen(estimator, design, rows, what)
     params, influence = solve(design.left, design.right, weights, what, design.terms)
     influence = influence * present[:, None]
-    variances = estimator.calibration.variances(influence, None if design.there.all() else design.there)
+    variances = estimator.calibration.variances(influence, None if design.present.all() else design.present)
     require_known(variances.known, estimator.columns, what)
     if logistic:
 
@@ -252,7 +252,7 @@ def _one(estimator: Asked, design: Design, rows: np.ndarray, formula: str, logis
             return solve(design.left, design.right, redrawn * present, what, design.terms)[0]
 
         linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
-        variances = variances.stretched(stretches(estimator.calibration, ask, linear, what))
+        variances = variances.stretch_noise(stretches(estimator.calibration, ask, linear, what))
     covariance = variances.of(estimator.target)
     causes = {"noise": variances.noise, "sampling": variances.sampling, "unmeasured": variances.unmeasured}
     if estimator.target == "table":
@@ -269,7 +269,7 @@ def _one(estimator: Asked, design: Design, rows: np.ndarray, formula: str, logis
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
         estimator.target,
-        estimator.said + _compared_with(design.references) + rests_on(estimator, shares),
+        estimator.preface + _compared_with(design.references) + rests_on(estimator, shares),
         n,
         design.references,
     )
@@ -281,7 +281,7 @@ def _compared_with(references: Mapping[str, str]) -> str:
     return f"Labels are compared with the commonest: of {pairs}. " if pairs else ""
 
 
-def require_levels_seen(estimator: Asked, design: Design, rows: np.ndarray, what: str) -> None:
+def require_levels_seen(estimator: Estimator, design: Design, rows: np.ndarray, what: str) -> None:
     """Refuse terms of labels that noise hides: their coefficients, and with them the others', would be noise.
 
     Raises:

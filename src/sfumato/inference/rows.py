@@ -14,7 +14,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
 from sfumato.inference.following import Following
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import absent
 from sfumato.schema.set_columns import IN
@@ -26,7 +26,7 @@ _LABEL = (str, bool, np.bool_, Number)
 class Rows:
     """Functions of a release's columns on the rows of its model."""
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: TableMeasurements) -> None:
         self.measured, self.rules = measured, Following(measured)
 
     @property
@@ -39,7 +39,7 @@ class Rows:
         plan = self.measured.release.schema.rule_plan
         return self.measured.column(name).kind if plan is None or name not in self.following else plan.kinds[name]
 
-    def require_asked(self, name: str, *, following: bool = False) -> None:
+    def require_column(self, name: str, *, following: bool = False) -> None:
         """Refuse what is no column that questions can be about; `following`: but those that follow from others may be.
 
         Raises:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from sfumato.errors import EstimateError, require_open_unit
-from sfumato.inference.answers import Answer, listed
-from sfumato.inference.question_table import BY_KIND, QuestionKind, listed_of
+from sfumato.inference.answers import Answer, answer_table
+from sfumato.inference.question_table import BY_KIND, QuestionKind, questions_about
 from sfumato.inference.set_questions import SetQuestions
 
 ASKED_PAIRS = 500
@@ -31,8 +31,8 @@ def set_answers(questions: SetQuestions, *, target: str = "population", level: f
     require_open_unit(level=level)
     lister = SetLister(questions, target, level)
     lines = [lister.line(BY_KIND["rows"])]
-    lines += [lister.line(question, questions.measured.column.name) for question in listed_of(_KINDS)]
-    return listed(lines, _NO_THREE, _NO_RECORDS)
+    lines += [lister.line(question, questions.measured.column.name) for question in questions_about(_KINDS)]
+    return answer_table(lines, _NO_THREE, _NO_RECORDS)
 
 
 class SetLister:

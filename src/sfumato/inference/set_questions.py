@@ -16,7 +16,7 @@ from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.intervals import bounded
+from sfumato.inference.intervals import within_bounds
 from sfumato.inference.items import ItemTotal, MeasuredItems
 from sfumato.release.model import ReleaseValue
 
@@ -49,7 +49,7 @@ class SetQuestions:
             self.measured.sets_of_unit / n,
             cast("Target", target),
         )
-        says = f"{self._said(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
+        says = f"{self._measured_text(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
         return Estimate(share, law.std_error, cast("Target", target), says, law.parts, law.ends)
 
     def knows(self, pair: tuple[int, int]) -> bool:
@@ -67,8 +67,8 @@ class SetQuestions:
         share = min(max(total.value / n, 0.0), 1.0)
         sampling = self.measured.sets_of_unit * n * share * (1 - share)
         parts = _parts(total.noise, total.unmeasured, sampling, of)
-        says = f"{self._said(codes, target)} {_causes(parts)}{self._truncation(share)}"
-        return bounded(Estimate(max(total.value, 0.0), _size(parts), of, says, parts), 0.0, np.inf)
+        says = f"{self._measured_text(codes, target)} {_causes(parts)}{self._truncation(share)}"
+        return within_bounds(Estimate(max(total.value, 0.0), _size(parts), of, says, parts), 0.0, np.inf)
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate:
         """Mean number of items of a set."""
@@ -89,7 +89,7 @@ class SetQuestions:
         rests = f"{self._unit(target)}Measured: noisy counts of the items of {name}. {self._of_sets}"
         says = f"{rests} {_causes(parts)}{most}{full}"
         estimate = Estimate(mean, _size(parts), cast("Target", target), says, parts)
-        return bounded(estimate, 0.0, float(measured.kind.longest))
+        return within_bounds(estimate, 0.0, float(measured.kind.longest))
 
     def _number_of_sets(self, target: Target) -> Estimate:
         variance, n = self.measured.count_variance, self.measured.n_public
@@ -98,7 +98,7 @@ class SetQuestions:
                 f"Expected items to count sets by, got none: the number of sets was declared, {n}, and not measured."
             )
         parts = {"noise": float(variance) ** 0.5}
-        return bounded(
+        return within_bounds(
             Estimate(n, parts["noise"], target, f"Measured: a noisy count. {_causes(parts)}", parts), 0, np.inf
         )
 
@@ -179,7 +179,7 @@ class SetQuestions:
             return ""
         return f"Up to {most} sets of a unit may go together: sampling errors are those of independent sets × √{most}. "
 
-    def _said(self, codes: tuple[int, ...], target: str) -> str:
+    def _measured_text(self, codes: tuple[int, ...], target: str) -> str:
         counts = "a noisy count" if len(codes) == 1 else "a noisy count, in which sets of many items weigh less,"
         if len(codes) > 1 and self.measured.pair(*codes).known == 1.0:
             counts = "a noisy count"

@@ -11,10 +11,10 @@ import numpy as np
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
-from sfumato.inference.asked import Asked
 from sfumato.inference.calibration import STRONG, Calibration, Target
-from sfumato.inference.measured import Measured
-from sfumato.inference.noisy_counts import asked_tables
+from sfumato.inference.estimator import Estimator
+from sfumato.inference.noisy_counts import tables_of
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_together
 from sfumato.inference.totals import Totals
 from sfumato.schema.set_columns import IN, SetColumn
@@ -23,7 +23,7 @@ MOST_BY = 24
 """Items that are solved for together, with the labels of a column or in linked rows."""
 
 
-def set_column(measured: Measured, name: object) -> SetColumn:
+def set_column(measured: TableMeasurements, name: object) -> SetColumn:
     """A column of sets beside others.
 
     Raises:
@@ -42,18 +42,18 @@ def set_column(measured: Measured, name: object) -> SetColumn:
     return sets[name]
 
 
-def set_sizes(measured: Measured, column: SetColumn) -> np.ndarray:
+def set_sizes(measured: TableMeasurements, column: SetColumn) -> np.ndarray:
     """Number of items of each of the model's rows, shape (N,)."""
     return np.stack([measured.codes[item] == IN for item in column.items]).sum(axis=0, dtype=np.float64)
 
 
-def rows_by_counts(measured: Measured, column: SetColumn, target: str) -> Asked:
+def rows_by_counts(measured: TableMeasurements, column: SetColumn, target: str) -> Estimator:
     """Rows calibrated to the counts of each item: a sum of these needs no products."""
     require_choice(("population", "table"), target=target)
     parts = [
         table.totals(measured.base, measured.n_rows)
         for item in column.items
-        for table in asked_tables(measured.tables, {item})
+        for table in tables_of(measured.tables, {item})
         if table.columns
     ]
     calibration = Calibration(
@@ -65,10 +65,10 @@ def rows_by_counts(measured: Measured, column: SetColumn, target: str) -> Asked:
         fitted=STRONG,
     )
     weight = None if measured.weight is None else measured.weight.column
-    return Asked(calibration, (column.name,), cast("Target", target), weight, products=False)
+    return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)
 
 
-def require_items_by(measured: Measured, column: SetColumn, by: str) -> None:
+def require_items_by(measured: TableMeasurements, column: SetColumn, by: str) -> None:
     """Refuse the size of sets by a column whose labels were not measured with each item, or of too many items.
 
     Raises:

@@ -53,7 +53,7 @@ class ColumnCounts:
         return (self.runs * precise + sums * coarse) / (precise + coarse), 1 / (precise + coarse)
 
 
-def supported(
+def with_support(
     cells: np.ndarray, columns: Sequence[ColumnCounts | None], size: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the model's rows, some of them moved to where there are records and hardly a row.

@@ -13,12 +13,12 @@ from collections.abc import Collection, Sequence
 
 from sfumato.errors import EstimateError
 from sfumato.inference.following import Terms
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 
 _MOST = 2
 
 
-def measured_together(measured: Measured, columns: Collection[str]) -> bool:
+def measured_together(measured: TableMeasurements, columns: Collection[str]) -> bool:
     """Return whether what these columns hold together was measured."""
     if len(set(columns)) <= 1 or any(set(columns) <= table.columns for table in measured.tables):
         return True
@@ -29,7 +29,7 @@ def measured_together(measured: Measured, columns: Collection[str]) -> bool:
     return len(set(columns) - own) <= _MOST and set(columns) <= products.columns.keys() | own
 
 
-def require_terms_together(measured: Measured, sums: Sequence[Terms], what: str) -> None:
+def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
     """Refuse a product of sums of functions of columns, where some of its parts were not measured together.
 
     Raises:
@@ -39,7 +39,7 @@ def require_terms_together(measured: Measured, sums: Sequence[Terms], what: str)
         require_together(measured, frozenset().union(*chosen), what)
 
 
-def require_together(measured: Measured, columns: Collection[str], what: str) -> None:
+def require_together(measured: TableMeasurements, columns: Collection[str], what: str) -> None:
     """Refuse a question that asks what columns hold together, where that was not measured.
 
     Raises:

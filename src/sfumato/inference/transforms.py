@@ -42,7 +42,7 @@ class _Weighted:
 
     def scale(self, x: Any, center: bool = True, scale: bool = True) -> np.ndarray:  # noqa: ANN401
         """Return values less their mean, divided by their standard deviation."""
-        values, weights = self._there(x)
+        values, weights = self._numbers(x)
         values = values - weights @ np.nan_to_num(values) if center else values
         if not scale:
             return values
@@ -55,7 +55,7 @@ class _Weighted:
         """Return powers of values; unless `raw`, polynomials without correlation, whose squares add up to 1."""
         from formulaic.materializers.types import FactorValues
 
-        values, weights = self._there(x)
+        values, weights = self._numbers(x)
         names = tuple(str(k) for k in range(1, degree + 1))
         if raw:
             return FactorValues(np.stack([values**k for k in range(1, degree + 1)], axis=1), column_names=names)
@@ -69,7 +69,7 @@ class _Weighted:
         own[np.isnan(values)] = np.nan
         return FactorValues(own[:, 1:], column_names=names)
 
-    def _there(self, x: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+    def _numbers(self, x: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
         """Return values as numbers, and the rows' parts of the whole, 0 where they are missing."""
         values = np.asarray(x, dtype=np.float64)
         if values.shape != self._weights.shape:

@@ -32,7 +32,7 @@ from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.plugins import (
     Facts,
     Fit,
-    Fitted,
+    FittedModel,
     Preset,
     Stage,
     Synthesizer,
@@ -116,7 +116,7 @@ class DPVAE(Synthesizer):
             ),
         ]
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Train the autoencoder."""
         from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
         from sfumato.methods.nets.sgd import Descent, Task, train
@@ -134,4 +134,4 @@ class DPVAE(Synthesizer):
         sampler, arrays = sampler_of(
             mapped, prior, network.layers(), heads=self.heads, draw=self.draw, class_column=None
         )
-        return Fitted(sampler, arrays, mapped.measured)
+        return FittedModel(sampler, arrays, mapped.measured)

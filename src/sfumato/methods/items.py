@@ -19,7 +19,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.measurements.item_queries import ItemQuery, SetsOf
@@ -106,12 +106,12 @@ class IndependentItems(Synthesizer):
         norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
         return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Buy the counts."""
         statistic = ItemCounts(SetEncoder.of(fit.data.schema))
         counts = fit.measure(COUNTS, statistic)
         kept = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)
-        return Fitted(
+        return FittedModel(
             sampler={"name": IndependentItemsSampler.name},
             parameters={"probabilities": np.clip(kept / fit.n_public, 0.0, 1.0)},
             measurements=((ItemCounts.name, counts),),

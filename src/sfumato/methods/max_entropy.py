@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.methods.images.recipe import (
@@ -97,7 +97,7 @@ class MaxEntropy(Synthesizer):
             return linked_error(plan, facts)
         return (class_share_error if facts.schema.images else one_way_error)(plan, facts)
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
             return run_images(fit, self.pose, self.purpose)

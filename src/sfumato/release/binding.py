@@ -23,7 +23,7 @@ from sfumato.release.manifest import stages_not_kept
 _BOUND = ("schema", "sampler", "certificate", "measurements", "form", "not_kept")
 
 
-def bound(manifest: Mapping[str, Any], packed: bytes) -> dict[str, Any]:
+def bind(manifest: Mapping[str, Any], packed: bytes) -> dict[str, Any]:
     """Return a manifest whose certificate names the arrays and the manifest."""
     return {**manifest, "certificate": {**manifest["certificate"], "release": plain(hashes(manifest, packed))}}
 

@@ -12,7 +12,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.release.conditions import Conditions
 from sfumato.release.linked_blocks import SAMPLE_BLOCK
 from sfumato.release.row_decoder import Decoder
-from sfumato.release.workers import drawn_in_order
+from sfumato.release.workers import blocks_in_order
 
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES = 1 << 26  # of cells, which labels may make long
@@ -48,7 +48,7 @@ class Blocks:
         """Yield the rows of some blocks, in order."""
         blocks = zip(range(first, end), self.conditions.classes(self.size, self.seed), strict=False)
         if workers > 1 and end - first > 1:
-            return drawn_in_order(self, blocks, min(workers, end - first))
+            return blocks_in_order(self, blocks, min(workers, end - first))
         return (table for block, classes in blocks for table in self.each(block, classes))
 
     def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:

@@ -81,7 +81,7 @@ class LinkedTable(UnitSampler):
         A unit without rows gets the first row that one of its constants and one row would have, which is not written:
         so no code that a column has not is passed on.
         """
-        tables, left = self._tables, np.flatnonzero((sizes == 0) | self._lacking(first))
+        tables, left = self._tables, np.flatnonzero((sizes == 0) | self._incomplete(first))
         for _ in range(_ROUNDS):
             if not left.size:
                 return
@@ -90,13 +90,13 @@ class LinkedTable(UnitSampler):
             replacement = self._first.followed(known, rng)
             for name in tables.before:
                 first[name][left] = replacement[name]
-            left = left[self._lacking(replacement)]
+            left = left[self._incomplete(replacement)]
         good = np.setdiff1d(np.arange(sizes.size), left)
         for name in tables.before if left.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
             codes[left] = codes[rng.choice(good, left.size)] if good.size else 0
 
-    def _lacking(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _incomplete(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return which rows lack a value that cannot be missing, shape (n,)."""
         lacking = np.zeros(next(iter(rows.values())).size, dtype=bool)
         for name, kind in self._never.items():

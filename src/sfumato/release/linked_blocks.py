@@ -15,7 +15,7 @@ from sfumato.records.long_tables import number_ids
 from sfumato.release.conditions import Conditions
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.table_pairs import with_parts
-from sfumato.release.workers import drawn_in_order
+from sfumato.release.workers import blocks_in_order
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 22, 1 << 26
@@ -46,7 +46,7 @@ class LinkedBlocks:
     def tables_between(self, first: int, end: int, workers: int) -> Iterator[pa.Table]:
         """Yield the rows of some blocks, in order, at most 16,384 at a time."""
         if workers > 1 and end - first > 1:
-            return drawn_in_order(self, ((block, None) for block in range(first, end)), min(workers, end - first))
+            return blocks_in_order(self, ((block, None) for block in range(first, end)), min(workers, end - first))
         return (table for block in range(first, end) for table in self.each(block))
 
     def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
@@ -64,14 +64,14 @@ class LinkedBlocks:
         for first in range(0, max(count, 1), at_once):
             some = slice(first, min(first + at_once, count))
             part = {name: codes[some] for name, codes in rows.items()}
-            table = self.numbered(owners[some] + block * self.size, part)
+            table = self.with_ids(owners[some] + block * self.size, part)
             if not self.decoder.schema.two_tables:
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0
             yield with_parts(table, starts=starts, present=~without[some])
 
-    def numbered(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
+    def with_ids(self, owners: np.ndarray, rows: Mapping[str, Any]) -> pa.Table:
         """Return coded rows as samples have them, with the numbers of their units, which are counted from 0."""
         decoder = self.decoder
         assert decoder.schema.unit is not None

@@ -38,7 +38,7 @@ def _storage(value: object, place: Place) -> pa.DataType:
     return read_type(reader(str)(value, place))
 
 
-def _stored(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
+def _type_names(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
     return {name: write_type(kind) for name, kind in kinds.items()}
 
 
@@ -54,7 +54,7 @@ class SourceForm:
     """
 
     container: Container = entry(one_of(*get_args(Container)))  # noqa: RUF009 - a field
-    storage: Mapping[str, pa.DataType] = entry(mapping(_storage), write=_stored)
+    storage: Mapping[str, pa.DataType] = entry(mapping(_storage), write=_type_names)
     dtypes: Mapping[str, str] = entry(mapping(str), factory=dict)
     keys: Mapping[str, str] = entry(mapping(str), factory=dict)
 
@@ -75,7 +75,7 @@ def _grid(value: object, place: Place) -> float | str:
 
 
 @document
-class _Measured:
+class _MeasurementEntry:
     """What the manifest says of a measurement; its value is an array, and so is a grid of several steps."""
 
     name: str = entry(str)
@@ -96,12 +96,12 @@ class _Manifest:
     schema: Schema = entry(lambda value, place: release_schema(value), write=Schema.to_dict)  # type: ignore[arg-type]
     sampler: Mapping[str, Any] = entry(mapping())
     certificate: Certificate = entry(lambda value, place: Certificate.from_dict(value), write=Certificate.to_dict)
-    measurements: tuple[_Measured, ...] = entry(many(_Measured))
+    measurements: tuple[_MeasurementEntry, ...] = entry(many(_MeasurementEntry))
     form: SourceForm = entry(SourceForm)
     not_kept: tuple[str, ...] = entry(many(str), default=())
 
 
-def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def write_manifest(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what the manifest says of a release, and the arrays by name."""
     arrays = {f"{_PARAMETERS}{name}": value for name, value in content.parameters.items()}
     same = {id(value): name for name, value in arrays.items()}
@@ -113,13 +113,13 @@ def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarr
         sampler=content.sampler,
         certificate=content.certificate,
         measurements=tuple(
-            _Measured(
+            _MeasurementEntry(
                 name=m.name,
                 array=name,
                 noise_std=m.noise_std,
                 symmetric=m.symmetric,
                 query=None if m.query is None else write_query(m.query, arrays),
-                **_said(m.origin, i, arrays),
+                **_origin_entries(m.origin, i, arrays),
             )
             for i, (name, m) in enumerate(zip(names, content.measurements, strict=True))
         ),
@@ -129,7 +129,7 @@ def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarr
     return plain(manifest), arrays
 
 
-def _said(origin: Origin | None, i: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _origin_entries(origin: Origin | None, i: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Return the entries of an origin; a grid of several steps joins the arrays."""
     if origin is None:
         return {}
@@ -150,8 +150,8 @@ def stages_not_kept(certificate: Certificate, measurements: Iterable[Measurement
     return tuple(s.name for s in certificate.events if s.inclusion is None and s.name not in named)
 
 
-def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ReleaseContent:
-    """Return what `written` was given.
+def read_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ReleaseContent:
+    """Return what `write_manifest` was given.
 
     Args:
         manifest: from anyone.
@@ -180,7 +180,9 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     )
 
 
-def _measurement(entry: _Measured, arrays: Mapping[str, np.ndarray], queries: QueryArrays, place: Place) -> Measurement:
+def _measurement(
+    entry: _MeasurementEntry, arrays: Mapping[str, np.ndarray], queries: QueryArrays, place: Place
+) -> Measurement:
     query = None if entry.query is None else read_query(entry.query, place.at("query"), queries)
     origin = _origin(entry, arrays, place)
     return Measurement(entry.name, arrays[entry.array], float(entry.noise_std), entry.symmetric, origin, query)
@@ -202,7 +204,7 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 
 
-def _origin(entry: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:
+def _origin(entry: _MeasurementEntry, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:
     """Return where a measurement says that it comes from."""
     if entry.stage is None or entry.norm_bound is None:
         stray = (entry.stage, entry.norm_bound, entry.grid, entry.off_diagonal_grid) != (None,) * 4

@@ -31,12 +31,12 @@ from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import written_types
-from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
+from sfumato.release.binding import bind, check_binding, check_measurements, hashes, what_was_checked
 from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.linked_blocks import LinkedBlocks
-from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
+from sfumato.release.manifest import ReleaseContent, SourceForm, read_manifest, write_manifest
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
@@ -118,7 +118,7 @@ class ReleaseValue:
         """Return the rows of two records, as samples have them."""
         if isinstance(sampler, UnitSampler):
             owners, rows, _ = sampler.units(2, public_stream(0))
-            return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
+            return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).with_ids(owners, rows)
         return self._decoder.table(sampler.rows(2, public_stream(0)))
 
     def _plain(self) -> list[str]:
@@ -340,9 +340,9 @@ class ReleaseValue:
         content = ReleaseContent(
             self.schema, self.certificate, self.sampler, self.parameters, self.measurements, self.form
         )
-        manifest, arrays = written(content)
+        manifest, arrays = write_manifest(content)
         packed = packed_arrays(arrays)
-        return bound(manifest, packed), packed
+        return bind(manifest, packed), packed
 
     def write_sample(
         self,
@@ -417,7 +417,7 @@ def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:
     path = Path(path)
     try:
         manifest, arrays = read_files(path)
-        release = kind(*read(manifest, arrays))
+        release = kind(*read_manifest(manifest, arrays))
         check_binding(manifest, release.certificate)
         release.check()
         check_measurements(release.measurements, release.certificate, manifest.get("not_kept"))

@@ -99,7 +99,7 @@ def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iter
     Warns:
         SampleWarning: fewer rows came, since too few repeat among 16 n that were drawn.
     """
-    keep, n_drawn = _kept(draw, n, size, columns)
+    keep, n_drawn = _repeats(draw, n, size, columns)
     came = int(np.count_nonzero(keep))
     if came < n:
         warnings.warn(
@@ -109,7 +109,7 @@ def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iter
             stacklevel=2,
         )
     start = 0
-    for block, table in enumerate(_marked(draw(0, max(1, -(-len(keep) // size))))):
+    for block, table in enumerate(_with_note(draw(0, max(1, -(-len(keep) // size))))):
         mask = keep[start : start + table.num_rows]
         start += table.num_rows
         chosen = table.slice(0, len(mask)).filter(pa.array(mask))
@@ -117,7 +117,7 @@ def repeated_rows(draw: Draw, n: int, size: int, columns: Sequence[str]) -> Iter
             yield chosen
 
 
-def _kept(draw: Draw, n: int, size: int, columns: Sequence[str]) -> tuple[np.ndarray, int]:
+def _repeats(draw: Draw, n: int, size: int, columns: Sequence[str]) -> tuple[np.ndarray, int]:
     """Return which of the rows that are drawn are kept, up to the last of them, and how many were drawn."""
     most = max(1, -(-_MOST_DRAWN * n // size))
     parts: list[np.ndarray] = []
@@ -125,13 +125,13 @@ def _kept(draw: Draw, n: int, size: int, columns: Sequence[str]) -> tuple[np.nda
     while True:
         parts += [digests(table, columns) for table in draw(first, upto)]
         together = np.concatenate(parts)
-        keep = kept_rows(together, n)
+        keep = repeat_mask(together, n)
         if upto == most or np.count_nonzero(keep) == n:
             return keep, len(together)
         first, upto = upto, min(most, 2 * upto)
 
 
-def kept_rows(digest: np.ndarray, n: int) -> np.ndarray:
+def repeat_mask(digest: np.ndarray, n: int) -> np.ndarray:
     """Return which rows to keep, up to the last one, so that n come and none of them is alone; else as many as repeat.
 
     Args:
@@ -193,7 +193,7 @@ def _hashed(column: pa.ChunkedArray) -> np.ndarray:
     return hashes[places]
 
 
-def _marked(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _with_note(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Write into tables' metadata, which Parquet keeps, what was done."""
     for table in tables:
         metadata = {**(table.schema.metadata or {}), METADATA_KEY: FOR_EYES.encode()}

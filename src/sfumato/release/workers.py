@@ -25,7 +25,7 @@ class Draw(Protocol):
         ...
 
 
-def drawn_in_order(draw: Draw, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int) -> Iterator[pa.Table]:
+def blocks_in_order(draw: Draw, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int) -> Iterator[pa.Table]:
     """Yield the rows of blocks as `draw` makes them.
 
     Raises:
@@ -37,7 +37,7 @@ def drawn_in_order(draw: Draw, blocks: Iterable[tuple[int, np.ndarray | None]], 
     try:
         with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep, initargs=(draw,)) as pool:
             try:
-                yield from _collected(pool, blocks, workers)
+                yield from _tables_in_order(pool, blocks, workers)
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
     except BrokenProcessPool:
@@ -46,24 +46,24 @@ def drawn_in_order(draw: Draw, blocks: Iterable[tuple[int, np.ndarray | None]], 
         raise ReleaseError("A worker ended before its rows were drawn. Take fewer workers: memory may be short.")
 
 
-def _collected(
+def _tables_in_order(
     pool: ProcessPoolExecutor, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int
 ) -> Iterator[pa.Table]:
     waiting: deque[Future[list[pa.Table]]] = deque()
     for block, classes in blocks:
-        waiting.append(pool.submit(_drawn, block, classes))
+        waiting.append(pool.submit(_tables_of_block, block, classes))
         if len(waiting) > _AHEAD * workers:
             yield from waiting.popleft().result()
     while waiting:
         yield from waiting.popleft().result()
 
 
-_kept: list[Draw] = []
+_draws: list[Draw] = []
 
 
 def _keep(draw: Draw) -> None:
-    _kept[:] = [draw]
+    _draws[:] = [draw]
 
 
-def _drawn(block: int, classes: np.ndarray | None) -> list[pa.Table]:
-    return _kept[0].tables(block, classes)
+def _tables_of_block(block: int, classes: np.ndarray | None) -> list[pa.Table]:
+    return _draws[0].tables(block, classes)

@@ -39,7 +39,7 @@ from sfumato.models.images.sampler import ImagePortrait
 from sfumato.plugins import (
     Facts,
     Fit,
-    Fitted,
+    FittedModel,
     Noisy,
     Plan,
     Schema,
@@ -172,7 +172,7 @@ def image_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
     return known
 
 
-def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
+def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> FittedModel:
     """Fit the images of `MaxEntropy`."""
     layout = ImageLayout.of(fit.data.schema)
     profiles = Profiles(layout)
@@ -187,7 +187,7 @@ def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
     spread = Spread.of(pooled, third, float(known.counts.sum()))
     moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm, bits=product_bits(fit.n_public))
     fourth = fit.measure(MOMENTS, moments)
-    fitted = Fitted(
+    fitted = FittedModel(
         sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
         parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
         measurements=((PROFILES, first), (SUMS, second), (POOLED, third), (MOMENTS, fourth)),
@@ -195,7 +195,7 @@ def run_images(fit: Fit, pose: Pose, purpose: Purpose) -> Fitted:
     return _for_training(fit, fitted, encoder, purpose) if isinstance(purpose, Training) else fitted
 
 
-def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Training) -> Fitted:
+def _for_training(fit: Fit, fitted: FittedModel, encoder: ImageEncoder, purpose: Training) -> FittedModel:
     """Train the classifier that samples have to agree with, and vary samples."""
     layout = encoder.layout
     sampler = ImagePortrait(fit.data.schema, fitted.sampler, fitted.parameters)
@@ -214,7 +214,7 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     start = warm_start(standardised.vectors(features), classes, layout.n_classes)
     coefficients, offsets = standardised.linear(train(start, gradient, fit.n_public))
     varied = {"spread": purpose.spread, "elastic": purpose.elastic, "jitter": purpose.jitter}
-    return Fitted(
+    return FittedModel(
         sampler={**fitted.sampler, **varied},
         parameters={**fitted.parameters, "teacher_coefficients": coefficients, "teacher_offsets": offsets},
         measurements=(*fitted.measurements, (TEACHER, together(released))),

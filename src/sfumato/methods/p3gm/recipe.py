@@ -59,7 +59,7 @@ from sfumato.models.nets.flat import Vectors
 from sfumato.plugins import (
     Facts,
     Fit,
-    Fitted,
+    FittedModel,
     LevelKind,
     Noisy,
     Plan,
@@ -237,7 +237,7 @@ class P3GM(Synthesizer):
         column = _class_column(facts)
         return 1 if column is None else facts.schema.of_kind(LevelKind)[column].n_levels
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit axes, mixture and decoder; of a table, marginals first."""
         mapped = map_records(fit)
         axes, measured = self._axes(fit, mapped.vectors)
@@ -252,7 +252,7 @@ class P3GM(Synthesizer):
             draw=self.draw,
             class_column=_class_column(fit.facts) if by_class else None,
         )
-        return Fitted(settings, arrays, (*mapped.measured, *measured, (MIXTURE, iterations)))
+        return FittedModel(settings, arrays, (*mapped.measured, *measured, (MIXTURE, iterations)))
 
     def _axes(self, fit: Fit, vectors: Vectors) -> tuple[LatentAxes, list[tuple[str, Noisy]]]:
         norm = vectors.typical_norm if self.record_norm is None else self.record_norm

@@ -42,7 +42,7 @@ def stretches(
         return np.ones_like(linear)
     rng, estimates = public_stream(_STREAM), []
     for _ in range(DRAWS):
-        weights = calibration.redrawn(rng)
+        weights = calibration.redraw(rng)
         try:
             estimates.append(ask(weights))
         except EstimateError:

@@ -25,7 +25,7 @@ EndsOf = Callable[[Mapping[str, float]], Ends]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Estimator:
     """Calibrated rows of some columns, and how answers are worded."""
 
     calibration: Calibration
@@ -33,12 +33,12 @@ class Asked:
     target: Target
     weight: str | None = None
     products: bool = True
-    counted: str = ""
+    row_note: str = ""
 
     @property
-    def said(self) -> str:
+    def preface(self) -> str:
         """What is said before all else: of weights, and of several rows of a unit."""
-        weighted = self.counted + ("" if self.weight is None else f"Rows weighted by {self.weight!r}. ")
+        weighted = self.row_note + ("" if self.weight is None else f"Rows weighted by {self.weight!r}. ")
         most = self.calibration.rows_of_unit
         if most == 1 or self.target == "table":
             return weighted
@@ -85,7 +85,7 @@ class Asked:
             float(value),
             std_error,
             self.target,
-            self.said + over + rests_on(self, sizes),
+            self.preface + over + rests_on(self, sizes),
             sizes,
             ends and ends(sizes),
         )
@@ -138,7 +138,7 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
         )
 
 
-def rests_on(estimator: Asked, sizes: Mapping[str, float]) -> str:
+def rests_on(estimator: Estimator, sizes: Mapping[str, float]) -> str:
     """Return the sentence on what an estimate rests on."""
     whole = max(sum(size**2 for size in sizes.values()), 1e-300)
     allowed = "an allowance for what noise hides or nobody measured"

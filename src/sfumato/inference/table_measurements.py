@@ -17,10 +17,10 @@ import pandas as pd
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.gaps import filled
-from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
+from sfumato.inference.gaps import fill_gaps
+from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
 from sfumato.inference.products import Products
-from sfumato.inference.support import ColumnCounts, supported
+from sfumato.inference.support import ColumnCounts, with_support
 from sfumato.inference.totals import RowWeights
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.streams import public_stream
@@ -44,7 +44,7 @@ _NO_NOISE = 1e-6  # variance of a count
 _SAME_TOTAL = 1e-3  # of a declared total: rounding of weights to steps
 
 
-class Measured:
+class TableMeasurements:
     """The measurements of a release, and rows of its model.
 
     Args:
@@ -122,7 +122,7 @@ class Measured:
         return MODEL_ROWS
 
     @cached_property
-    def counted(self) -> np.ndarray | None:
+    def row_counts(self) -> np.ndarray | None:
         """How much each of the model's rows adds to counts, shape (N,); None where each adds once."""
         return None
 
@@ -147,7 +147,7 @@ class Measured:
     @cached_property
     def _measured_size(self) -> tuple[float, float]:
         """The sum of all weights as all columns' counts say it, and the standard error of that."""
-        whole = asked_tables(self.tables, ())[0]
+        whole = tables_of(self.tables, ())[0]
         error = float(np.sqrt(whole.variance))
         return max(float(whole.value), error, _NO_NOISE), error
 
@@ -187,7 +187,7 @@ class Measured:
         return (_SPREAD_OF_ROWS * self.n_public) ** 2
 
     @cached_property
-    def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The model's rows as it draws them, and the cell of each in every measured column."""
         assert not isinstance(self._sampler, MixtureSet)
         codes = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
@@ -201,9 +201,9 @@ class Measured:
                 for place, entries in enumerate(self.products.query.features)
             ]  # fmt: skip
             missing = [self._missing_cell(name) for name in names]
-            cells = filled(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
+            cells = fill_gaps(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
         counts = [self.counts(name) for name in self.names]
-        cells = supported(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
+        cells = with_support(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
         return codes, dict(zip(names, cells.T, strict=True))
 
     def _missing_cell(self, name: str) -> int | None:
@@ -220,7 +220,7 @@ class Measured:
 
     def _counts_of(self, name: str) -> ColumnCounts | None:
         column = self.columns[name]
-        tables = combined(table.over({name}) for table in self.tables if name in table.columns)
+        tables = pool_tables(table.over({name}) for table in self.tables if name in table.columns)
         own = Cells.of(column)
         fine = next((table for table in tables if table.axes[0].same(own)), None)
         if fine is None:
@@ -237,7 +237,7 @@ class Measured:
 
     def cells(self, name: str) -> np.ndarray:
         """The cell of each of the model's rows in a measured column, shape (N,)."""
-        return self._drawn[1][name]
+        return self._model_rows[1][name]
 
     @cached_property
     def base(self) -> BaseCells:
@@ -260,7 +260,7 @@ class Measured:
     @cached_property
     def free_codes(self) -> dict[str, np.ndarray]:
         """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
-        rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._drawn
+        rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._model_rows
         return {**codes, **{name: column.codes(cells[name], rng) for name, column in self.columns.items()}}
 
     @cached_property
