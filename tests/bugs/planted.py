@@ -157,9 +157,9 @@ BUGS = [
     ),
     PlantedBug(
         "estimates of all rows: rows are drawn one by one, and not units",
-        "inference/linked_questions.py",
-        "parts=measured.sums,",
-        "parts=measured.sums, rows_of_unit=0,",
+        "inference/linked_rows.py",
+        "        return 1\n",
+        "        return 0\n",
         "tests/inference/test_linked_questions.py -k without_noise",
     ),
     PlantedBug(

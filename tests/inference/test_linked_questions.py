@@ -9,10 +9,9 @@ import pytest
 from fixtures import frail, linked, long_units, two_tables
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.functions import measured_functions
+from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.linked_questions import LinkedQuestions, questions_of
 from sfumato.inference.linked_rows import LinkedMeasurements
-from sfumato.inference.questions import middles
 from sfumato.records.linked import STEPS, Sequences, step_records
 from sfumato.records.sharing import Sharing
 
@@ -103,7 +102,7 @@ def test_steps_of_the_model_are_those_of_its_rows(noisy):
     for name in part.columns:
         records = np.concatenate([c[name][np.arange(c[name].shape[1]) < c[STEPS][:, None]] for c in chunks])
         assert np.array_equal(np.sort(records), np.sort(part.free_codes[name])), name
-    found = measured_functions(part, {"state": middles(part.column("state"))})
+    found = measured_functions(part, cell_functions(part, ["state"]))
     assert found.functions.shape[0] == part.n_rows
 
 

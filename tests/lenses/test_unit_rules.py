@@ -8,7 +8,7 @@ import pytest
 from fixtures.linked_rules import DOCUMENT, keeps_all, visits
 from sfumato import MaxEntropy, NonPrivate, Schema, load
 from sfumato.errors import ConfigError, SchemaError
-from sfumato.release import linked_blocks
+from sfumato.release import blocks
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_constants_that_no_unit_can_have_are_refused():
 def test_units_that_no_drawing_finds_are_refused(monkeypatch):
     """No man by the rules: sampling says so, and does not go on for ever."""
     document = {**DOCUMENT, "rules": [{"never": {"sex": "m", "age": "0-100"}}]}
-    monkeypatch.setattr(linked_blocks, "SAMPLE_BLOCK", 256)
+    monkeypatch.setattr(blocks, "SAMPLE_BLOCK", 256)
     method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=300)
     release = method.fit(visits(), schema=Schema.from_dict(document), seed=0)
     assert set(release.sample(50, seed=0)["sex"]) == {"f"}

@@ -14,7 +14,7 @@ from scipy import special
 from sfumato.evaluate.tables import CodedTable, table_kinds
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.linked_questions import questions_of
-from sfumato.inference.regression import Regression, least_squares, logistic_fit, logit, ols
+from sfumato.inference.regression import Regression, fit_formula, least_squares, logistic_fit
 from sfumato.inference.table_measurements import values
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema
@@ -49,7 +49,7 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
     design = read.design(frame, logistic=logistic)
     if isinstance(synthetic, ReleaseValue):
-        fitted = (logit if logistic else ols)(questions_of(synthetic), formula, None, "population")
+        fitted = fit_formula(questions_of(synthetic), formula, None, "population", logistic=logistic)
         assert isinstance(fitted, Regression)
         found, error = fitted.params, fitted.bse
         design = read.design(frame, references=fitted.references, logistic=logistic)

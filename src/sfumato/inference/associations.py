@@ -169,9 +169,7 @@ def _length(estimator: Estimator, d: np.ndarray, variances: Variances) -> Estima
         low, high = np.sqrt(np.clip([middle - half, middle + half], 0.0, 1.0))
         return float(min(low, value)), float(max(high, value))
 
-    parts = {"noise": variances.noise, "sampling": variances.sampling, "unmeasured": variances.unmeasured}
-    if estimator.target == "table":
-        parts.pop("sampling")
+    parts = variances.by_cause(estimator.target)
     sizes = {cause: float(np.sqrt(max(float(along @ part @ along), 0.0))) for cause, part in parts.items()}
     return Estimate(
         value,

@@ -40,12 +40,12 @@ _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """Of an estimated total.
+    """Variances of the errors of k estimated totals by cause: covariances, shape (k, k), or of each alone, shape (k,).
 
     Attributes:
-        noise: of the mechanisms' noise, shape (k, k).
-        sampling: of drawing the records from their population, shape (k, k).
-        unmeasured: allowed for what the measured functions do not say, or say below their noise, shape (k, k).
+        noise: of the mechanisms' noise.
+        sampling: of drawing the records from their population.
+        unmeasured: allowed for what the measured functions do not say, or say below their noise.
         known: part of each total's variation that the measured functions say, shape (k,).
     """
 
@@ -60,29 +60,19 @@ class Variances:
         return replace(self, noise=self.noise * squares, unmeasured=self.unmeasured * squares)
 
     def of(self, target: Target) -> np.ndarray:
-        """Return the covariance of the errors, shape (k, k)."""
+        """Return the sum over the causes of a target's errors."""
         inside = self.noise + self.unmeasured
         return inside + self.sampling if target == "population" else inside
 
-
-@dataclass(frozen=True, slots=True)
-class SeparateVariances:
-    """Of estimated totals, one by one: the diagonals of `Variances`, each of shape (k,)."""
-
-    noise: np.ndarray
-    sampling: np.ndarray
-    unmeasured: np.ndarray
-    known: np.ndarray
-
-    def of(self, target: Target) -> np.ndarray:
-        """Return the variances of the errors, shape (k,)."""
-        inside = self.noise + self.unmeasured
-        return inside + self.sampling if target == "population" else inside
+    def by_cause(self, target: Target) -> dict[str, np.ndarray]:
+        """Return the parts by the names of the causes; those of a table have no sampling."""
+        sampling = {"sampling": self.sampling} if target == "population" else {}
+        return {"noise": self.noise, **sampling, "unmeasured": self.unmeasured}
 
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """What the measured functions say of others.
+    """Functions as the measured ones explain them.
 
     Attributes:
         gains: what each measured total adds, shape (k, p).
@@ -198,13 +188,13 @@ class Calibration:
             known=fit.known,
         )
 
-    def each(self, functions: np.ndarray) -> SeparateVariances:
+    def each(self, functions: np.ndarray) -> Variances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
         fit = self._explained(self._summed(functions))
         spread, weights, known = self._sampling_rows(fit)
         squares = spread**2
         variance, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
-        return SeparateVariances(
+        return Variances(
             noise=fit.gains**2 @ self._noise,
             sampling=self.rows_of_unit
             * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
@@ -354,7 +344,7 @@ class Calibration:
         return scale * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
 
     def _gains(self, centred: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
-        """Return what each measured total adds to the estimated ones, shape (k, p)."""
+        """Return the part of each measured total in the estimated ones, shape (k, p)."""
         joint = self._prior * self._n * (centred.T @ self._centred) / len(centred)
         joint = joint + self._rows_variance * np.outer(own, self._means)
         return linalg.cho_solve(factor, joint.T).T

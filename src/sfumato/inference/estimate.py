@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -118,7 +119,54 @@ class Estimate:
         return estimate_card(numbers, self.target, self.rests_on)
 
 
-class Estimates(Mapping[Any, Estimate]):
+class Groups(Mapping[Any, T]):
+    """Results by group: a mapping that shows itself as a table.
+
+    Attributes:
+        left_out: groups that the release does not answer for, and why.
+    """
+
+    def __init__(self, results: Mapping[Any, T], left_out: Mapping[Any, str]) -> None:
+        self._results, self.left_out = dict(results), dict(left_out)
+
+    def __getitem__(self, key: object) -> T:
+        try:
+            if key in self._results:
+                return self._results[key]
+            why = self.left_out.get(key)
+        except TypeError:  # no group has such a name
+            why = None
+        if why is not None:
+            raise UnknownGroupError(f"Expected a group with an answer, got {key!r}, which was left out: {why}")
+        raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, self._results))}, got {key!r}.")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @abstractmethod
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the results as a frame with intervals of a level in (0, 1): columns low and high among others."""
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the intervals of `to_frame`: columns low and high."""
+        return self.to_frame(level)[["low", "high"]]
+
+    @abstractmethod
+    def summary(self, level: float = 0.95) -> str:
+        """Return the results with their intervals, what was left out, and what they rest on, as text."""
+
+    def _omissions(self) -> list[str]:
+        """The line that names the groups without an answer, if there are any."""
+        return [f"Left out: {', '.join(map(str, self.left_out))}"] if self.left_out else []
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+class Estimates(Groups[Estimate]):
     """Estimates by group, or by pair of labels: a mapping that shows itself as a frame.
 
     Attributes:
@@ -129,35 +177,17 @@ class Estimates(Mapping[Any, Estimate]):
         0.21
     """
 
-    def __init__(
-        self, estimates: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str] | None = None
-    ) -> None:
-        self._found, self._names = dict(estimates), names
-        self.left_out: Mapping[Any, str] = dict(left_out or {})
-
-    def __getitem__(self, key: object) -> Estimate:
-        return group_of(self._found, key, self.left_out)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+    def __init__(self, estimates: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str]) -> None:
+        super().__init__(estimates, left_out)
+        self._names = names
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return a row for each estimate: value, std_error, low, high."""
-        keys = [key if isinstance(key, tuple) else (key,) for key in self._found]
-        rows = [
-            {
-                **dict(zip(self._names, key, strict=True)),
-                "value": e.value,
-                "std_error": e.std_error,
-                "low": low,
-                "high": high,
-            }
-            for key, e in zip(keys, self._found.values(), strict=True)
-            for low, high in [e.interval(level)]
-        ]
+        rows = []
+        for key, estimate in self.items():
+            labels = dict(zip(self._names, key if isinstance(key, tuple) else (key,), strict=True))
+            low, high = estimate.interval(level)
+            rows.append({**labels, "value": estimate.value, "std_error": estimate.std_error, "low": low, "high": high})
         return pd.DataFrame(rows).set_index(list(self._names))
 
     def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
@@ -171,58 +201,20 @@ class Estimates(Mapping[Any, Estimate]):
             raise ConfigError(f"Expected estimates of pairs for a table, got some by {self._names[0]!r}: see to_frame.")
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
 
-    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals: columns low and high.
-
-        Args:
-            level: in (0, 1).
-        """
-        return self.to_frame(level)[["low", "high"]]
-
     @property
     def rests_on(self) -> str:
         """A sentence on what was measured; what makes up each error is in the `parts` of each estimate."""
-        return measured_of(next(iter(self._found.values())).rests_on)
+        return next(iter(self.values())).rests_on.partition(" Its variance")[0]
 
     def summary(self, level: float = 0.95) -> str:
         """Return the estimates with their intervals, what was left out, and what they rest on, as text."""
         table = self.to_frame(level).to_string(float_format="{:.5g}".format)
-        return "\n".join([table, *left_out_words(self.left_out), self.rests_on])
-
-    def __repr__(self) -> str:
-        return self.summary()
+        return "\n".join([table, *self._omissions(), self.rests_on])
 
     def _repr_html_(self) -> str:
         from sfumato.inference.cards import LEVEL, estimates_card
 
         return estimates_card(self.to_frame(LEVEL), self.left_out, self.rests_on)
-
-
-def group_of(groups: Mapping[Any, T], key: object, left_out: Mapping[Any, str]) -> T:
-    """Return what there is of a group.
-
-    Raises:
-        UnknownGroupError: there is nothing, and why.
-    """
-    try:
-        if key in groups:
-            return groups[key]
-        why = left_out.get(key)
-    except TypeError:  # no group has such a name
-        why = None
-    if why is not None:
-        raise UnknownGroupError(f"Expected a group with an answer, got {key!r}, which was left out: {why}")
-    raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, groups))}, got {key!r}.")
-
-
-def measured_of(sentences: str) -> str:
-    """Return the first of the sentences on what an answer rests on: what was measured."""
-    return sentences.partition(" Its variance")[0]
-
-
-def left_out_words(left_out: Mapping[Any, str]) -> list[str]:
-    """Return the line that names the groups without an answer, if there are any."""
-    return [f"Left out: {', '.join(map(str, left_out))}"] if left_out else []
 
 
 def answers_by_group(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:

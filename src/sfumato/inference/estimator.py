@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate
+from sfumato.inference.intervals import size_of
 from sfumato.maths.outer_mass import Beyond
 
 LEAST_KNOWN = 0.6
@@ -74,21 +75,12 @@ class Estimator:
         variances = self.calibration.variances(influence[:, None])
         known = variances.known if functions is None else self.calibration.each(functions).known
         require_known(known, self.columns, what)
-        parts = {"noise": variances.noise, "sampling": variances.sampling, "unmeasured": variances.unmeasured}
-        if self.target == "table":
-            parts.pop("sampling")
-        sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
+        parts = variances.by_cause(self.target)
+        sizes = {cause: float(np.sqrt(max(part[0, 0], 0.0))) for cause, part in parts.items()}
         if beyond is not None:
             value, sizes["beyond"] = value + beyond.value, beyond.std_error
-        std_error = float(np.sqrt(sum(size**2 for size in sizes.values())))
-        return Estimate(
-            float(value),
-            std_error,
-            self.target,
-            self.preface + over + rests_on(self, sizes),
-            sizes,
-            ends and ends(sizes),
-        )
+        rests = self.preface + over + rests_on(self, sizes)
+        return Estimate(float(value), size_of(sizes), self.target, rests, sizes, ends and ends(sizes))
 
     def ratio(
         self,

@@ -7,7 +7,7 @@ kept to the few directions that say what is asked of it, each with the same nois
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,20 @@ CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
 
 
+def cell_functions(measured: TableMeasurements, columns: Iterable[str]) -> dict[str, CellFunctions]:
+    """Return the functions of columns' cells that matter most: of numbers the cells' middles, centred; else none."""
+    functions: dict[str, CellFunctions] = {}
+    for name in columns:
+        column = measured.column(name)
+        functions[name] = []
+        if column.edges is not None:
+            values = np.zeros(column.n_cells)
+            inside = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
+            values[: inside.size] = (inside - inside.mean()) / max(float(np.ptp(inside)), 1.0)
+            functions[name] = [values]
+    return functions
+
+
 def measured_functions(measured: TableMeasurements, functions: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say something of some columns together.
 
@@ -42,8 +56,7 @@ def measured_functions(measured: TableMeasurements, functions: Mapping[str, Cell
     parts = _counts(measured, tables_of(measured.tables, functions))
     products = measured.products
     if products is not None:
-        places = [products.columns[name] for name in functions if name in products.columns]
-        places = [place for place in places if place != products.classes]
+        places = [products.features[name] for name in functions if name in products.features]
         if places:
             most = _direction_counts(measured, products, places, by_class)
             parts += _products(measured, products, places, functions, most, by_class)
@@ -70,7 +83,7 @@ def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFu
         EstimateError: there are more columns than that, or how columns go together was not measured.
     """
     products = _of_products(measured)
-    places = [place for place in products.columns.values() if place != products.classes]
+    places = list(products.features.values())
     own = {measured.class_column} if measured.class_column is not None and measured.n_classes <= _FEW_CLASSES else set()
     parts = []
     for name in measured.names:
@@ -89,7 +102,7 @@ def refuse_many_columns(measured: TableMeasurements) -> None:
         EstimateError: they are; or how columns go together was not measured.
     """
     products = _of_products(measured)
-    places = [place for place in products.columns.values() if place != products.classes]
+    places = list(products.features.values())
     _of_all(measured, products, places, by_class=False)
 
 

@@ -14,11 +14,10 @@ import numpy as np
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimator import Estimator
-from sfumato.inference.functions import CellFunctions, measured_functions
+from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.linked_rows import LinkedMeasurements, StepPart
-from sfumato.inference.questions import Questions, middles
+from sfumato.inference.questions import Questions
 from sfumato.inference.set_sizes import require_few_items
-from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.totals import Totals
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import SetColumn
@@ -33,9 +32,7 @@ class LinkedQuestions(Questions):
     """Answers about all rows of units, from one release."""
 
     measured: LinkedMeasurements
-
-    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> TableMeasurements:
-        return LinkedMeasurements(release, *stream)
+    measurements = LinkedMeasurements
 
     def estimator(
         self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
@@ -114,10 +111,10 @@ class LinkedQuestions(Questions):
         measured = self.measured
         tables, units, steps = measured.linked, measured.unit_part, measured.step_part
         counted = [tables.count] if tables.count else []
-        parts = [measured_functions(units, _of(units, [*columns, *counted]))]
+        parts = [measured_functions(units, cell_functions(units, [*columns, *counted]))]
         if steps is not None:
             before = [tables.before[name] for name in columns if name == tables.order]
-            wanted = _of(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
+            wanted = cell_functions(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
             wanted[tables.count] = [_unweighing(steps, tables.count), *wanted[tables.count]]
             of_steps = measured_functions(steps, wanted)
             summed = replace(of_steps, functions=steps.sums.of(of_steps.functions))
@@ -136,19 +133,7 @@ class LinkedQuestions(Questions):
         return calibration
 
     def _calibrated(self, totals: Totals, fitted: float) -> Calibration:
-        measured = self.measured
-        return Calibration(
-            totals,
-            measured.size,
-            measured.rows_variance,
-            measured.weighting,
-            fitted=fitted,
-            parts=measured.sums,
-        )
-
-
-def _of(part: TableMeasurements, columns: Sequence[str]) -> dict[str, CellFunctions]:
-    return {name: middles(part.column(name)) for name in dict.fromkeys(columns)}
+        return self.measured.calibration(totals, fitted, self.measured.sums)
 
 
 def _unweighing(steps: StepPart, count: str) -> np.ndarray:

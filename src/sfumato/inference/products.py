@@ -65,6 +65,11 @@ class Products:
         return {entries.cells.column: j for j, entries in enumerate(self.query.features)}
 
     @property
+    def features(self) -> dict[str, int]:
+        """The places of `columns` without that of `classes`."""
+        return {name: place for name, place in self.columns.items() if place != self.classes}
+
+    @property
     def classes(self) -> int | None:
         """The place of an indicator of the class, or of all rows; None where there is none."""
         places = self.columns

@@ -167,9 +167,9 @@ class QuestionMethods(ABC):
             >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
         """
         require_extra("regression", "read formulas")
-        from sfumato.inference.regression import ols
+        from sfumato.inference.regression import fit_formula
 
-        return ols(self._questions, formula, by, target)
+        return fit_formula(self._questions, formula, by, target, logistic=False)
 
     @few_threads
     def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
@@ -179,9 +179,9 @@ class QuestionMethods(ABC):
             >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
         """
         require_extra("regression", "read formulas")
-        from sfumato.inference.regression import logit
+        from sfumato.inference.regression import fit_formula
 
-        return logit(self._questions, formula, by, target)
+        return fit_formula(self._questions, formula, by, target, logistic=True)
 
     @few_threads
     def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What can be asked of a release of a table: means, shares, counts, cross-tables, quantiles, variances, correlations.
+"""Questions to a release of a table: means, shares, counts, cross-tables, quantiles, variances, correlations.
 
 Each is a function of totals over rows, computed on calibrated rows; its error is that of the totals of its influence
 values (the delta method). Where the release did not measure what is asked, it says so instead of a number.
@@ -20,7 +20,7 @@ from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
-from sfumato.inference.functions import measured_functions
+from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.intervals import of_correlation, of_variance, within_bounds
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column, set_sizes
@@ -28,7 +28,6 @@ from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_terms_together, require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
-from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.set_columns import SetColumn
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
@@ -41,13 +40,12 @@ _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred n
 class Questions(Rows):
     """Answers from one release; calibrated rows of the same columns are made once."""
 
-    def __init__(self, release: ReleaseValue, *stream: tuple[int, ...]) -> None:
-        super().__init__(self._measurements(release, *stream))
-        self._made: dict[tuple[object, ...], Calibration] = {}
-        self._bounds: dict[str, EstimatedBounds | None] = {}
+    measurements: type[TableMeasurements] = TableMeasurements
 
-    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> TableMeasurements:
-        return TableMeasurements(release, *stream)
+    def __init__(self, release: ReleaseValue) -> None:
+        super().__init__(self.measurements(release))
+        self._calibrations: dict[tuple[object, ...], Calibration] = {}
+        self._bounds: dict[str, EstimatedBounds | None] = {}
 
     def estimator(
         self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
@@ -71,23 +69,17 @@ class Questions(Rows):
         if self.measured.products is None:  # of another method, whose model may be far off
             fitted = max(fitted, STRONG)
         key = (*sorted(columns), fitted)
-        if key not in self._made:
-            if len(self._made) >= _MOST_KEPT:
-                self._made.pop(next(iter(self._made)))
-            self._made[key] = self._calibration(sorted(columns), fitted)
+        if key not in self._calibrations:
+            if len(self._calibrations) >= _MOST_KEPT:
+                self._calibrations.pop(next(iter(self._calibrations)))
+            self._calibrations[key] = self._calibration(sorted(columns), fitted)
         name = None if weight is None else weight.column
-        return Estimator(self._made[key], columns, target, name, self.measured.products is not None)  # type: ignore[arg-type]
+        products = self.measured.products is not None
+        return Estimator(self._calibrations[key], columns, target, name, products)  # type: ignore[arg-type]
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
-        totals = measured_functions(self.measured, {name: self.functions(name) for name in columns})
-        return Calibration(
-            totals,
-            self.measured.size,
-            self.measured.rows_variance,
-            self.measured.weighting,
-            self.measured.rows_of_unit,
-            fitted=fitted,
-        )
+        totals = measured_functions(self.measured, cell_functions(self.measured, columns))
+        return self.measured.calibration(totals, fitted)
 
     def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
@@ -103,10 +95,6 @@ class Questions(Rows):
         return self.estimator(
             tuple(sorted(frozenset().union(*(term for terms in sums for term in terms)))), target, free=True
         )
-
-    def functions(self, name: str) -> list[np.ndarray]:
-        """Return what is asked of a column first: its values and their squares, or its most frequent labels."""
-        return middles(self.measured.column(name))
 
     def mean(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean of a column of numbers, of its rows that are not missing."""
@@ -149,14 +137,11 @@ class Questions(Rows):
         return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
 
     def require_squares(self, name: str, estimator: Estimator) -> None:
-        """Refuse what rests on squares of a column beyond whose estimated bounds, or within whose cells, much may lie.
-
-        Raises:
-            EstimateError: so it is.
-        """
-        if self.kind(name).is_numeric:
-            self._require_fine(name, estimator)
-        bounds = self.bounds(name) if self.kind(name).is_numeric else None
+        """Refuse squares of a column (`EstimateError`) if much lies beyond estimated bounds, or within its cells."""
+        if not self.kind(name).is_numeric:
+            return
+        self._require_fine(name, estimator)
+        bounds = self.bounds(name)
         if bounds is None:
             return
         values, present = self.numbers(name)
@@ -165,11 +150,7 @@ class Questions(Rows):
         bounds.of_variance(mean, float(weights @ (values - mean) ** 2))
 
     def _require_fine(self, name: str, estimator: Estimator) -> None:
-        """Refuse squares of a column of which nothing was measured but wide cells: where its numbers lie in these.
-
-        Raises:
-            EstimateError: its cells are wide beside its spread.
-        """
+        """Refuse squares of a column whose cells are wide beside its spread, where nothing else was measured of it."""
         if name not in self.measured.columns or self.measured.products is not None:
             return
         values, present = self.numbers(name)
@@ -222,11 +203,7 @@ class Questions(Rows):
         return within_bounds(estimator.estimate(value, matches, what), 0.0, np.inf)
 
     def _share_counted(self, estimator: Estimator, name: str) -> Estimate:
-        """Return the share of missing cells by their noisy count alone, where the model draws hardly any.
-
-        Raises:
-            EstimateError: its cells were not counted by themselves.
-        """
+        """Return the share of missing cells by their noisy count alone, where the model draws hardly any."""
         counts = self.measured.counts(name)
         if counts is None:
             self._refuse_rows((name,))
@@ -258,11 +235,7 @@ class Questions(Rows):
         return estimate.as_moment(kind.resolution, kind.microseconds) if isinstance(kind, DateTime) else estimate
 
     def _require_rows(self, matches: np.ndarray, names: tuple[str, ...]) -> None:
-        """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0.
-
-        Raises:
-            EstimateError: they are such.
-        """
+        """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0."""
         if np.count_nonzero(matches) < FEWEST_ROWS:
             self._refuse_rows(names)
 
@@ -412,16 +385,6 @@ class Questions(Rows):
         groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
         estimates, left_out = answers_by_group(groups)
         return Estimates(estimates, (by,), left_out)
-
-
-def middles(column: ColumnGrid) -> list[np.ndarray]:
-    """The middle of each cell of numbers, shape (cells,), centred; none of labels."""
-    if column.edges is None:
-        return []
-    values = np.zeros(column.n_cells)
-    inside = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
-    values[: inside.size] = (inside - inside.mean()) / max(float(np.ptp(inside)), 1.0)
-    return [values]
 
 
 def _and(names: tuple[str, ...]) -> str:

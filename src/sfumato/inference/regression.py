@@ -12,7 +12,7 @@ Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-awa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from scipy import special
 from sfumato.errors import EstimateError
 from sfumato.inference.bootstrap import stretches
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import answers_by_group, deviations, group_of, left_out_words
+from sfumato.inference.estimate import Groups, answers_by_group, deviations
 from sfumato.inference.estimator import Estimator, require_known, rests_on
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.questions import Questions
@@ -128,67 +128,34 @@ class Regression:
         return regression_card(self.title(), self.to_frame(LEVEL), self.rests_on)
 
 
-class Regressions(Mapping[str, Regression]):
+class Regressions(Groups[Regression]):
     """Regressions by group.
 
     Attributes:
         left_out: groups that the release does not answer for, and why.
     """
 
-    def __init__(self, regressions: Mapping[str, Regression], left_out: Mapping[str, str]) -> None:
-        self._found, self.left_out = dict(regressions), dict(left_out)
-
-    def __getitem__(self, key: str) -> Regression:
-        return group_of(self._found, key, self.left_out)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return `Regression.to_frame` of each, by group and term."""
-        frames = {group: fitted.to_frame(level) for group, fitted in self._found.items()}
-        return pd.concat(frames, names=["group", "term"])
-
-    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals by group and term: columns low and high.
-
-        Args:
-            level: in (0, 1).
-        """
-        return self.to_frame(level)[["low", "high"]]
+        return pd.concat({group: fit.to_frame(level) for group, fit in self.items()}, names=["group", "term"])
 
     def summary(self, level: float = 0.95) -> str:
         """Return the tables as text, what was left out, and what they rest on."""
-        tables = [f"{group}: {fitted.summary(level)}" for group, fitted in self._found.items()]
-        return "\n\n".join([*tables, *left_out_words(self.left_out)])
-
-    def __repr__(self) -> str:
-        return self.summary()
+        tables = [f"{group}: {fit.summary(level)}" for group, fit in self.items()]
+        return "\n\n".join([*tables, *self._omissions()])
 
     def _repr_html_(self) -> str:
         from sfumato.inference.cards import LEVEL, regressions_card
 
         first = next(iter(self.values()))
-        frames = {group: fitted.to_frame(LEVEL) for group, fitted in self.items()}
+        frames = {group: fit.to_frame(LEVEL) for group, fit in self.items()}
         return regressions_card(first.title(), frames, self.left_out, first.rests_on)
 
 
-def ols(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
-    """Return least squares of a formula. See the module."""
-    return _fitted(questions, formula, by, target, logistic=False)
-
-
-def logit(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
-    """Return logistic regression of a formula whose left side has two values. See the module."""
-    return _fitted(questions, formula, by, target, logistic=True)
-
-
-def _fitted(
+def fit_formula(
     questions: Questions, formula: str, by: str | None, target: str, *, logistic: bool
 ) -> Regression | Regressions:
+    """Return least squares or logistic regression of a formula; arguments and errors as `Release.ols`."""
     frame = questions.measured.frame
     read = read_formula(formula, list(frame.columns))
     estimator = questions.estimator(read.columns if by is None else (*read.columns, by), target)
@@ -254,11 +221,8 @@ def _one(estimator: Estimator, design: Design, rows: np.ndarray, formula: str, l
         linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
         variances = variances.stretch_noise(stretches(estimator.calibration, ask, linear, what))
     covariance = variances.of(estimator.target)
-    causes = {"noise": variances.noise, "sampling": variances.sampling, "unmeasured": variances.unmeasured}
-    if estimator.target == "table":
-        causes.pop("sampling")
-    terms = list(design.terms)
-    sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in causes.items()}
+    terms, parts = list(design.terms), variances.by_cause(estimator.target)
+    sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in parts.items()}
     # of all terms together, each in its own unit
     shares = {cause: float(np.sqrt((size**2 / np.diagonal(covariance)).mean())) for cause, size in sizes.items()}
     return Regression(

@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_integer
-from sfumato.inference.calibration import Calibration
-from sfumato.inference.functions import all_functions, refuse_many_columns
-from sfumato.inference.questions import Questions
+from sfumato.inference.functions import all_functions, cell_functions, refuse_many_columns
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import shaped
 from sfumato.maths.streams import fresh_seed, public_stream
@@ -58,16 +56,8 @@ def replicate_codes(
 
 
 def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
-    questions = Questions(release, (seed, place, _ROWS_STREAM))
-    measured = questions.measured
-    functions = {name: questions.functions(name) for name in measured.names}
-    calibration = Calibration(
-        all_functions(measured, functions),
-        measured.size,
-        measured.rows_variance,
-        measured.weighting,
-        measured.rows_of_unit,
-    )
+    measured = TableMeasurements(release, (seed, place, _ROWS_STREAM))
+    calibration = measured.calibration(all_functions(measured, cell_functions(measured, measured.names)))
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.draw_weights(rng, sampled=target == "population")
     _refuse_few_rows(weights, calibration.degrees, len(measured.names))

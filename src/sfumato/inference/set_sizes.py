@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
-from sfumato.inference.calibration import STRONG, Calibration, Target
+from sfumato.inference.calibration import STRONG, Target
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.noisy_counts import tables_of
 from sfumato.inference.table_measurements import TableMeasurements
@@ -56,14 +56,7 @@ def rows_by_counts(measured: TableMeasurements, column: SetColumn, target: str) 
         for table in tables_of(measured.tables, {item})
         if table.columns
     ]
-    calibration = Calibration(
-        Totals.joined(parts).with_rows(),
-        measured.size,
-        measured.rows_variance,
-        measured.weighting,
-        measured.rows_of_unit,
-        fitted=STRONG,
-    )
+    calibration = measured.calibration(Totals.joined(parts).with_rows(), STRONG)
     weight = None if measured.weight is None else measured.weight.column
     return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)
 

@@ -17,11 +17,12 @@ import pandas as pd
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
+from sfumato.inference.calibration import FITTED, Calibration
 from sfumato.inference.gaps import fill_gaps
 from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
 from sfumato.inference.products import Products
 from sfumato.inference.support import ColumnCounts, with_support
-from sfumato.inference.totals import RowWeights
+from sfumato.inference.totals import RowWeights, Totals, UnitSums
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells
@@ -105,6 +106,12 @@ class TableMeasurements:
                 finest[cells.column] = cells
         kinds = plain_schema(self.release.schema).of_kind(TabularKind)
         return {name: _grid(finest[name], kind) for name, kind in kinds.items() if name in finest}
+
+    def calibration(self, totals: Totals, fitted: float = FITTED, parts: UnitSums | None = None) -> Calibration:
+        """Return weights of the model's rows that follow noisy totals; `fitted` and `parts` as in `Calibration`."""
+        return Calibration(
+            totals, self.size, self.rows_variance, self.weighting, self.rows_of_unit, fitted=fitted, parts=parts
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

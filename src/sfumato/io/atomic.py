@@ -159,7 +159,7 @@ def telling(written: Callable[[], None]) -> Iterator[None]:
         _tell.reset(token)
 
 
-def reason_of(act: Callable[[], None]) -> str | None:
+def reason_of(act: Callable[[], object]) -> str | None:
     """Do it; return why the system or the format refuses, never in the library's own words."""
     import pyarrow as pa  # not before an output is written: `sfumato --help` needs no format
 

@@ -1,4 +1,4 @@
-"""What ties a certificate to its release: hashes, and the noise and grid of every measurement.
+"""The ties of a certificate to its release: hashes, and the noise and grid of every measurement.
 
 A saved certificate carries the hash of the arrays as written, and of a canonical form of the manifest with the
 certificate itself: it cannot be moved to another release by mistake, or without computing hashes anew. What this proves
@@ -29,7 +29,7 @@ def bind(manifest: Mapping[str, Any], packed: bytes) -> dict[str, Any]:
 
 
 def hashes(manifest: Mapping[str, Any], packed: bytes) -> Bound:
-    """Return what a certificate names its release by: hashes of the arrays, and of what the manifest says."""
+    """The hashes by which a certificate names its release: of the arrays, and of what the manifest says."""
     return Bound(arrays=hashlib.sha256(packed).hexdigest(), content=content_hash(manifest))
 
 
@@ -88,7 +88,7 @@ def check_measurements(measurements: tuple[Measurement, ...], certificate: Certi
 
 
 def what_was_checked(measurements: tuple[Measurement, ...], certificate: Certificate, *, loaded: bool) -> Checked:
-    """Return what `load` found to be so.
+    """The checks that `load` made of a release.
 
     Args:
         measurements: of the release.

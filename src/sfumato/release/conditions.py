@@ -1,4 +1,4 @@
-"""What a caller asks of a sample: values that are given, and how many rows each class has."""
+"""Conditions of a sample: values that are given, and how many rows each class has."""
 
 from __future__ import annotations
 
@@ -69,11 +69,7 @@ class Conditions:
         return cls(sampler, {name: value.stored for name, value in values.items()}, counts)
 
     def n_rows(self, n: int | None) -> int | None:
-        """Return how many rows class counts make, or n without them.
-
-        Raises:
-            ConfigError: n says something else.
-        """
+        """Return the sum of class counts, which n may not contradict (`ConfigError`), or n without them."""
         if self.class_counts is None:
             return n
         total = int(self.class_counts.sum())

@@ -1,4 +1,4 @@
-"""What the manifest of a release says, there and back.
+"""The manifest of a release, written and read.
 
 A manifest may come from a stranger: every entry is checked before it is used, most of them against the schema.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -59,8 +59,9 @@ class SourceForm:
     keys: Mapping[str, str] = entry(mapping(str), factory=dict)
 
 
-class ReleaseContent(NamedTuple):
-    """What a release is made of; see the attributes of `Release`."""
+@dataclass(frozen=True)
+class ReleaseContent:
+    """A release as it is saved; attributes as of `sfumato.Release`."""
 
     schema: Schema
     certificate: Certificate
@@ -76,7 +77,7 @@ def _grid(value: object, place: Place) -> float | str:
 
 @document
 class _MeasurementEntry:
-    """What the manifest says of a measurement; its value is an array, and so is a grid of several steps."""
+    """A measurement in the manifest; its value is an array, and so is a grid of several steps."""
 
     name: str = entry(str)
     array: str = entry(str)
@@ -91,7 +92,7 @@ class _MeasurementEntry:
 
 @document
 class _Manifest:
-    """What a manifest says of a release, but for its own version and the check sum of the arrays."""
+    """A manifest, but for its own version and the check sum of the arrays."""
 
     schema: Schema = entry(lambda value, place: release_schema(value), write=Schema.to_dict)  # type: ignore[arg-type]
     sampler: Mapping[str, Any] = entry(mapping())
@@ -102,7 +103,7 @@ class _Manifest:
 
 
 def write_manifest(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return what the manifest says of a release, and the arrays by name."""
+    """Return the manifest of a release, and the arrays by name."""
     arrays = {f"{_PARAMETERS}{name}": value for name, value in content.parameters.items()}
     same = {id(value): name for name, value in arrays.items()}
     # a measurement that is a parameter, the very array, is stored once
@@ -151,7 +152,7 @@ def stages_not_kept(certificate: Certificate, measurements: Iterable[Measurement
 
 
 def read_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ReleaseContent:
-    """Return what `write_manifest` was given.
+    """Return the release that `write_manifest` wrote.
 
     Args:
         manifest: from anyone.
@@ -205,7 +206,7 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
 
 
 def _origin(entry: _MeasurementEntry, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:
-    """Return where a measurement says that it comes from."""
+    """Return the stage, bound and grids that a measurement states; None where it states none."""
     if entry.stage is None or entry.norm_bound is None:
         stray = (entry.stage, entry.norm_bound, entry.grid, entry.off_diagonal_grid) != (None,) * 4
         return place.refuse("has a bound or a grid without a stage, or a stage without a bound") if stray else None

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_flag, require_integer, require_path
@@ -25,19 +24,15 @@ from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.maths.threads import few_threads
-from sfumato.measurements.measurement import Measurement
 from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
-from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import written_types
 from sfumato.release.binding import bind, check_binding, check_measurements, hashes, what_was_checked
-from sfumato.release.blocks import Blocks, block_rows
+from sfumato.release.blocks import Decoder, RowBlocks, UnitBlocks, block_rows
 from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
-from sfumato.release.linked_blocks import LinkedBlocks
-from sfumato.release.manifest import ReleaseContent, SourceForm, read_manifest, write_manifest
-from sfumato.release.row_decoder import Decoder
+from sfumato.release.manifest import ReleaseContent, read_manifest, write_manifest
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
@@ -52,27 +47,9 @@ _LONGEST_PROBLEM = 2_000
 _Value = TypeVar("_Value", bound="ReleaseValue")
 
 
-@dataclass(frozen=True)
-class ReleaseValue:
-    """A generative model made of noisy measurements, with the certificate of what it cost.
-
-    It is a value, from which samples come; `sfumato.Release` has questions, a page and scores as well.
-
-    Attributes:
-        schema: the public schema it was fitted under.
-        certificate: what it cost.
-        sampler: name and public settings of its sampler.
-        parameters: the sampler's arrays; functions of the measurements.
-        measurements: every noisy statistic that left the records.
-        form: the form in which samples come back.
-    """
-
-    schema: Schema
-    certificate: Certificate
-    sampler: Mapping[str, Any]
-    parameters: Mapping[str, np.ndarray]
-    measurements: tuple[Measurement, ...]
-    form: SourceForm
+@dataclass(frozen=True, repr=False)
+class ReleaseValue(ReleaseContent):
+    """A release as a value, from which samples come; `sfumato.Release` has questions, a page and scores as well."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
@@ -105,8 +82,9 @@ class ReleaseValue:
             raise ReleaseError(
                 "Expected a certificate with a passed verdict on each criterion of the schema, got others."
             )
-        for name in self._plain():
-            self.schema.columns[name].check_storage(name, self.form.storage[name])
+        for name in self.schema.released:
+            if name not in self.schema.images:  # whose storage types do not say all of their cells
+                self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, MixtureSet):
             self._contained(next(self._sampler.batches(1, 0, 1)))
             return
@@ -118,12 +96,8 @@ class ReleaseValue:
         """Return the rows of two records, as samples have them."""
         if isinstance(sampler, UnitSampler):
             owners, rows, _ = sampler.units(2, public_stream(0))
-            return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).with_ids(owners, rows)
+            return UnitBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).with_ids(owners, rows)
         return self._decoder.table(sampler.rows(2, public_stream(0)))
-
-    def _plain(self) -> list[str]:
-        """The released columns whose storage types say all of their cells."""
-        return [name for name in self.schema.released if name not in self.schema.images]
 
     @cached_property
     def _loaded(self) -> bool:
@@ -131,7 +105,7 @@ class ReleaseValue:
 
     @property
     def checked(self) -> words.Checked:
-        """What was checked when it was loaded, beside the events: `certificate` and `report` say it."""
+        """The checks of loading, beside the events: `certificate` and `report` say them."""
         return what_was_checked(self.measurements, self.certificate, loaded=self._loaded)
 
     def _comes_back(self, trial: pa.Table) -> bool:
@@ -252,18 +226,16 @@ class ReleaseValue:
         compared = columns_to_compare(self.schema, unique_rows, unique_columns, class_counts=class_counts)
         conditions = Conditions.of(self.schema, self.form.storage, self._sampler, given, class_counts)
         n = conditions.n_rows(n)
-        if n is None:
-            n = self.certificate.n_public
-        n = require_integer(at_least=0, n=n)
+        n = require_integer(at_least=0, n=self.certificate.n_public if n is None else n)
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
         if isinstance(conditions.sampler, UnitSampler):
-            linked = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
-            tables = linked.tables_between(0, max(1, -(-n // linked.size)), workers)
+            linked = UnitBlocks(self._decoder, n, seed_of(seed), conditions)
+            tables = linked.tables_between(0, linked.count, workers)
             return rows_with_units(tables) if self.schema.two_tables else tables
-        blocks = Blocks(self._decoder, n, seed_of(seed), conditions)
+        blocks = RowBlocks(self._decoder, n, seed_of(seed), conditions)
         if compared is None:
-            return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
+            return blocks.tables_between(0, blocks.count, workers)
         endless = replace(blocks, n=_MOST_ROWS)
         return repeated_rows(lambda i, j: endless.tables_between(i, j, workers), n, blocks.size, compared)
 
@@ -302,8 +274,8 @@ class ReleaseValue:
         sampler: Any = self._sampler
         conditions = Conditions.of(self.schema, self.form.storage, sampler, given, None)
         n = require_integer(at_least=0, n=self.certificate.n_public if n is None else n)
-        blocks = LinkedBlocks(self._decoder, n, seed_of(seed), conditions)
-        return pairs(blocks.tables_between(0, max(1, -(-n // blocks.size)), workers), self.schema)
+        blocks = UnitBlocks(self._decoder, n, seed_of(seed), conditions)
+        return pairs(blocks.tables_between(0, blocks.count, workers), self.schema)
 
     @cached_property
     def _decoder(self) -> Decoder:
@@ -336,11 +308,8 @@ class ReleaseValue:
         return hashes(manifest, packed)
 
     def _manifest(self) -> tuple[dict[str, Any], bytes]:
-        """Return what the manifest says, and the arrays, as they are saved."""
-        content = ReleaseContent(
-            self.schema, self.certificate, self.sampler, self.parameters, self.measurements, self.form
-        )
-        manifest, arrays = write_manifest(content)
+        """The manifest and the arrays as they are saved."""
+        manifest, arrays = write_manifest(self)
         packed = packed_arrays(arrays)
         return bind(manifest, packed), packed
 
@@ -389,35 +358,20 @@ class ReleaseValue:
 def _require_whole(
     schema: Schema, class_counts: Mapping[Any, int] | None, unique_rows: str, unique_columns: Sequence[str] | None
 ) -> None:
-    """Refuse what samples of two tables cannot have.
-
-    Raises:
-        ConfigError: names it.
-    """
+    """Refuse arguments that samples of two tables cannot have."""
     if class_counts is not None:
         raise ConfigError("Expected class_counts for a release with a target, got a release of two tables.")
     columns_to_compare(schema, unique_rows, unique_columns, class_counts=None)
 
 
 def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:
-    """Read a release, from anyone.
-
-    Args:
-        path: a directory or a `.sfm` file that `save` wrote.
-        kind: the class of what comes back.
-
-    Returns:
-        The release, checked: sampling from it will not fail.
-
-    Raises:
-        ReleaseError: not a release, damaged, hostile, or of a format that this version does not know.
-    """
+    """Read a release, from anyone, as an object of a class; checks and errors as `sfumato.load`."""
     if not isinstance(path, str | os.PathLike):
         raise ReleaseError(f"Expected the path of a release, got {type(path).__name__}.")
     path = Path(path)
     try:
         manifest, arrays = read_files(path)
-        release = kind(*read_manifest(manifest, arrays))
+        release = kind(**vars(read_manifest(manifest, arrays)))
         check_binding(manifest, release.certificate)
         release.check()
         check_measurements(release.measurements, release.certificate, manifest.get("not_kept"))

@@ -26,18 +26,12 @@ from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.schema.schema import Schema
 
 SAMPLERS: Mapping[str, Callable[..., Sampler | MixtureSet]] = {
-    TableSoftmax.name: TableSoftmax,
-    ImagePortrait.name: ImagePortrait,
-    LatentDecoder.name: LatentDecoder,
-    IndependentItems.name: IndependentItems,
-    ItemClasses.name: ItemClasses,
-    MixtureSet.name: MixtureSet,
-    MixturePoints.name: MixturePoints,
-    FactorPoints.name: FactorPoints,
-    CentrePoints.name: CentrePoints,
-    NetworkMixture.name: NetworkMixture,
-    LinkedTable.name: LinkedTable,
-}
+    sampler.name: sampler
+    for sampler in (
+        TableSoftmax, ImagePortrait, LatentDecoder, IndependentItems, ItemClasses, MixtureSet, MixturePoints,
+        FactorPoints, CentrePoints, NetworkMixture, LinkedTable,
+    )
+}  # fmt: skip
 
 
 def with_package(settings: Mapping[str, Any]) -> Mapping[str, Any]:

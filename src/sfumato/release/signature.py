@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -32,17 +33,17 @@ _PEM = serialization.Encoding.PEM
 
 
 def signature_path(release: Path) -> Path:
-    """Return where the signature of a release lies if nothing else is said: beside it."""
+    """The default place of a release's signature: beside it."""
     return release.with_name(f"{release.name}.sig")
 
 
 def public_path(key: Path) -> Path:
-    """Return where `new_key` puts the public key: beside the private one."""
+    """The place where `new_key` puts the public key: beside the private one."""
     return key.with_name(f"{key.name}.pub")
 
 
 def statement(manifest: bytes, packed: bytes) -> bytes:
-    """Return what is signed: three lines, the format and the SHA-256 of both files, each ended by a newline."""
+    """Return the signed text: three lines, the format and the SHA-256 of both files, each ended by a newline."""
     hashes = [hashlib.sha256(content).hexdigest() for content in (manifest, packed)]
     return "\n".join(["sfumato release 1", *hashes, ""]).encode()
 
@@ -152,9 +153,7 @@ def _signature(path: Path) -> bytes:
 
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
-    key = None
-    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        key = serialization.load_pem_private_key(_bytes_of(path), password=None)
+    key = _key(path, lambda pem: serialization.load_pem_private_key(pem, password=None))
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(
             f"Expected an Ed25519 private key in PEM without a password in {path}, got something else. `sfumato sign "
@@ -164,26 +163,22 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def _public_key(path: Path) -> Ed25519PublicKey:
-    key = None
-    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        key = serialization.load_pem_public_key(_bytes_of(path))
+    key = _key(path, serialization.load_pem_public_key)
     if not isinstance(key, Ed25519PublicKey):
         raise ConfigError(f"Expected an Ed25519 public key in PEM in {path}, got something else. Name another file.")
     return key
 
 
-def _bytes_of(path: Path) -> bytes:
-    if path.stat().st_size > _MOST_BYTES:
-        raise ValueError
-    return path.read_bytes()
+def _key(path: Path, load: Callable[[bytes], object]) -> object:
+    """Return the key in a file; None where there is none that can be read."""
+    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
+        if path.stat().st_size <= _MOST_BYTES:
+            return load(path.read_bytes())
+    return None
 
 
 def _write(path: Path, content: bytes, *, secret: bool = False, overwrite: bool = False) -> None:
     with atomic_path(path, overwrite=overwrite, secret=secret) as partial:
-        failure = reason_of(lambda: _fill(partial, content))
+        failure = reason_of(lambda: partial.write_bytes(content))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
-
-
-def _fill(path: Path, content: bytes) -> None:
-    path.write_bytes(content)

@@ -41,7 +41,10 @@ class TableSoftmax:
         shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
         chain = SoftmaxGiven(self._chain, cells, shares)
         if not chain.possible or not shares.sum() > 0:
-            raise _impossible(codes)
+            raise ConfigError(
+                f"Expected given values that this release's rows can have together, got {', '.join(map(repr, codes))} "
+                "with values of probability 0. Give fewer columns or other values."
+            )
         return GivenSoftmax(self, chain)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -55,11 +58,7 @@ class TableSoftmax:
         return self._grid.rows(cells, rng)
 
     def followed(self, codes: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return coded rows whose first columns have these codes, the others drawn given these.
-
-        Raises:
-            ReleaseError: they are not the columns that are drawn first.
-        """
+        """Return coded rows whose first columns, those of the chain, have these codes, the others drawn given these."""
         first = self._features[: len(codes)]
         self.require_first(len(codes))
         known = np.stack([column.cells(codes[column.name]) for column in first], axis=1)
@@ -67,11 +66,7 @@ class TableSoftmax:
         return {**columns, **codes}
 
     def require_first(self, n: int) -> None:
-        """Refuse a chain that draws other columns before the first n.
-
-        Raises:
-            ReleaseError: it does.
-        """
+        """Refuse a chain that draws other columns before the first n (`ReleaseError`)."""
         if self._target is not None or sorted(self._chain.order[:n].tolist()) != list(range(n)):
             raise ReleaseError("Expected a chain of steps that draws the row before first in the release.")
 
@@ -91,14 +86,6 @@ class GivenSoftmax:
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes instead."""
         return self._plain.given(codes)
-
-
-def _impossible(codes: Mapping[str, float]) -> ConfigError:
-    names = ", ".join(map(repr, codes))
-    return ConfigError(
-        f"Expected given values that this release's rows can have together, got {names} with values of "
-        "probability 0. Give fewer columns or other values."
-    )
 
 
 def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, float]) -> np.ndarray:

@@ -38,11 +38,7 @@ _MISSING = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _require_words(unique_rows: object, unique_columns: object) -> None:
-    """Refuse another word than the two, and what is no list of names.
-
-    Raises:
-        ConfigError: names the argument.
-    """
+    """Refuse another word than the two, and what is no list of names."""
     require_choice(get_args(UniqueRows), unique_rows=unique_rows)
     if unique_columns is not None:
         require_instance((list, tuple), "a list of column names", unique_columns=unique_columns)

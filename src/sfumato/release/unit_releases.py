@@ -23,10 +23,7 @@ def units_of(release: _Value, *, plain: bool = False) -> _Value:
 
     Its noise is that of the units' own stages, in which a unit is one record. It is asked, and not saved: its
     certificate is that of the whole. Rules of a row hold in it, but for a `plain` one: there a column that a rule puts
-    after another is its distance, as it was measured.
-
-    Raises:
-        ConfigError: the release is not of linked rows.
+    after another is its distance, as it was measured. A release of single rows is refused (`ConfigError`).
     """
     if not release.schema.linked:
         raise ConfigError(

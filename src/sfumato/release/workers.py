@@ -18,7 +18,7 @@ _AHEAD = 2  # blocks per worker that are drawn before they are asked for: memory
 
 
 class Draw(Protocol):
-    """What draws one block: it goes to every worker once."""
+    """A sample's blocks, as one object that goes to every worker once."""
 
     def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
         """Return the rows of a block."""
