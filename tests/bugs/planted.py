@@ -808,7 +808,7 @@ BUGS = [
     ),
     PlantedBug(
         "an un-noised count",
-        "fitting/synthesizer.py",
+        "fitting/arguments.py",
         "    return max(1, round(float(count.value)))",
         "    return max(1, int(reduce(RowCount(), records).open_in_mechanism()))",
         f"{RECIPES} -k bought",

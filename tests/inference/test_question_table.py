@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sfumato import Release
-from sfumato.inference.answers import _Lister
+from sfumato.inference.answers import TableLister
 from sfumato.inference.question_table import BY_KIND, BY_NAME, QUESTIONS, questions_about
 from sfumato.inference.set_answers import SetLister
 
@@ -30,7 +30,7 @@ def test_a_listed_question_has_a_phrase_and_one_way_to_its_line() -> None:
         if question.of:
             assert (question.ask is None) != (question.several == "")
         if question.several:
-            lister = SetLister if "sets alone" in question.of else _Lister
+            lister = SetLister if "sets alone" in question.of else TableLister
             assert callable(getattr(lister, f"_{question.several}"))
 
 

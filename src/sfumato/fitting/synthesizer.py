@@ -1,21 +1,22 @@
-"""What every synthesizer does: state a plan, then fit it, charging the ledger, and issue a certificate."""
+"""Synthesizers: methods that state a plan, then fit it, charging the ledger, and issue a certificate."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, Unpack, final
 
-from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
-from sfumato.errors import ConfigError, SchemaError, require_open_unit
+from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
-    RowCount,
-    check_target,
+    check_resumable,
+    check_schema,
+    count_stage,
     noise_source,
+    noisy_row_count,
     nominal_budget,
     refuse_criteria,
     require_room,
@@ -31,21 +32,18 @@ from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
-from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.fitting.target_risk import epsilon_for_risk
-from sfumato.io.sources import Source
+from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Description, installed_versions
 from sfumato.privacy.certificate_form import PlannedStage, Protected
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
-from sfumato.records.engine import Engine, Records
+from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
@@ -54,11 +52,7 @@ from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
-from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import bought, without_rows
-
-COUNT_STAGE = "count"
-_COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,16 +166,14 @@ class Synthesizer(ABC):
     ) -> float:
         """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
 
-        This method's own ε is not used, its δ is. Of images, the share is that of a class.
+        This method's own ε is not used, its δ is. Of images, the share is that of a class. It is rounded up to three
+        digits, so that the forecast is at most `target_error`, and at least 0.01.
 
         Args:
             schema: public description of the data, or the path of one.
             target_error: a share, in (0, 1).
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`.
-
-        Returns:
-            ε, rounded up to three digits, so that the forecast is at most `target_error`; at least 0.01.
 
         Raises:
             ConfigError: an argument is outside its domain, or even the largest ε does not reach that error.
@@ -192,9 +184,8 @@ class Synthesizer(ABC):
         rows = row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
-        delta = default_delta(rows) if self.delta is None else self.delta
+        delta = self._delta(rows)
         plan = self.uncalibrated(schema, target, rows, delta)
-
         error = self.one_way_error(plan, Facts(schema, target, rows))
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
@@ -215,14 +206,9 @@ class Synthesizer(ABC):
         Raises:
             ConfigError: no ε keeps that risk, or the argument is none.
         """
-        if not isinstance(risk, Advantage | TruePositiveRate):
-            raise ConfigError(
-                f"Expected risk to be Advantage(0.1) or TruePositiveRate(0.1, fpr=0.05), got {type(risk).__name__}."
-            )
-        rows = row_count(schema, n_public)
-        if self.delta is None and rows is None:
-            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
-        delta = default_delta(rows) if self.delta is None else self.delta  # type: ignore[arg-type]
+        kinds = (Advantage, TruePositiveRate)
+        require_instance(kinds, "Advantage(0.1) or TruePositiveRate(0.1, fpr=0.05)", risk=risk)
+        delta = self._delta(row_count(schema, n_public))
 
         def plan_at(epsilon: float) -> Plan:
             return replace(self, epsilon=epsilon).plan(schema, target=target, n_public=n_public)
@@ -239,12 +225,7 @@ class Synthesizer(ABC):
             rows: the public number of rows; None to buy one.
             delta: δ of the fit; some of it may be spent outside the events.
         """
-        check_target(schema, target)
-        require_taken(schema, self.takes, self.method)
-        if target is not None:
-            require_able(schema, TARGET)
-        if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):
-            raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
+        check_schema(schema, target, self.takes, self.method)
         if rows is None and self.needs_declared_rows:
             raise ConfigError(
                 f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
@@ -252,22 +233,20 @@ class Synthesizer(ABC):
             )
         stages = [*discovery_stages(schema, delta), *self.stages(Facts(schema.narrowest(), target, rows))]
         if rows is None:
-            count = Stage(
-                name=COUNT_STAGE,
-                noise_multiplier=multiplier_for_share(_COUNT_SHARE),
-                replace_distance=1.0,
-                measures="the number of rows",
-            )
-            stages = [count, *stages]
+            stages = [count_stage(), *stages]
         return Plan(stages)
+
+    def _delta(self, rows: int | None) -> float:
+        if self.delta is not None:
+            return self.delta
+        if rows is None:
+            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
+        return default_delta(rows)
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):
             return None
-        if self.delta is None and rows is None:
-            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
-        delta = self.delta if self.delta is not None else default_delta(rows)  # type: ignore[arg-type]
-        budget = PrivacyBudget(self.epsilon, delta)
+        budget = PrivacyBudget(self.epsilon, self._delta(rows))
         if rows is not None:
             budget.warn_if_delta_is_large(rows)
         return budget
@@ -330,46 +309,43 @@ class Synthesizer(ABC):
                 methods=(type(self),),
                 unit=Protected(**schema.protects),
             )
-            running = _Running(run or self.run, options, rows, budget, engine)
             with driver.charged(options.ledger) as noise:
-                return self._release(running, driver, noise, records)
+                return self._release(run or self.run, options, rows, budget, engine, driver, noise, records)
 
     def _release(
-        self, running: _Running, driver: Driver[Ledger], noise: NoiseSource, records: PrivateData | LinkedData
+        self,
+        run: Callable[[Fit], FittedModel],
+        options: FitOptions,
+        rows: int | None,
+        budget: PrivacyBudget | None,
+        engine: Engine | None,
+        driver: Driver[Ledger],
+        noise: NoiseSource,
+        records: PrivateData | LinkedData,
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
         account, measured = Account(driver.ledger, noise, driver.journal), []
         source, schema = records.source, records.described
-        target, engine, as_source = running.options.target, running.engine, running.options.as_source
-        n = running.rows
+        target, open_columns, n = options.target, schema.open, rows
         if n is None:
-            n = _noisy_row_count(OpenData(source, schema, engine) if schema.open else records, account, measured)
-        open_columns = schema.open
+            n = noisy_row_count(OpenData(source, schema, engine) if open_columns else records, account, measured)
         if open_columns:
             schema = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
             schema = bought(schema, open_columns)
             records = PrivateData(source, schema, bought=open_columns, engine=engine)
-        fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(schema, target, n))))
+        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n))))
         description = self._certificate_text(
-            driver.plan, running.budget, schema, n,
-            declared=running.rows is not None, discovered=open_columns, source=type(source), as_source=as_source,
+            driver.plan, budget, schema, n, declared=rows is not None, discovered=open_columns,
+            source=type(source), as_source=options.as_source,
         )  # fmt: skip
-        form = form_of(source, schema, as_source=as_source)
+        form = form_of(source, schema, as_source=options.as_source)
         return driver.final(fitted.release(driver.certificate(description), schema, form, measured))
 
     def _journal(
         self, options: FitOptions, plan: Plan, schema: Schema, *, n_public: int | None, private: bool
     ) -> Journal:
-        path = options.checkpoint
-        if path is not None and not self.resumable:
-            raise ConfigError(
-                f"Expected no checkpoint for the method {self.method}, got one: it keeps no releases. Leave it out."
-            )
-        if path is not None and any(stage.name == DOMAINS for stage in plan.stages):
-            raise ConfigError(
-                "Expected no checkpoint with columns to discover, got one: what they are found to be is not kept. "
-                "Leave it out, or declare the columns."
-            )
+        if options.checkpoint is not None:
+            check_resumable(schema, self.method, resumable=self.resumable)
         identity = {
             "method": self.method,
             "settings": {entry.name: written_out(getattr(self, entry.name)) for entry in fields(self)},
@@ -381,7 +357,7 @@ class Synthesizer(ABC):
             "private": private,
             "seed": options.seed,
         }
-        return Journal(path, identity)
+        return Journal(options.checkpoint, identity)
 
     @final
     def describe_plan(
@@ -397,16 +373,16 @@ class Synthesizer(ABC):
     def description(
         self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
     ) -> Description:
-        """Return what is known of a fit before it runs, and a forecast per stage; arguments and errors as `plan`."""
+        """Describe a fit before it runs, with a forecast per stage; arguments and errors as `plan`."""
         schema = open_schema(schema)
         rows = row_count(schema, n_public)
         plan = self.plan(schema, target=target, n_public=n_public)
-        description = self._certificate_text(
-            plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=schema.open
-        )  # fmt: skip
-        # how large errors are depends on sizes that discovery finds
-        forecast = {} if rows is None or schema.open else self.forecast(plan, Facts(schema, target, rows))
-        forecast |= {DOMAINS: label_forecast(plan, schema)} if schema.open else {}
+        known = {"declared": rows is not None, "discovered": schema.open}
+        description = self._certificate_text(plan, self._budget(rows), schema, rows, **known)
+        if schema.open:  # how large errors are depends on sizes that discovery finds
+            forecast = {DOMAINS: label_forecast(plan, schema)}
+        else:
+            forecast = {} if rows is None else self.forecast(plan, Facts(schema, target, rows))
         planned = [
             PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
             for s in description.stages
@@ -419,39 +395,10 @@ class Synthesizer(ABC):
         budget: PrivacyBudget | None,
         schema: Schema,
         n: int | None,
-        *,
-        declared: bool,
-        discovered: Iterable[str],
-        source: type = Source,
-        as_source: bool = False,
+        **known: Any,  # noqa: ANN401
     ) -> Description:
+        """`description_of` this method; `known` are its other arguments."""
         return description_of(
-            plan, budget, methods=(type(self),), schema=schema, discovered=discovered, source=source,
-            declared=declared, as_source=as_source, method=self.method, n_public=n, sampling=self.sampling(plan),
-            preset=preset_of(self.presets(), vars(self)),
+            plan, budget, methods=(type(self),), schema=schema, method=self.method, n_public=n,
+            sampling=self.sampling(plan), preset=preset_of(self.presets(), vars(self)), **known,
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A checked fit before its account is charged.
-
-    Attributes:
-        run: how it draws.
-        options: of the call.
-        rows: the public number of rows; None where it is going to be bought.
-        budget: None without noise.
-        engine: sums over the records; None for this process.
-    """
-
-    run: Callable[[Fit], FittedModel]
-    options: FitOptions
-    rows: int | None
-    budget: PrivacyBudget | None
-    engine: Engine | None
-
-
-def _noisy_row_count(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
-    count = account.measure(COUNT_STAGE, RowCount(), records)
-    measured.append((RowCount.name, count))
-    return max(1, round(float(count.value)))

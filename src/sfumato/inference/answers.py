@@ -1,4 +1,4 @@
-"""What a release can answer, and what it cannot: every kind of question, of every column and of the strongest pairs.
+"""The answers of a release, and its refusals: every kind of question, of every column and of the strongest pairs.
 
 Free: uses released values only.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Literal
+from typing import Generic, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.batches import Batch, ratios, shares
+from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.estimator import Estimator
@@ -47,6 +49,7 @@ _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share o
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
 Answered = Literal["yes", "some", "no", "not asked"]
+Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def answers(
     require_open_unit(level=level)
     ranked = ranked_pairs(questions)
     pairs = strongest(ranked, most_pairs)
-    lister = _Lister(questions, target, level)
+    lister = TableLister(questions, cast("Target", target), level)  # which the first question checks
     lines = [lister.line(question) for question in questions_about() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
         lines += lister.column(name)
@@ -124,22 +127,35 @@ def answer_table(lines: list[Answer], no_three: str, no_records: str) -> Answers
     return Answers([asdict(line) for line in lines])
 
 
-class _Lister:
-    """Answers to what can be asked of one column or pair."""
+class Lister(Generic[Q]):
+    """Lines about questions with one number, of any release."""
 
-    def __init__(self, questions: Questions, target: str, level: float) -> None:
-        self.questions, self.target, self.level = questions, target, level
-        self.ones = np.ones(questions.measured.n_rows)
+    def __init__(self, questions: Q, target: Target, level: float) -> None:
+        self.questions, self.level = questions, level
+        self.target: Target = target
 
-    def one(self, kind: str, ask: Callable[[], object], first: str = "", second: str = "") -> Answer:
-        """Return the line of a question with one number."""
+    def line(self, question: QuestionKind, *columns: str) -> Answer:
+        """Return the line of a question about columns in its own order."""
+        part = getattr(self, f"_{question.several}") if question.several else partial(self._one, question)
+        return self.answer(question.kind, part, *columns)
+
+    def answer(self, kind: str, part: Callable[..., Answer], *columns: str) -> Answer:
+        """Return a line; where the measurements do not answer, one that says why."""
         try:
-            estimate = ask()
+            return part(kind, *columns)
         except EstimateError as error:
-            return Answer(kind, first, second, "no", why=str(error))
-        assert isinstance(estimate, Estimate)
+            return Answer(kind, *columns, answered="no", why=str(error))
+
+    def _one(self, question: QuestionKind, kind: str, *columns: str) -> Answer:
+        assert question.ask is not None
+        estimate: Estimate = question.ask(self.questions, *columns, self.target)
         low, high = estimate.interval(self.level)
-        return Answer(kind, first, second, "yes", 1, estimate.value, estimate.std_error, low, high)
+        value, error = estimate.value, estimate.std_error
+        return Answer(kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high)
+
+
+class TableLister(Lister[Questions]):
+    """Lines about columns and pairs of columns of a table."""
 
     def several(self, kind: str, batch: Batch, first: str, second: str = "") -> Answer:
         """Return the line of a question with several numbers."""
@@ -152,19 +168,8 @@ class _Lister:
         answered: Answered = "yes" if n_answers == n else "some" if n_answers else "no"
         return Answer(kind, first, second, answered, n, std_error=error, why=why)
 
-    def line(self, question: QuestionKind, *columns: str) -> Answer:
-        """Return the line of a question about columns in its own order."""
-        if question.several:
-            try:
-                return getattr(self, f"_{question.several}")(question.kind, *columns)
-            except EstimateError as error:
-                return Answer(question.kind, *columns, answered="no", why=str(error))
-        ask = question.ask
-        assert ask is not None
-        return self.one(question.kind, lambda: ask(self.questions, *columns, self.target), *columns)
-
     def _kinds(self, name: str) -> frozenset[str]:
-        """Return what a column is: as `QuestionKind.of` has it."""
+        """Return the kinds of a column, as `QuestionKind.of` has them."""
         kinds = {"nullable"} if self.questions.nullable(name) else set()
         if self.questions.measured.column(name).numeric:
             return frozenset(kinds | {"number"})
@@ -172,8 +177,7 @@ class _Lister:
 
     def column(self, name: str) -> Iterator[Answer]:
         """Yield what can be asked of one column."""
-        ask = self.questions
-        if name in ask.following:
+        if name in self.questions.following:
             yield Answer("column", name, answered="not asked", why=_FOLLOWS)
             return
         for question in questions_about(self._kinds(name)):
@@ -196,7 +200,7 @@ class _Lister:
             return
         numbers = (pair for pair in pairs if all(ask.measured.column(c).numeric for c in pair))
         for first, second in islice(numbers, _BY_CLASS):
-            yield self._slope("ols by class", first, second, by=name)
+            yield self.answer("ols by class", partial(self._slope, by=name), first, second)
 
     def _labels(self, name: str) -> tuple[int, np.ndarray]:
         """Return how many levels a column of labels has, that of missing ones last, and the rows' codes."""
@@ -211,18 +215,14 @@ class _Lister:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         estimator = self.questions.estimator((first, second), self.target)
         cells = indicators(one * k + other, n * k)
-        frequent = (
-            np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
-        )  # of others the model has hardly a row: nothing above noise was measured of them
-        return self.several(kind, ratios(estimator, cells[:, frequent], self.ones[:, None]), first, second)
+        # of others the model has hardly a row: nothing above noise was measured of them
+        frequent = cells[:, np.count_nonzero(cells, axis=0) >= FEWEST_ROWS]
+        return self.several(kind, ratios(estimator, frequent, np.ones((len(cells), 1))), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> Answer:
         n, codes = self._labels(label)
         estimator = self.questions.estimator((number, label), self.target)
-        try:
-            bounds = self.questions.bounds(number)
-        except EstimateError as error:
-            return Answer(kind, number, label, "no", why=str(error))
+        bounds = self.questions.bounds(number)
         values, present = self.questions.numbers(number)
         wholes = indicators(codes, n) * present[:, None]
         means = ratios(estimator, values[:, None] * wholes, wholes)
@@ -237,31 +237,19 @@ class _Lister:
 
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> Answer:
         """Return the line of a regression of one column on another number."""
-        ask = self.questions
-        try:
-            regression = fit_design(
-                ask,
-                self._design(left, right),
-                (left, right),
-                by,
-                self.target,
-                f"{left} ~ {right}",
-                logistic=kind == "logit",
-            )
-        except EstimateError as error:
-            return Answer(kind, left, right, "no", why=str(error))
+        design, formula = self._design(left, right), f"{left} ~ {right}"
+        regression = fit_design(
+            self.questions, design, (left, right), by, self.target, formula, logistic=kind == "logit"
+        )
         if isinstance(regression, Regressions):
             whole = len(regression) + len(regression.left_out)
             error = float(np.median([one.bse.iloc[1] for one in regression.values()]))
-            answered: Answered = "yes" if not regression.left_out else "some"
-            return Answer(
-                kind, left, right, answered, whole, std_error=error, why=_HIDDEN if regression.left_out else ""
-            )
+            answered, why = ("some", _HIDDEN) if regression.left_out else ("yes", "")
+            return Answer(kind, left, right, answered, whole, std_error=error, why=why)
         assert isinstance(regression, Regression)
         low, high = regression.conf_int(self.level).iloc[1]
-        return Answer(
-            kind, left, right, "yes", 1, float(regression.params.iloc[1]), float(regression.bse.iloc[1]), low, high
-        )
+        value, error = float(regression.params.iloc[1]), float(regression.bse.iloc[1])
+        return Answer(kind, left, right, "yes", 1, value, error, low, high)
 
     def _design(self, left: str, right: str) -> Design:
         ask = self.questions

@@ -182,9 +182,5 @@ def _length(estimator: Estimator, d: np.ndarray, variances: Variances) -> Estima
 
 
 def strongest(pairs: Sequence[tuple[str, str]], most: int | None) -> Sequence[tuple[str, str]]:
-    """Return the first so many pairs; all if `most` is None.
-
-    Raises:
-        ConfigError: `most` is below 0.
-    """
+    """Return the first so many pairs; all if `most` is None."""
     return pairs if most is None else pairs[: require_integer(at_least=0, hint="None lists all.", most_pairs=most)]

@@ -23,17 +23,17 @@ _MIDDLE = stats.norm.ppf(0.84) - stats.norm.ppf(0.16)
 def stretches(
     calibration: Calibration, ask: Callable[[np.ndarray], np.ndarray], linear: np.ndarray, what: str
 ) -> np.ndarray:
-    """Return by what each standard error of noise is too small, at least 1, shape (k,).
+    """Return the factors by which standard errors of noise are too small, at least 1, shape (k,).
 
     Noise is redrawn about what was measured, and the question asked of the weights that this gives; the spread is that
     of the middle 68 % of the answers, which a few wild ones leave alone. The stream of draws is public and fixed, so
     that an estimate is a function of the release.
 
     Args:
-        calibration: of the columns that are asked of.
+        calibration: of the columns of the question.
         ask: from weights of the model's rows, shape (N,), to coefficients, shape (k,).
         linear: standard errors by linearisation, shape (k,).
-        what: is asked.
+        what: the question, for messages.
 
     Raises:
         EstimateError: a fourth of the draws have no answer.

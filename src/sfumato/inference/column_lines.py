@@ -1,4 +1,4 @@
-"""What a release keeps of each column: what was known or estimated, what is kept, what is lost, what would keep it.
+"""Columns of a release, a line each: what was known or estimated, what is kept, what is lost, what would keep it.
 
 The one home of these lines: command line, cards, report, pack and studio ask here. All is a function of the release:
 its schema, and rows of its model from a fixed seed. No record is read.
@@ -6,7 +6,7 @@ its schema, and rows of its model from a fixed seed. No record is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +41,7 @@ _LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parent
 
 @dataclass(frozen=True, slots=True)
 class ColumnLine:
-    """What a release keeps of a column.
+    """A column of a release.
 
     Attributes:
         name: of the column.
@@ -100,7 +100,7 @@ def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:
 
 
 def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
-    """Return what to declare, each with the columns that it keeps, in the order of the lines."""
+    """Return declarations with the columns that each keeps, in the order of the lines."""
     names: dict[str, list[str]] = {}
     for line in lines:
         if line.cure:
@@ -134,7 +134,7 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
 
 
 def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
-    other = _other(kind)
+    other = None if isinstance(kind, Boolean) else getattr(kind, "other", None)
     labels = [label for label in kind.labels if label != other]
     words = f"{len(labels)} label{'' if len(labels) == 1 else 's'}"
     listed = ", ".join(shown(label) for label in labels)
@@ -146,7 +146,9 @@ def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> Co
         return ColumnLine(name, kind.name, known, words, 1.0, "every row has the same label", cure)
     if known == _DECLARED and other in getattr(kind, "categories", ()):
         return ColumnLine(name, kind.name, known, words)  # an answer among others, as the holder says
-    share = 0.0 if other is None or rows is None else _share(rows, name, kind, other)
+    share = 0.0
+    if other is not None and rows is not None:
+        share = _share(rows, name, kind, np.array([kind.labels.index(other)]))
     if share < _FEWEST:
         return ColumnLine(name, kind.name, known, words)
     return ColumnLine(name, kind.name, known, words, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
@@ -161,7 +163,7 @@ def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.
         return line
     labels = np.arange(len(kind.labels))
     hidden = labels[~stands[: len(labels)]]
-    share = float(np.isin(_codes(rows, line.name, kind), hidden).mean()) if rows.num_rows else 0.0
+    share = _share(rows, line.name, kind, hidden)
     if not hidden.size or share < _FEWEST:
         return line
     some = "1 label" if hidden.size == 1 else f"{hidden.size} labels"
@@ -186,17 +188,18 @@ def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
 def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
     """Return the line of estimated bounds with the share of values that may lie beyond, which are read as a bound."""
     try:
-        shares = _share_beyond(release, line.name)
+        bounds = estimated_bounds(release, line.name)
     except EstimateError:
         loss = "made-up or too noisy bounds: nothing says what lies beyond"
         return replace(line, lost=_IN_PART, loss=loss, cure=_BOUNDS)
-    if shares is None:
+    if bounds is None:  # the release does not hold the counts that they were estimated by
         return replace(line, loss="what lies beyond is read as a bound", cure=_BOUNDS)
-    expected, most = shares
-    if most < _FEWEST:
+    expected = sum(share.value for share in bounds.shares)
+    largest = min(sum(map(most, bounds.shares)), 1.0)
+    if largest < _FEWEST:
         return line
     about = f"about {percent(expected)} of values lie beyond, " if expected >= _FEWEST else ""
-    up_to = f"up to {percent(most)}" if about else f"up to {percent(most)} of values may lie beyond"
+    up_to = f"up to {percent(largest)}" if about else f"up to {percent(largest)} of values may lie beyond"
     return replace(line, lost=expected, loss=about + up_to, cure=_BOUNDS)
 
 
@@ -210,33 +213,9 @@ def _standing_out(release: ReleaseValue) -> dict[str, np.ndarray]:
     return {name: counts.cells > _STANDS_OUT * counts.cell_variance**0.5 for name, counts in known.items()}
 
 
-def _share_beyond(release: ReleaseValue, name: str) -> tuple[float, float] | None:
-    """Return which share of a column's values lies beyond its estimated bounds: expected, and within two deviations.
-
-    None where a release does not hold the counts that bounds were estimated by.
-
-    Raises:
-        EstimateError: nothing says what lies beyond.
-    """
-    bounds = estimated_bounds(release, name)
-    if bounds is None:
-        return None
-    return sum(share.value for share in bounds.shares), min(sum(map(most, bounds.shares)), 1.0)
-
-
-def _other(kind: LevelKind) -> str | None:
-    return None if isinstance(kind, Boolean) else getattr(kind, "other", None)
-
-
-def _share(rows: pa.Table, name: str, kind: LevelKind, label: str) -> float:
-    """Return the share of rows that have a label."""
-    if not rows.num_rows:
-        return 0.0
-    return float((_codes(rows, name, kind) == kind.labels.index(label)).mean())
-
-
-def _codes(rows: pa.Table, name: str, kind: LevelKind) -> np.ndarray:
-    return kind.code(rows[name], missing=())
+def _share(rows: pa.Table, name: str, kind: LevelKind, labels: np.ndarray) -> float:
+    """Return the share of rows whose label is one of these, by their places."""
+    return float(np.isin(kind.code(rows[name], missing=()), labels).mean()) if rows.num_rows else 0.0
 
 
 def _known(source: FactSource) -> str:
@@ -245,11 +224,8 @@ def _known(source: FactSource) -> str:
     words: dict[str, list[str]] = {}
     for fact, word in source.items():
         words.setdefault(_SOURCE_WORDS.get(word, _DECLARED), []).append(fact)
-    return _DECLARED if set(words) == {_DECLARED} else _of_facts(words)
-
-
-def _of_facts(words: Mapping[str, list[str]]) -> str:
-    return ", ".join(f"{', '.join(facts)} {word}" for word, facts in words.items())
+    parts = (f"{', '.join(facts)} {word}" for word, facts in words.items())
+    return _DECLARED if set(words) == {_DECLARED} else ", ".join(parts)
 
 
 def _bound(value: object) -> str:

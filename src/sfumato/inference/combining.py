@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.1  # of (1 + 1/m)·B that is left: fewer replicates may say les
 
 @dataclass(frozen=True, slots=True)
 class CombinedResult:
-    """What many replicates say together, by term.
+    """The result of one analysis of many replicates, by term.
 
     Attributes:
         params: means of the results.

@@ -1,4 +1,4 @@
-"""A question about some columns: their calibrated rows, how its estimate and errors follow, and how it is worded.
+"""Estimators of totals and ratios on the calibrated rows of some columns: value, errors, and what they rest on.
 
 Free: uses released values only.
 """
@@ -27,7 +27,7 @@ EndsOf = Callable[[Mapping[str, float]], Ends]
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """Calibrated rows of some columns, and how answers are worded."""
+    """Calibrated rows of some columns, and the words for estimates on them."""
 
     calibration: Calibration
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class Estimator:
 
     @property
     def preface(self) -> str:
-        """What is said before all else: of weights, and of several rows of a unit."""
+        """The first sentences of an answer: on weights, and on several rows of a unit."""
         weighted = self.row_note + ("" if self.weight is None else f"Rows weighted by {self.weight!r}. ")
         most = self.calibration.rows_of_unit
         if most == 1 or self.target == "table":
@@ -101,11 +101,7 @@ class Estimator:
         return self.estimate(value, (part - value * whole) / rows, what, ends, over, beyond=beyond)
 
     def positive(self, whole: np.ndarray, what: str) -> float:
-        """Return a number of records that is well above its noise.
-
-        Raises:
-            EstimateError: it is not.
-        """
+        """Return a number of records that is well above its noise; one that is not is refused (`EstimateError`)."""
         rows = float(self.calibration.total(whole[:, None])[0])
         error = float(np.sqrt(self.calibration.variances(whole[:, None]).of("table")[0, 0]))
         if not rows > LEAST_SEEN * error:
@@ -117,11 +113,7 @@ class Estimator:
 
 
 def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
-    """Refuse what the measurements of these columns do not say.
-
-    Raises:
-        EstimateError: they say less than 60 % of it.
-    """
+    """Refuse a question (`EstimateError`) of which the measurements of these columns say less than 60 %."""
     if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "

@@ -1,4 +1,4 @@
-"""What a release of sets alone measured of their items: noisy totals, and what a total leaves open.
+"""Measurements of items in a release of sets alone: noisy totals, and what a total leaves open.
 
 Items were counted by themselves, and pairs of frequent ones with weights: a set of many watched items counts less. How
 much less the sets that hold a pair count on average, and how much that varies, is read off the model's sets.
@@ -84,7 +84,7 @@ class MeasuredItems:
 
     @property
     def kind(self) -> ItemSet:
-        """What a set may hold."""
+        """The kind of the column of sets."""
         return self.column.kind
 
     @property

@@ -82,20 +82,12 @@ class LinkedQuestions(Questions):
         super().require_column(name, following=following)
 
     def _rows_of_sizes(self, column: SetColumn, target: str) -> Estimator:
-        """Return rows calibrated to what was measured of units and of steps.
-
-        Raises:
-            EstimateError: there are more items than are solved for together.
-        """
+        """Return rows calibrated to what was measured of units and of steps."""
         require_few_items(column)
         return self.estimator(column.items, target, free=True)
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
-        """Refuse what several columns of all rows hold together, where that was not measured of long units.
-
-        Raises:
-            EstimateError: it was not.
-        """
+        """Refuse a question about several columns of all rows, where these were not measured together of long units."""
         part = self.measured.step_part
         if self.measured.pairs or part is None:
             return

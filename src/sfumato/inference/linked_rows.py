@@ -1,4 +1,4 @@
-"""What a release of linked rows measured of all rows: units of its model with their rows, where a record is a unit.
+"""Measurements of all rows of linked units: units of the model with their rows, where a record is a unit.
 
 A total over all rows is one over units, of what their rows add up to. Units' own measurements hold its part of first
 rows, those of steps its part of later ones, each step as it was counted: by w(k), and clipped with the unit's others.
@@ -229,11 +229,7 @@ def _own(column: ColumnGrid, kind: TabularKind) -> ColumnGrid:
 
 
 def _model_units(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
-    """Return units of a model, as many as memory allows for all their rows.
-
-    Raises:
-        EstimateError: these are too few.
-    """
+    """Return units of a model, as many as memory allows for all their rows; too few are refused."""
     parts: list[Units] = []
     rows = 0
     while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:

@@ -185,7 +185,7 @@ class QuestionMethods(ABC):
 
     @few_threads
     def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:
-        """Return what the release can answer and what it cannot, with typical standard errors.
+        """List the questions that the release can answer and those that it cannot, with typical standard errors.
 
         Privacy: none (a function of the release).
 

@@ -191,11 +191,7 @@ def fit_design(
 
 
 def _require_products(questions: Questions, design: Design, by: str | None, what: str) -> None:
-    """Refuse a regression whose sums of products are of columns that were not measured together.
-
-    Raises:
-        EstimateError: some are.
-    """
+    """Refuse a regression whose sums of products are of columns that were not measured together."""
     group = set() if by is None else {by}
     for one, other in itertools.combinations_with_replacement((design.of_left, *design.of_terms), 2):
         require_together(questions.measured, one | other | group, what)
@@ -246,11 +242,7 @@ def _compared_with(references: Mapping[str, str]) -> str:
 
 
 def require_levels_seen(estimator: Estimator, design: Design, rows: np.ndarray, what: str) -> None:
-    """Refuse terms of labels that noise hides: their coefficients, and with them the others', would be noise.
-
-    Raises:
-        EstimateError: it names one of them.
-    """
+    """Refuse a term of a label that noise hides: its coefficient, and with it the others', would be noise."""
     binary = np.flatnonzero(np.isin(design.right, (0.0, 1.0)).all(axis=0) & (design.right != 1.0).any(axis=0))
     indicators = design.right[:, binary] * rows[:, None]
     totals = estimator.calibration.total(indicators)
@@ -265,11 +257,7 @@ def require_levels_seen(estimator: Estimator, design: Design, rows: np.ndarray, 
 
 
 def _inverse(matrix: np.ndarray, what: str, terms: Sequence[str]) -> np.ndarray:
-    """Return the inverse of a sum of products of terms.
-
-    Raises:
-        EstimateError: a term is a sum of others, or noise hides whether it is: it names the one.
-    """
+    """Return the inverse of a sum of products of terms; refuse by name a term that may be a sum of others."""
     sizes = np.diagonal(matrix)
     scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
     scaled = matrix / np.outer(scale, scale)

@@ -69,9 +69,6 @@ def _refuse_few_rows(weights: np.ndarray, degrees: float, columns: int) -> None:
 
     Weights that bring rows to many noisy totals differ so much that few rows count; where these are hardly more than
     the totals, the totals cannot all move as their noise does, and replicates would be too sure.
-
-    Raises:
-        EstimateError: so it is.
     """
     rows = float(weights.sum() ** 2 / (weights**2).sum())
     if rows < _ROWS_A_DEGREE * degrees:

@@ -85,11 +85,7 @@ class Rows:
         return np.where(present, values, 0.0), present.astype(np.float64)
 
     def missing(self, name: str) -> np.ndarray:
-        """Return which rows have no value in a column, shape (N,).
-
-        Raises:
-            ConfigError: its cells are never missing.
-        """
+        """Return the indicator of rows without a value in a column, shape (N,), which has to be nullable."""
         if not self.nullable(name):
             raise ConfigError(
                 f"Expected a column with missing cells, got {name!r}, which the schema does not declare `nullable`: a "
@@ -104,11 +100,7 @@ class Rows:
         return bool(getattr(self.kind(name), "nullable", False))
 
     def having(self, condition: Mapping[str, object]) -> np.ndarray:
-        """Return which rows have these labels, shape (N,); of None, which have no value there.
-
-        Raises:
-            ConfigError: a value is no label of its column.
-        """
+        """Return the indicator of rows with these labels, shape (N,); None stands for no value."""
         matches = np.ones(self.measured.n_rows)
         for name, value in condition.items():
             if is_missing(value):
@@ -120,11 +112,7 @@ class Rows:
         return matches
 
     def _require_told_apart(self, name: str, label: str) -> None:
-        """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise.
-
-        Raises:
-            EstimateError: the labels were estimated, and it is that.
-        """
+        """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise."""
         kind = self.kind(name)
         estimated = self.measured.release.schema.sources.get(name) == DISCOVERED
         if estimated and isinstance(kind, Categorical) and kind.other == label:
@@ -134,7 +122,7 @@ class Rows:
             )
 
     def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
-        """Return which rows have each label of a column.
+        """Return the indicators of rows with each label of a column, shape (N,).
 
         Raises:
             ConfigError: the column is numeric, or a wanted label is not one of its labels.
@@ -161,7 +149,7 @@ class Rows:
         }
 
     def condition(self, condition: object) -> dict[str, object]:
-        """Return labels by column as they are asked of: with the columns of truth values that stand for items of sets.
+        """Return labels by column, with the columns of truth values that stand for items of sets.
 
         Raises:
             ConfigError: it is no mapping from columns, or names an item that is none of the column's.
@@ -181,11 +169,7 @@ class Rows:
 
 
 def _label(name: str, value: object) -> str:
-    """Return a label as the release names it: truth values are `true` and `false`.
-
-    Raises:
-        ConfigError: it is several, or no label at all.
-    """
+    """Return a label as the release names it: truth values are `true` and `false`; several are refused."""
     if not isinstance(value, _LABEL):
         raise ConfigError(f"Expected one label of {name!r}, or None for missing, got a {type(value).__name__}.")
     return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)

@@ -24,11 +24,7 @@ MOST_BY = 24
 
 
 def set_column(measured: TableMeasurements, name: object) -> SetColumn:
-    """A column of sets beside others.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Return a column of sets beside others; another column is refused (`ConfigError`)."""
     sets = measured.release.schema.set_columns
     if not isinstance(name, str) or name not in sets:
         items = [column for column in measured.columns if column.startswith(f"{name}: ")]
@@ -62,22 +58,14 @@ def rows_by_counts(measured: TableMeasurements, column: SetColumn, target: str) 
 
 
 def require_items_by(measured: TableMeasurements, column: SetColumn, by: str) -> None:
-    """Refuse the size of sets by a column whose labels were not measured with each item, or of too many items.
-
-    Raises:
-        EstimateError: so it is.
-    """
+    """Refuse the size of sets by a column whose labels were not measured with each item, or of too many items."""
     require_few_items(column)
     for item in column.items:
         require_together(measured, (item, by), f"the mean size of {column.name!r} by {by!r}")
 
 
 def require_few_items(column: SetColumn) -> None:
-    """Refuse more items than are solved for together.
-
-    Raises:
-        EstimateError: there are.
-    """
+    """Refuse more items than are solved for together (`EstimateError`)."""
     if len(column.items) > MOST_BY:
         raise EstimateError(
             f"Expected at most {MOST_BY} items for the size of sets by labels, or of linked rows, got "

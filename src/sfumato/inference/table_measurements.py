@@ -1,4 +1,4 @@
-"""What a release of a table measured, and rows of its model on which the same queries are evaluated.
+"""Measurements of a release of a table, and rows of its model on which the same queries are evaluated.
 
 Every measurement is a query, a sum over records of a function of the record's columns, and its noisy value. This takes
 them as the release holds them, which may be a stranger's, and knows of no method.
@@ -159,11 +159,7 @@ class TableMeasurements:
         return max(float(whole.value), error, _NO_NOISE), error
 
     def _check_total(self) -> None:
-        """Refuse a declared total that the measurements contradict: every estimate would lean on it.
-
-        Raises:
-            EstimateError: they do.
-        """
+        """Refuse a declared total that the measurements contradict: every estimate would lean on it."""
         if self.weight is None or self.weight.total is None:
             return
         total, error = self._measured_size

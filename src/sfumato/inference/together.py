@@ -19,7 +19,7 @@ _MOST = 2
 
 
 def measured_together(measured: TableMeasurements, columns: Collection[str]) -> bool:
-    """Return whether what these columns hold together was measured."""
+    """Whether these columns were measured together."""
     if len(set(columns)) <= 1 or any(set(columns) <= table.columns for table in measured.tables):
         return True
     products = measured.products
@@ -30,21 +30,13 @@ def measured_together(measured: TableMeasurements, columns: Collection[str]) -> 
 
 
 def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
-    """Refuse a product of sums of functions of columns, where some of its parts were not measured together.
-
-    Raises:
-        EstimateError: some were not.
-    """
+    """Refuse a product of sums of functions of columns, where some of its parts were not measured together."""
     for chosen in itertools.product(*sums):
         require_together(measured, frozenset().union(*chosen), what)
 
 
 def require_together(measured: TableMeasurements, columns: Collection[str], what: str) -> None:
-    """Refuse a question that asks what columns hold together, where that was not measured.
-
-    Raises:
-        EstimateError: it was not.
-    """
+    """Refuse a question about columns that were not measured together (`EstimateError`)."""
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))

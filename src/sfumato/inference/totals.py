@@ -43,7 +43,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class RowWeights:
-    """What weighted records weigh, for the errors of drawing them.
+    """Weights of records, for the errors of drawing them.
 
     Attributes:
         each: weight of a record like each of the model's rows, shape (N,). Rows are drawn by the weighted law, so the
@@ -79,5 +79,5 @@ class UnitSums:
         return np.asarray(self._rows @ functions)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """What each unit has, at each of its rows, shape (N,)."""
+        """Values of units at each of their rows, shape (N,)."""
         return values[self.owners]

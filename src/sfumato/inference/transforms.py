@@ -1,4 +1,4 @@
-"""What formulas may do to a column by what the other rows hold: means, deviations and polynomials of weighted rows.
+"""Functions of formulas that depend on other rows: means, deviations and polynomials of weighted rows.
 
 Formulaic's own take each row once; the rows of a model count by their weights, which bring them to what was measured.
 """
