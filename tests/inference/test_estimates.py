@@ -260,7 +260,7 @@ def test_few_calibrations_are_held(release):
     for i, first in enumerate(names):
         for second in names[:i]:
             questions.estimator((first, second), "table")
-    assert len(questions._made) <= 8
+    assert len(questions._calibrations) <= 8
 
 
 def test_what_is_said_less_of_is_less_sure():

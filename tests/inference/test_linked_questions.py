@@ -224,4 +224,4 @@ def test_of_units_of_one_row_it_is_said():
 def test_a_number_of_rows_that_was_not_counted_by_itself_has_no_share(noisy, monkeypatch):
     questions = LinkedQuestions(noisy)
     monkeypatch.setattr(type(questions.measured.unit_part), "counts", lambda self, name: None)
-    assert questions._counted == "Of a unit at most 6 rows count. "
+    assert questions._row_note == "Of a unit at most 6 rows count. "

@@ -34,7 +34,7 @@ class Account:
 
     Args:
         ledger: holds the fit to its plan.
-        noise: the door of randomness.
+        noise: the source of randomness.
         journal: keeps what was released; by default nothing is kept.
     """
 
@@ -91,7 +91,7 @@ class Account:
         return replace(noisy_of(self._journal_entry(stage, event, 1, draw), stage), query=query)
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return what all events of a stage released: as kept, or made now, by a function that charges them."""
+        """Return the values that all events of a stage released: kept ones, or made now by a function that charges."""
         return self._journal_entry(stage, None, self.plan[stage].count, make)
 
     def descent(self, stage: str) -> Progress:

@@ -1,4 +1,4 @@
-"""What a release holds beside its sampler: the form its samples come back in, and its noisy statistics.
+"""Contents of a release beside its sampler: the form its samples come back in, and its noisy statistics.
 
 The types of samples follow from the schema and from the kind of container, never from the types of the source: one cell
 may decide these. Whoever wants them back asks for them, and the certificate says so.

@@ -29,7 +29,6 @@ from sfumato.columns.number_grid import (
     open_edges,
 )
 from sfumato.columns.open import YEARS, Open, OpenKind
-from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import DomainCounts, domain_counts, one_row_a_unit
@@ -131,7 +130,7 @@ def _names_to_leave_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]
 
 
 def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str, Reason]) -> dict[str, str]:
-    """Return why columns would be left out: labels of which the published words make up next to nothing. Free.
+    """Return the reasons to leave columns out, such as labels of which published words make up next to nothing. Free.
 
     Args:
         noisy: the released tally.
@@ -193,7 +192,7 @@ _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
 
 
 def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
-    """Return what discovery costs: kinds where a column has none, then the domains of all open columns."""
+    """Return the stages of discovery: kinds where a column has none, then the domains of all open columns."""
     stages = []
     ratio = 2**0.5
     if _of_unknown_form(schema):
@@ -255,7 +254,8 @@ def discover(
         statistic = KindCounts(some, written=written)
         noisy = account.measure(KINDS, statistic, records)
         forms = kinds_of(noisy, some)
-        opened |= {name: replace(forms[name], written=_written_of(forms[name], written[name])) for name in unknown}
+        for name in unknown:
+            opened[name] = replace(forms[name], written=written[name] if forms[name].may_be_number else None)
         resolutions = resolutions_of(noisy, some)
         reasons = {name: why for name, why in reasons_of(noisy, some).items() if name in unknown}
         measured.append((statistic.name, noisy))
@@ -296,11 +296,6 @@ def _dates_beyond(noisy: NoisyTally, counts: DomainCounts, n: int) -> list[str]:
     parts = zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True)
     least = max(PRESENT * noisy.listed.noise_std, _FEW_BEYOND * n)
     return [name for part, (name, kind) in parts if kind == "datetime" and part[BEYOND] > least]
-
-
-def _written_of(kind: Open, written: Written | None) -> Written | None:
-    """Return how numbers are written, of a kind of numbers."""
-    return written if kind.may_be_number else None
 
 
 def _estimated_kinds(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:

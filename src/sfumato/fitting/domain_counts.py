@@ -99,7 +99,7 @@ def one_row_a_unit(schema: Schema) -> Schema:
 
 
 def domain_counts(schema: Schema, kinds: Mapping[str, OpenKind]) -> DomainCounts:
-    """Return what the domains of open columns are read off; how many units there are is counted where none is known.
+    """Return the counts that domains of open columns are read off, with the number of units where none is known.
 
     Args:
         schema: what is public.

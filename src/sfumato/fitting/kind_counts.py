@@ -1,4 +1,4 @@
-"""What the cells of columns of no declared kind are, counted: numbers by decimals, codes, dates by form, other texts.
+"""Counts of the cells of columns of no declared kind: numbers by decimals, codes, dates by form, other texts.
 
 One release says whether a column holds numbers, dates or labels, how many decimals numbers have, and how dates are
 written. Proof: docs/proofs/discovery.md.
@@ -136,7 +136,7 @@ class _ColumnCounts:
 
     @property
     def texts(self) -> float:
-        """What is neither a number nor a date, less what noise may have added."""
+        """Number of cells that are neither numbers nor dates, less what noise may have added."""
         return max(float(self.counts[_LARGE:_DATES].sum()) - self.noise / 2, 0.0)
 
     def date(self) -> DateForm | None:
@@ -164,7 +164,7 @@ class _ColumnCounts:
         return Open(kind="integer" if self.fraction <= few else "continuous")
 
     def reason(self) -> Reason | None:
-        """Return why nothing can be made of a column but labels."""
+        """The reason to leave a column out, or to make labels of it; None without."""
         if self.counts[_LARGE] > max(_FEW * self.numbers, self.noise):
             return "large"
         # of thousands of cells without a record, one or another is above a threshold that is meant for one
@@ -186,22 +186,15 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     they name places or people (`zip`, `patient_id`) are labels.
     """
     kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
-    codes = [name for name in columns if kinds[name].kind == "integer" and _names_something(name)]
+    numbers = [name for name in columns if kinds[name].kind == "integer"]
+    codes = [name for name in numbers if role_of(name) == "place" or names_people(name)]
     return kinds | {name: Open(kind="categorical") for name in codes}
 
 
-def _names_something(name: str) -> bool:
-    """Whether a column's name, which is public, says that its numbers are no quantities."""
-    return role_of(name) == "place" or names_people(name)
-
-
 def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
-    """Return why nothing was seen of some columns: only missing cells, or numbers beyond 2^53. Free."""
-    reasons: dict[str, Reason] = {}
-    for name, counts in _columns(noisy, columns).items():
-        if (reason := counts.reason()) is not None:
-            reasons[name] = reason
-    return reasons
+    """Return the reasons to leave columns out: only missing cells, or numbers beyond 2^53. Free."""
+    reasons: dict[str, Reason | None] = {n: counts.reason() for n, counts in _columns(noisy, columns).items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:

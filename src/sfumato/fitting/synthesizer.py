@@ -232,9 +232,7 @@ class Synthesizer(ABC):
                 "which rows are sampled has to be public. Declare a round number."
             )
         stages = [*discovery_stages(schema, delta), *self.stages(Facts(schema.narrowest(), target, rows))]
-        if rows is None:
-            stages = [count_stage(), *stages]
-        return Plan(stages)
+        return Plan([count_stage(), *stages] if rows is None else stages)
 
     def _delta(self, rows: int | None) -> float:
         if self.delta is not None:
@@ -264,9 +262,6 @@ class Synthesizer(ABC):
                 `OpenSchema.of`) is bought.
             options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
                 `ledger="people.ledger"`.
-
-        Returns:
-            The release.
 
         Raises:
             BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.

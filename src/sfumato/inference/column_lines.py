@@ -81,7 +81,9 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
         rows: some of its rows, where there are some already.
     """
     schema = release.schema
-    if rows is None and _has_shares(release):
+    # of pictures, many would be drawn for their labels alone
+    has_shares = release.sampler["name"] != MixtureSet.name and bool(schema.of_kind(LevelKind)) and not schema.images
+    if rows is None and has_shares:
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
     standing = _standing_out(release)
@@ -106,12 +108,6 @@ def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
         if line.cure:
             names.setdefault(line.cure, []).append(line.name)
     return names
-
-
-def _has_shares(release: ReleaseValue) -> bool:
-    """Whether there is a column of which a share is told."""
-    schema = release.schema  # of pictures, many would be drawn for their labels alone
-    return release.sampler["name"] != MixtureSet.name and bool(schema.of_kind(LevelKind)) and not schema.images
 
 
 def _was_left_out(release: ReleaseValue, name: str) -> bool:

@@ -87,7 +87,11 @@ class Estimate:
 
     def summary(self, level: float = 0.95) -> str:
         """Return the number with its interval, and what it rests on, as text."""
-        return f"{self._line(level)}\n{self.rests_on}"
+        low, high = self.interval(level)
+        error = f"std_error={shown(self.std_error, 2)}"
+        value, low, high = (shown(number, error=self.std_error) for number in (self.value, low, high))
+        line = f"Estimate({value}, {error}, {100 * level:g} %: {low} to {high}, {self.target})"
+        return f"{line}\n{self.rests_on}"
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the estimate as plain values: the entries of `estimate --json`, of dates in ISO 8601."""
@@ -102,12 +106,6 @@ class Estimate:
             "parts": {cause: plain(size) for cause, size in self.parts.items()},
             "rests_on": self.rests_on,
         }
-
-    def _line(self, level: float) -> str:
-        low, high = self.interval(level)
-        error = f"std_error={shown(self.std_error, 2)}"
-        value, low, high = (shown(number, error=self.std_error) for number in (self.value, low, high))
-        return f"Estimate({value}, {error}, {100 * level:g} %: {low} to {high}, {self.target})"
 
     def __repr__(self) -> str:
         return self.summary()

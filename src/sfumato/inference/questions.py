@@ -199,8 +199,7 @@ class Questions(Rows):
         estimator = self.estimator_of_sums(names or (self._any_column(),), target, what)
         matches = self.having(condition)
         self._require_rows(matches, names)
-        value = float(estimator.calibration.total(matches[:, None])[0])
-        return within_bounds(estimator.estimate(value, matches, what), 0.0, np.inf)
+        return self._cell(estimator, matches, None, what)
 
     def _share_counted(self, estimator: Estimator, name: str) -> Estimate:
         """Return the share of missing cells by their noisy count alone, where the model draws hardly any."""
@@ -262,6 +261,7 @@ class Questions(Rows):
         return Estimates(estimates, (first, second), left_out)
 
     def _cell(self, estimator: Estimator, rows: np.ndarray, whole: np.ndarray | None, what: str) -> Estimate:
+        """Return the number of some rows, or their share of a whole."""
         if whole is not None:
             return within_bounds(estimator.ratio(rows, whole, what), 0.0, 1.0)
         value = float(estimator.calibration.total(rows[:, None])[0])

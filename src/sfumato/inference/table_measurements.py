@@ -105,7 +105,8 @@ class TableMeasurements:
             if cells.column != ALL_ROWS and (known is None or cells.base > known.base):
                 finest[cells.column] = cells
         kinds = plain_schema(self.release.schema).of_kind(TabularKind)
-        return {name: _grid(finest[name], kind) for name, kind in kinds.items() if name in finest}
+        known = {name: finest[name] for name in kinds if name in finest}
+        return {name: column_grid(name, kinds[name], cells.edges, cells.base) for name, cells in known.items()}
 
     def calibration(self, totals: Totals, fitted: float = FITTED, parts: UnitSums | None = None) -> Calibration:
         """Return weights of the model's rows that follow noisy totals; `fitted` and `parts` as in `Calibration`."""
@@ -278,11 +279,11 @@ class TableMeasurements:
         return self.columns[name]
 
 
-def _grid(cells: Cells, kind: TabularKind) -> ColumnGrid:
-    """The base cells of a column as a grid has them."""
-    if isinstance(kind, NumericKind) and cells.edges is not None:
-        return ColumnGrid.stored(cells.column, kind, cells.edges)
-    return ColumnGrid(cells.column, kind, cells.base)
+def column_grid(name: str, kind: TabularKind, edges: np.ndarray | None, n_cells: int) -> ColumnGrid:
+    """Return a column's cells, by their edges if they are of numbers."""
+    if isinstance(kind, NumericKind) and edges is not None:
+        return ColumnGrid.stored(name, kind, edges)
+    return ColumnGrid(name, kind, n_cells)
 
 
 def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Collection, Sequence
 
 from sfumato.errors import EstimateError
-from sfumato.inference.following import Terms
+from sfumato.inference.rows import Terms
 from sfumato.inference.table_measurements import TableMeasurements
 
 _MOST = 2

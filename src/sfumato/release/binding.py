@@ -87,7 +87,7 @@ def check_measurements(measurements: tuple[Measurement, ...], certificate: Certi
         raise ReleaseError("A stage of all records has no measurement, and is not listed under 'not_kept'.")
 
 
-def what_was_checked(measurements: tuple[Measurement, ...], certificate: Certificate, *, loaded: bool) -> Checked:
+def load_checks(measurements: tuple[Measurement, ...], certificate: Certificate, *, loaded: bool) -> Checked:
     """The checks that `load` made of a release.
 
     Args:

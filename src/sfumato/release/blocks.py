@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.errors import ReleaseError
 from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import as_written, number_ids
 from sfumato.release.conditions import Conditions
 from sfumato.release.table_pairs import with_parts
-from sfumato.release.workers import blocks_in_order
 from sfumato.schema.schema import Schema
 
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES = 1 << 26  # of cells, which labels may make long
 _FIRST_ID = 1
+_AHEAD = 2  # blocks per worker that are drawn before they are asked for: memory stays bounded
 _NO_VALUES: Mapping[str, pa.Array] = {}
 
 
@@ -160,3 +165,47 @@ class UnitBlocks(Blocks):
         name = decoder.schema.unit.column
         ids = number_ids(pa.array(owners + _FIRST_ID), decoder.storage[name])
         return decoder.decode(rows, self.conditions.values).add_column(0, name, ids)
+
+
+def blocks_in_order(draw: Blocks, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int) -> Iterator[pa.Table]:
+    """Yield the rows of blocks as several processes draw them: the same, in their order, as one does.
+
+    Raises:
+        ReleaseError: a worker ended before its block was drawn.
+    """
+    # a fresh process each: a fork would copy locks that other threads hold
+    context = multiprocessing.get_context("spawn")
+    lost = False
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep, initargs=(draw,)) as pool:
+            try:
+                yield from _tables_in_order(pool, blocks, workers)
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+    except BrokenProcessPool:
+        lost = True
+    if lost:
+        raise ReleaseError("A worker ended before its rows were drawn. Take fewer workers: memory may be short.")
+
+
+def _tables_in_order(
+    pool: ProcessPoolExecutor, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int
+) -> Iterator[pa.Table]:
+    waiting: deque[Future[list[pa.Table]]] = deque()
+    for block, classes in blocks:
+        waiting.append(pool.submit(_tables_of_block, block, classes))
+        if len(waiting) > _AHEAD * workers:
+            yield from waiting.popleft().result()
+    while waiting:
+        yield from waiting.popleft().result()
+
+
+_draws: list[Blocks] = []
+
+
+def _keep(draw: Blocks) -> None:
+    _draws[:] = [draw]
+
+
+def _tables_of_block(block: int, classes: np.ndarray | None) -> list[pa.Table]:
+    return _draws[0].tables(block, classes)

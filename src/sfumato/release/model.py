@@ -28,7 +28,7 @@ from sfumato.models.mixed import MixtureSet
 from sfumato.privacy import words
 from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import written_types
-from sfumato.release.binding import bind, check_binding, check_measurements, hashes, what_was_checked
+from sfumato.release.binding import bind, check_binding, check_measurements, hashes, load_checks
 from sfumato.release.blocks import Decoder, RowBlocks, UnitBlocks, block_rows
 from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
@@ -106,7 +106,7 @@ class ReleaseValue(ReleaseContent):
     @property
     def checked(self) -> words.Checked:
         """The checks of loading, beside the events: `certificate` and `report` say them."""
-        return what_was_checked(self.measurements, self.certificate, loaded=self._loaded)
+        return load_checks(self.measurements, self.certificate, loaded=self._loaded)
 
     def _comes_back(self, trial: pa.Table) -> bool:
         """Whether the form holds a table, and the storage types can be read off it.
