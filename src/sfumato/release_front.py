@@ -30,7 +30,7 @@ class Release(QuestionMethods, ReleaseValue):
     """
 
     @property
-    def _asked(self) -> ReleaseValue:
+    def _release(self) -> ReleaseValue:
         return self
 
     @property

@@ -94,7 +94,7 @@ def _terms(frame: pd.DataFrame) -> list[Html]:
     rows = []
     for term, (value, error, p, low, high) in _lines(frame, ["coef", "std_error", "p", "low", "high"]):
         reach = max(abs(low), abs(high))
-        picture = interval(low, value, high, (-reach, reach), _interval_text(low, high))
+        picture = interval(low, value, high, (-reach, reach), f"from {_number(low)} to {_number(high)}")
         rows.append((*_keys(term), *map(_number, (value, error)), _number(p, 2), _number(low), _number(high), picture))
     return _cut(["term", *_COEFFICIENTS], rows, range(1, 6))
 
@@ -121,10 +121,6 @@ def _span(low: pd.Series, high: pd.Series) -> tuple[float, float]:
     ends = figure(low.min()), figure(high.max())
     room = 0.05 * (ends[1] - ends[0])
     return ends[0] - room, ends[1] + room
-
-
-def _interval_text(low: float, high: float) -> str:
-    return f"from {_number(low)} to {_number(high)}"
 
 
 def _texts(value: Value, error: Value, low: Value, high: Value) -> tuple[str, ...]:

@@ -86,14 +86,11 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     if rows is None and has_shares:
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
-    standing = _standing_out(release)
-    lines = [_line(release, name, rows) for name in names]
-    return tuple(
-        _with_hidden(line, schema.columns[line.name], rows, standing[line.name])
-        if line.name in standing and rows is not None
-        else line
-        for line in lines
-    )
+    lines = {name: _line(release, name, rows) for name in names}
+    for name, stands in (_standing_out(release) if rows is not None else {}).items():
+        if name in lines:
+            lines[name] = _with_hidden(lines[name], schema.columns[name], rows, stands)
+    return tuple(lines.values())
 
 
 def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:

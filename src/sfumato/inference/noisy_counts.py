@@ -56,14 +56,11 @@ class CountTable:
 
     def over(self, columns: Collection[str]) -> CountTable:
         """The table of those of its columns that are named, summed over the others."""
-        axes = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
+        axes = sorted((i for i, a in enumerate(self.axes) if a.column in columns), key=lambda i: self.axes[i].column)
         summed = [i for i in range(len(self.axes)) if i not in axes]
         terms = float(math.prod(self.axes[i].size for i in summed))
         value = self.value.transpose([*axes, *summed]).reshape(*(self.axes[i].size for i in axes), -1).sum(axis=-1)
         return CountTable(tuple(self.axes[i] for i in axes), value, self.variance * terms)
-
-    def _name(self, place: int) -> str:
-        return self.axes[place].column
 
     def same_cells(self, other: CountTable) -> bool:
         """Whether both count the same cells."""

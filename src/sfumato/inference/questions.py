@@ -23,12 +23,12 @@ from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.intervals import of_correlation, of_variance, within_bounds
 from sfumato.inference.rows import Rows, is_missing
-from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column, set_sizes
+from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_terms_together, require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.release.model import ReleaseValue
-from sfumato.schema.set_columns import SetColumn
+from sfumato.schema.set_columns import IN, SetColumn
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
 _STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
@@ -366,7 +366,8 @@ class Questions(Rows):
             self.require_column(by)
             require_items_by(measured, column, by)
             rows_of = self.estimator((*column.items, by), target)
-        size, longest = set_sizes(measured, column), column.kind.longest
+        size = np.stack([measured.codes[item] == IN for item in column.items]).sum(axis=0, dtype=np.float64)
+        longest = column.kind.longest
         over = f"Of a set the first {longest} items count. " if column.kind.max_length < column.kind.size else ""
 
         def one(rows: np.ndarray, of: str) -> Estimate:

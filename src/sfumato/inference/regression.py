@@ -276,7 +276,15 @@ def _inverse(matrix: np.ndarray, what: str, terms: Sequence[str]) -> np.ndarray:
 def least_squares(
     left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str, terms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients, and the influence of each row on them, shape (N, k); `terms` names these in messages."""
+    """Return coefficients, shape (k,), and the influence of each row on them, shape (N, k).
+
+    Args:
+        left: left side of the rows, shape (N,).
+        right: terms of the rows, shape (N, k).
+        weights: of the rows, shape (N,).
+        what: the regression, for messages.
+        terms: names of the terms, for messages.
+    """
     inverse = _inverse((right * weights[:, None]).T @ right, what, terms)
     params = inverse @ (right.T @ (weights * left))
     return params, (right * (left - right @ params)[:, None]) @ inverse
@@ -285,7 +293,7 @@ def least_squares(
 def logistic_fit(
     left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str, terms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients by Newton's method, and the influence of each row on them.
+    """Return coefficients by Newton's method, and the influence of each row on them; arguments as `least_squares`.
 
     Raises:
         EstimateError: there are none: a term's rows all have one value of the left side, as far as noise shows them.

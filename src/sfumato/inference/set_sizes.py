@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import cast
 
-import numpy as np
-
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
 from sfumato.inference.calibration import STRONG, Target
@@ -17,7 +15,7 @@ from sfumato.inference.noisy_counts import tables_of
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_together
 from sfumato.inference.totals import Totals
-from sfumato.schema.set_columns import IN, SetColumn
+from sfumato.schema.set_columns import SetColumn
 
 MOST_BY = 24
 """Items that are solved for together, with the labels of a column or in linked rows."""
@@ -36,11 +34,6 @@ def set_column(measured: TableMeasurements, name: object) -> SetColumn:
         known = ", ".join(map(repr, sets)) or "none"
         raise ConfigError(f"Expected a column of sets, got {shown(name)}. Columns of sets: {known}.")
     return sets[name]
-
-
-def set_sizes(measured: TableMeasurements, column: SetColumn) -> np.ndarray:
-    """Number of items of each of the model's rows, shape (N,)."""
-    return np.stack([measured.codes[item] == IN for item in column.items]).sum(axis=0, dtype=np.float64)
 
 
 def rows_by_counts(measured: TableMeasurements, column: SetColumn, target: str) -> Estimator:
