@@ -171,7 +171,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates: what long sets lack is not put back",
-        "inference/items.py",
+        "inference/item_measurements.py",
         "        value = weighted / known\n",
         "        value = weighted\n",
         "tests/inference/test_set_questions.py -k put_back",

@@ -16,17 +16,17 @@ import pandas as pd
 
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
+from sfumato.inference.answer_batches import Batch, ratios, shares
 from sfumato.inference.associations import ranked_pairs, strongest
-from sfumato.inference.batches import Batch, ratios, shares
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.formulas import Design
-from sfumato.inference.moments import Value, length
 from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Regression, Regressions, fit_design
+from sfumato.inference.times import Value, length
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 from sfumato.schema.set_columns import itemised
@@ -53,7 +53,7 @@ Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerLine:
     """A line of the list: one kind of question, of one column or pair.
 
     Attributes:
@@ -85,7 +85,7 @@ class Answers(pd.DataFrame):
     """The frame that `answers` returns: it shows itself as a card; what is made of it is a plain frame."""
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import answers_card
+        from sfumato.inference.result_cards import answers_card
 
         return answers_card(self)
 
@@ -98,7 +98,7 @@ def answers(
     level: float = 0.95,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`.
+    """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
     `columns` are those that are asked of by themselves, by default all.
     """
@@ -115,15 +115,15 @@ def answers(
         lines += lister.pair(*pair)
     if len(ranked) > len(pairs):
         left = len(ranked) - len(pairs)
-        lines.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
+        lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
     lines += lister.by_class(pairs)
     return answer_table(lines, _NO_THREE, _NO_RECORDS)
 
 
-def answer_table(lines: list[Answer], no_three: str, no_records: str) -> Answers:
+def answer_table(lines: list[AnswerLine], no_three: str, no_records: str) -> Answers:
     """Return lines as a table, after them that no release answers three columns together, or single records."""
     refused = [("three columns", no_three), ("single records", no_records)]
-    lines = [*lines, *(Answer(question, answered="no", numbers=0, why=why) for question, why in refused)]
+    lines = [*lines, *(AnswerLine(question, answered="no", numbers=0, why=why) for question, why in refused)]
     return Answers([asdict(line) for line in lines])
 
 
@@ -134,30 +134,30 @@ class Lister(Generic[Q]):
         self.questions, self.level = questions, level
         self.target: Target = target
 
-    def line(self, question: QuestionKind, *columns: str) -> Answer:
+    def line(self, question: QuestionKind, *columns: str) -> AnswerLine:
         """Return the line of a question about columns in its own order."""
         part = getattr(self, f"_{question.several}") if question.several else partial(self._one, question)
         return self.answer(question.kind, part, *columns)
 
-    def answer(self, kind: str, part: Callable[..., Answer], *columns: str) -> Answer:
+    def answer(self, kind: str, part: Callable[..., AnswerLine], *columns: str) -> AnswerLine:
         """Return a line; where the measurements do not answer, one that says why."""
         try:
             return part(kind, *columns)
         except EstimateError as error:
-            return Answer(kind, *columns, answered="no", why=str(error))
+            return AnswerLine(kind, *columns, answered="no", why=str(error))
 
-    def _one(self, question: QuestionKind, kind: str, *columns: str) -> Answer:
+    def _one(self, question: QuestionKind, kind: str, *columns: str) -> AnswerLine:
         assert question.ask is not None
         estimate: Estimate = question.ask(self.questions, *columns, self.target)
         low, high = estimate.interval(self.level)
         value, error = estimate.value, estimate.std_error
-        return Answer(kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high)
+        return AnswerLine(kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high)
 
 
 class TableLister(Lister[Questions]):
     """Lines about columns and pairs of columns of a table."""
 
-    def several(self, kind: str, batch: Batch, first: str, second: str = "") -> Answer:
+    def several(self, kind: str, batch: Batch, first: str, second: str = "") -> AnswerLine:
         """Return the line of a question with several numbers."""
         n, n_answers = batch.value.size, int(batch.answered.sum())
         why = "" if n_answers == n else (_UNSAID if batch.significant.all() else _HIDDEN)
@@ -166,7 +166,7 @@ class TableLister(Lister[Questions]):
         if n_answers and isinstance(column, DateTime):
             error = length(error, column.microseconds)
         answered: Answered = "yes" if n_answers == n else "some" if n_answers else "no"
-        return Answer(kind, first, second, answered, n, std_error=error, why=why)
+        return AnswerLine(kind, first, second, answered, n, std_error=error, why=why)
 
     def _kinds(self, name: str) -> frozenset[str]:
         """Return the kinds of a column, as `QuestionKind.of` has them."""
@@ -175,15 +175,15 @@ class TableLister(Lister[Questions]):
             return frozenset(kinds | {"number"})
         return frozenset(kinds | {"label"} | ({"two labels"} if self._labels(name)[0] == 2 else set()))
 
-    def column(self, name: str) -> Iterator[Answer]:
+    def column(self, name: str) -> Iterator[AnswerLine]:
         """Yield what can be asked of one column."""
         if name in self.questions.following:
-            yield Answer("column", name, answered="not asked", why=_FOLLOWS)
+            yield AnswerLine("column", name, answered="not asked", why=_FOLLOWS)
             return
         for question in questions_about(self._kinds(name)):
             yield self.line(question, name)
 
-    def pair(self, first: str, second: str) -> Iterator[Answer]:
+    def pair(self, first: str, second: str) -> Iterator[AnswerLine]:
         """Yield what can be asked of two columns together."""
         kinds = {name: self._kinds(name) for name in (first, second)}
         for question in QUESTIONS:
@@ -192,11 +192,11 @@ class TableLister(Lister[Questions]):
                     yield self.line(question, one, other)
                     break
 
-    def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Answer]:
+    def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[AnswerLine]:
         """Yield regressions by the target of the fit, of the strongest pairs of numbers."""
         ask, name = self.questions, self.questions.measured.class_column
         if name is None:
-            yield Answer("ols by class", answered="no", numbers=0, why=_NO_CLASS)
+            yield AnswerLine("ols by class", answered="no", numbers=0, why=_NO_CLASS)
             return
         numbers = (pair for pair in pairs if all(ask.measured.column(c).numeric for c in pair))
         for first, second in islice(numbers, _BY_CLASS):
@@ -207,11 +207,11 @@ class TableLister(Lister[Questions]):
         codes = self.questions.measured.codes[name].astype(np.int64)
         return self.questions.measured.column(name).kind.n_levels, codes
 
-    def _shares(self, kind: str, name: str) -> Answer:
+    def _shares(self, kind: str, name: str) -> AnswerLine:
         labels, codes = self._labels(name)
         return self.several(kind, shares(self.questions, name, codes, labels, target=self.target), name)
 
-    def _crosstab(self, kind: str, first: str, second: str) -> Answer:
+    def _crosstab(self, kind: str, first: str, second: str) -> AnswerLine:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         estimator = self.questions.estimator((first, second), self.target)
         cells = indicators(one * k + other, n * k)
@@ -219,7 +219,7 @@ class TableLister(Lister[Questions]):
         frequent = cells[:, np.count_nonzero(cells, axis=0) >= FEWEST_ROWS]
         return self.several(kind, ratios(estimator, frequent, np.ones((len(cells), 1))), first, second)
 
-    def _means(self, kind: str, number: str, label: str) -> Answer:
+    def _means(self, kind: str, number: str, label: str) -> AnswerLine:
         n, codes = self._labels(label)
         estimator = self.questions.estimator((number, label), self.target)
         bounds = self.questions.bounds(number)
@@ -235,7 +235,7 @@ class TableLister(Lister[Questions]):
         rows = np.maximum(estimator.calibration.total(wholes), 1.0)
         return np.array([bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()])
 
-    def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> Answer:
+    def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""
         design, formula = self._design(left, right), f"{left} ~ {right}"
         regression = fit_design(
@@ -245,11 +245,11 @@ class TableLister(Lister[Questions]):
             whole = len(regression) + len(regression.left_out)
             error = float(np.median([one.bse.iloc[1] for one in regression.values()]))
             answered, why = ("some", _HIDDEN) if regression.left_out else ("yes", "")
-            return Answer(kind, left, right, answered, whole, std_error=error, why=why)
+            return AnswerLine(kind, left, right, answered, whole, std_error=error, why=why)
         assert isinstance(regression, Regression)
         low, high = regression.conf_int(self.level).iloc[1]
         value, error = float(regression.params.iloc[1]), float(regression.bse.iloc[1])
-        return Answer(kind, left, right, "yes", 1, value, error, low, high)
+        return AnswerLine(kind, left, right, "yes", 1, value, error, low, high)
 
     def _design(self, left: str, right: str) -> Design:
         ask = self.questions

@@ -76,7 +76,7 @@ class CombinedResult:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, combined_card
+        from sfumato.inference.result_cards import LEVEL, combined_card
 
         return combined_card(self.m, self.to_frame(LEVEL))
 

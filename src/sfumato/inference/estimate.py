@@ -13,7 +13,7 @@ from scipy import special
 from sfumato.columns.resolutions import Resolution
 from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_open_unit
 from sfumato.inference.calibration import Target
-from sfumato.inference.moments import Value, length, moment, plain, shown
+from sfumato.inference.times import Value, length, moment, plain, shown
 
 T = TypeVar("T")
 Ends = Callable[[float], tuple[Value, Value]]
@@ -111,13 +111,13 @@ class Estimate:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, estimate_card
+        from sfumato.inference.result_cards import LEVEL, estimate_card
 
         numbers = (self.value, self.std_error, *self.interval(LEVEL))
         return estimate_card(numbers, self.target, self.rests_on)
 
 
-class Groups(Mapping[Any, T]):
+class GroupedResults(Mapping[Any, T]):
     """Results by group: a mapping that shows itself as a table.
 
     Attributes:
@@ -164,7 +164,7 @@ class Groups(Mapping[Any, T]):
         return self.summary()
 
 
-class Estimates(Groups[Estimate]):
+class Estimates(GroupedResults[Estimate]):
     """Estimates by group, or by pair of labels: a mapping that shows itself as a frame.
 
     Attributes:
@@ -210,7 +210,7 @@ class Estimates(Groups[Estimate]):
         return "\n".join([table, *self._omissions(), self.rests_on])
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, estimates_card
+        from sfumato.inference.result_cards import LEVEL, estimates_card
 
         return estimates_card(self.to_frame(LEVEL), self.left_out, self.rests_on)
 

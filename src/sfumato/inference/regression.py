@@ -24,7 +24,7 @@ from scipy import special
 from sfumato.errors import EstimateError
 from sfumato.inference.bootstrap import stretches
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import Groups, answers_by_group, deviations
+from sfumato.inference.estimate import GroupedResults, answers_by_group, deviations
 from sfumato.inference.estimator import Estimator, require_known, rests_on
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.questions import Questions
@@ -123,12 +123,12 @@ class Regression:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, regression_card
+        from sfumato.inference.result_cards import LEVEL, regression_card
 
         return regression_card(self.title(), self.to_frame(LEVEL), self.rests_on)
 
 
-class Regressions(Groups[Regression]):
+class Regressions(GroupedResults[Regression]):
     """Regressions by group.
 
     Attributes:
@@ -145,7 +145,7 @@ class Regressions(Groups[Regression]):
         return "\n\n".join([*tables, *self._omissions()])
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, regressions_card
+        from sfumato.inference.result_cards import LEVEL, regressions_card
 
         first = next(iter(self.values()))
         frames = {group: fit.to_frame(LEVEL) for group, fit in self.items()}

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.errors import require_open_unit
-from sfumato.inference.answers import Answer, Lister, answer_table
+from sfumato.inference.answers import AnswerLine, Lister, answer_table
 from sfumato.inference.calibration import Target
 from sfumato.inference.question_table import BY_KIND, questions_about
 from sfumato.inference.set_questions import SetQuestions
@@ -29,7 +29,7 @@ _NO_RECORDS = "Single sets, the largest one and the order of sets were not measu
 
 
 def set_answers(questions: SetQuestions, *, target: str = "population", level: float = 0.95) -> pd.DataFrame:
-    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`."""
+    """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`."""
     require_open_unit(level=level)
     lister = SetLister(questions, cast("Target", target), level)  # which the first question checks
     lines = [lister.line(BY_KIND["rows"])]
@@ -40,23 +40,23 @@ def set_answers(questions: SetQuestions, *, target: str = "population", level: f
 class SetLister(Lister[SetQuestions]):
     """Lines about sets alone."""
 
-    def _items(self, kind: str, name: str) -> Answer:
+    def _items(self, kind: str, name: str) -> AnswerLine:
         codes = range(self.questions.measured.kind.size)
         error = self._error([(code,) for code in islice(codes, ASKED_PAIRS)])
-        return Answer(kind, name, numbers=len(codes), std_error=error)
+        return AnswerLine(kind, name, numbers=len(codes), std_error=error)
 
-    def _item_pairs(self, kind: str, name: str) -> Answer:
+    def _item_pairs(self, kind: str, name: str) -> AnswerLine:
         query, m = self.questions.measured.pair_query, self.questions.measured.kind.size
         whole = m * (m - 1) // 2
         if query is None or query.watched.size < 2:
-            return Answer(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
+            return AnswerLine(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
         pairs = list(islice(combinations(query.watched.tolist(), 2), ASKED_PAIRS))
         sure = [pair for pair in pairs if self.questions.knows(pair)]
         if not sure:
-            return Answer(kind, name, "", "no", whole, why=_UNSAID)
+            return AnswerLine(kind, name, "", "no", whole, why=_UNSAID)
         every = query.watched.size == m
         why = "" if every and len(sure) == len(pairs) else _RARE if not every else _UNSAID
-        return Answer(kind, name, "", "some" if why else "yes", whole, std_error=self._error(sure), why=why)
+        return AnswerLine(kind, name, "", "some" if why else "yes", whole, std_error=self._error(sure), why=why)
 
     def _error(self, questions: Sequence[tuple[int, ...]]) -> float:
         """The median standard error of shares of sets that hold these items."""

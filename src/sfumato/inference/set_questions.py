@@ -17,7 +17,7 @@ from sfumato.errors import ConfigError, EstimateError, require_choice
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.intervals import size_of, within_bounds
-from sfumato.inference.items import ItemTotal, MeasuredItems
+from sfumato.inference.item_measurements import ItemTotal, MeasuredItems
 from sfumato.release.model import ReleaseValue
 
 LEAST_KNOWN = 1 / 3

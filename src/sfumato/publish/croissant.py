@@ -11,7 +11,7 @@ from pyarrow import types
 from sfumato.privacy import words
 from sfumato.publish.card import citation, limits
 from sfumato.publish.publication import Publication
-from sfumato.release.table_pairs import columns_of_tables
+from sfumato.release.pair_samples import columns_of_tables
 from sfumato.release_front import Release
 
 CROISSANT, RAI = "http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"

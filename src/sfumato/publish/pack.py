@@ -34,8 +34,8 @@ from sfumato.publish.publication import Publication
 from sfumato.publish.registry import registry_record
 from sfumato.publish.tables import noisy_tables
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
+from sfumato.release.pair_samples import columns_of_tables
 from sfumato.release.signature import signature_path, verify_release
-from sfumato.release.table_pairs import columns_of_tables
 from sfumato.release_front import Release, load
 from sfumato.report.page import render
 from sfumato.report.uses import uses_of

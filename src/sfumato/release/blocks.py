@@ -19,7 +19,7 @@ from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import as_written, number_ids
 from sfumato.release.conditions import Conditions
-from sfumato.release.table_pairs import with_parts
+from sfumato.release.pair_samples import with_parts
 from sfumato.schema.schema import Schema
 
 SAMPLE_BLOCK = 16_384
@@ -77,7 +77,7 @@ class Decoder:
 
 
 @dataclass(frozen=True)
-class Blocks(ABC):
+class SampleBlocks(ABC):
     """A sample, a block after the other, each from a random stream of its own.
 
     Attributes:
@@ -121,7 +121,7 @@ class Blocks(ABC):
         return max(1, min(most, _BLOCK_BYTES // max(self.decoder.row_bytes, 1)))
 
 
-class RowBlocks(Blocks):
+class RowBlocks(SampleBlocks):
     """A sample of single rows."""
 
     def each(self, block: int, classes: np.ndarray | None) -> Iterator[pa.Table]:
@@ -138,7 +138,7 @@ class RowBlocks(Blocks):
             yield self.decoder.table(codes, self.conditions.values, start=start + first, n=end - first)
 
 
-class UnitBlocks(Blocks):
+class UnitBlocks(SampleBlocks):
     """A sample of linked rows."""
 
     def each(self, block: int, classes: np.ndarray | None) -> Iterator[pa.Table]:
@@ -167,7 +167,9 @@ class UnitBlocks(Blocks):
         return decoder.decode(rows, self.conditions.values).add_column(0, name, ids)
 
 
-def blocks_in_order(draw: Blocks, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int) -> Iterator[pa.Table]:
+def blocks_in_order(
+    draw: SampleBlocks, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int
+) -> Iterator[pa.Table]:
     """Yield the rows of blocks as several processes draw them: the same, in their order, as one does.
 
     Raises:
@@ -200,10 +202,10 @@ def _tables_in_order(
         yield from waiting.popleft().result()
 
 
-_draws: list[Blocks] = []
+_draws: list[SampleBlocks] = []
 
 
-def _keep(draw: Blocks) -> None:
+def _keep(draw: SampleBlocks) -> None:
     _draws[:] = [draw]
 
 

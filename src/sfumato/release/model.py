@@ -33,8 +33,8 @@ from sfumato.release.blocks import Decoder, RowBlocks, UnitBlocks, block_rows
 from sfumato.release.conditions import Conditions
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.manifest import ReleaseContent, read_manifest, write_manifest
+from sfumato.release.pair_samples import joined_pairs, pairs, rows_with_units
 from sfumato.release.samplers import Sampler, build_sampler
-from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off

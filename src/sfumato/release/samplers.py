@@ -21,7 +21,7 @@ from sfumato.models.mixtures.samplers import CentrePoints, FactorPoints, Mixture
 from sfumato.models.nets.decoder import LatentDecoder
 from sfumato.models.nets.ensemble import NetworkMixture
 from sfumato.models.sets import IndependentItems
-from sfumato.release.linked import LinkedTable
+from sfumato.release.linked_sampler import LinkedTable
 from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.schema.schema import Schema
 

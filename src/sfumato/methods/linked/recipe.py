@@ -43,7 +43,7 @@ from sfumato.methods.tables.recipe import (
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedData
-from sfumato.release.linked import LinkedTable
+from sfumato.release.linked_sampler import LinkedTable
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.weighting import weight_bound

@@ -10,8 +10,8 @@ import pandas as pd
 
 from sfumato.cards import Html, card, fold, interval, paragraph, table
 from sfumato.cards.text import sentence, shown
-from sfumato.inference.moments import Value, figure
-from sfumato.inference.moments import shown as text_of
+from sfumato.inference.times import Value, figure
+from sfumato.inference.times import shown as text_of
 
 LEVEL = 0.95
 """Of the intervals on cards."""

@@ -10,8 +10,8 @@ from scipy.stats.contingency import association as of_table
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.answer_batches import bar_ends, indicators, ratios, shares
 from sfumato.inference.associations import association, ranked_pairs, strongest
-from sfumato.inference.batches import bar_ends, indicators, ratios, shares
 from sfumato.inference.questions import Questions
 
 N = 4_000
