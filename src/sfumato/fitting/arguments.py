@@ -66,7 +66,7 @@ def refuse_criteria(schema: Schema) -> None:
 
 
 def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
-    """Return the declared number of rows, or None if it is to be bought."""
+    """Return the declared number of rows, or None if it is to be measured."""
     if isinstance(n_public, BuyCount):
         return None
     rows = schema.n_records if n_public is None else n_public

@@ -1,11 +1,11 @@
-"""Bounds, categories and missing cells of columns of which only name and kind are public, bought with one release.
+"""Bounds, categories and missing cells of columns of which only name and kind are public, estimated by one release.
 
     counts of the cells of a public grid (numbers), of missing cells, and of words    G(σ/√c) and an additive δ
 
 Of a unit one row is read. The rest is read off the noisy counts, for free: the span of the cells that stand out, the
 words above their threshold, and whether a column has a missing value at all. Proof: docs/proofs/discovery.md.
 
-Buying what a schema leaves open: the stages it costs, and the schema that comes of it.
+Estimation of what a schema leaves open: the stages it costs, and the schema that comes of it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def kinds_of_counts(
     Args:
         noisy: the released tally.
         counts: what was counted.
-        n: public or bought number of rows.
+        n: public or measured number of rows.
         unseen: takes in the columns of which no number stands out from the noise.
     """
     std = noisy.listed.noise_std
@@ -135,7 +135,7 @@ def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str
     Args:
         noisy: the released tally.
         counts: what was counted.
-        n: public or bought number of rows.
+        n: public or measured number of rows.
         known: reasons by the counts of kinds.
     """
     reasons: dict[str, str] = {}
@@ -151,7 +151,7 @@ def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str
 
 
 def _with_resolution(kind: ColumnKind, resolution: float | None) -> ColumnKind:
-    """Return a kind of numbers with the resolution that was bought, where its bounds have room for it."""
+    """Return a kind of numbers with the measured resolution, where its bounds have room for it."""
     if not isinstance(kind, Continuous) or resolution is None or resolution > kind.upper - kind.lower:
         return kind
     return replace(kind, resolution=resolution)
@@ -219,7 +219,7 @@ def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
 
 
 def _of_unknown_form(schema: Schema) -> tuple[str, ...]:
-    """Return the columns of which it is bought what their cells are: of no kind, or numbers of unknown decimals."""
+    """Return the columns whose forms of cells are counted: of no kind, or numbers of unknown decimals."""
     return tuple(name for name, kind in schema.open.items() if kind in ("unknown", "continuous"))
 
 
@@ -233,12 +233,12 @@ def discover(
     engine: Engine | None = None,
     target: str | None = None,
 ) -> Schema:
-    """Buy what is open; return the schema. Columns of unknown kind whose labels are nearly all rare are left out.
+    """Estimate what is open; return the schema. Columns of unknown kind whose labels are nearly all rare are left out.
 
     Args:
         source: where the records lie.
         schema: what is public of them.
-        n: the public or bought number of rows; where units have several, their number is measured.
+        n: the public or measured number of rows; where units have several, their number is measured.
         account: charged before noise is drawn.
         measured: takes in what was measured.
         engine: sums over the records; words that nobody listed are counted here.

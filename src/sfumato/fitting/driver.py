@@ -96,7 +96,7 @@ class Fit(AccountHolder):
 
     @property
     def n_public(self) -> int:
-        """The public number of rows, declared or bought."""
+        """The public number of rows, declared or measured."""
         return self.facts.rows
 
     @property

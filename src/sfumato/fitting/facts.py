@@ -19,7 +19,7 @@ class Facts:
         schema: columns and unit, as they are modelled, of the plain table.
         described: the schema as it was declared.
         target: column whose classes are modelled apart; None for one class.
-        n_public: the public number of rows; None where it is going to be bought.
+        n_public: the public number of rows; None where it is going to be measured.
 
     Example:
         >>> from sfumato import Schema

@@ -140,7 +140,7 @@ class Synthesizer(ABC):
         """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
 
         Args:
-            schema: public description of the table; what it leaves open is bought.
+            schema: public description of the table; what it leaves open is estimated with part of the budget.
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
 
@@ -222,7 +222,7 @@ class Synthesizer(ABC):
         Args:
             schema: public description of the data.
             target: column whose classes are modelled apart.
-            rows: the public number of rows; None to buy one.
+            rows: the public number of rows; None to measure one.
             delta: δ of the fit; some of it may be spent outside the events.
         """
         check_schema(schema, target, self.takes, self.method)
@@ -259,7 +259,7 @@ class Synthesizer(ABC):
             data: a path (.csv, .parquet, .npz, a folder of images), a pandas or polars frame, a pyarrow table, a
                 data frame of Dask or Spark, or arrays (x, y); docs/inputs.md lists all.
             schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
-                `OpenSchema.of`) is bought.
+                `OpenSchema.of`) is estimated.
             options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
                 `ledger="people.ledger"`.
 

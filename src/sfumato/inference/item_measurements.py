@@ -95,7 +95,7 @@ class MeasuredItems:
 
     @property
     def n_public(self) -> int:
-        """The public number of sets, declared or bought."""
+        """The public number of sets, declared or measured."""
         return self.release.certificate.n_public
 
     @property
@@ -106,7 +106,7 @@ class MeasuredItems:
 
     @cached_property
     def count_variance(self) -> float | None:
-        """Variance of the noise of a bought number of sets; None of a declared one."""
+        """Variance of the noise of a measured number of sets; None of a declared one."""
         if self.release.certificate.n_public_source == "declared":
             return None
         return sum(m.noise_std**2 for m in self.release.measurements if m.name == _COUNT)

@@ -51,7 +51,7 @@ class SetQuestions:
         return self.measured.pair(*pair).known >= LEAST_KNOWN
 
     def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
-        """Number of sets that hold an item, or both of two; of all sets where it was bought."""
+        """Number of sets that hold an item, or both of two; of all sets where it was measured."""
         of, n = self._target(None, target), self.measured.n_public
         if condition is None or (isinstance(condition, Mapping) and not condition):
             return self._number_of_sets(of)
