@@ -26,17 +26,17 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 76_490,
-    "lines of the core": 47_300,
-    "files": 489,
+    "lines": 75_990,
+    "lines of the core": 46_800,
+    "files": 483,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
     "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 0,
-    "functions with a participle as a local": 650,
-    "repeated basenames": 41,
-    "repeated class names": 23,
+    "functions with a participle as a local": 510,
+    "repeated basenames": 36,
+    "repeated class names": 21,
 }
 GOALS = {
     "lines": 55_000,
