@@ -30,7 +30,7 @@ import pandas as pd
 
 import sfumato
 from sfumato.columns.kinds import Categorical, Continuous, Integer
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.methods.tables import chain
 from sfumato.methods.tables.softmax_fit import SoftmaxFit
 
@@ -280,7 +280,7 @@ def watched() -> Iterator[list[SoftmaxFit]]:
 
 def one_way(release: sfumato.Release) -> dict[str, float]:
     """Return each column's distance of model rows from released counts, in deviations of their noise."""
-    measured, made = Measured(release), {}
+    measured, made = TableMeasurements(release), {}
     for name in measured.columns:
         counts = measured.counts(name)
         if counts is None:

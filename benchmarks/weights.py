@@ -22,7 +22,7 @@ import pandas as pd
 
 from sfumato import MaxEntropy, Schema, Weight
 from sfumato.columns import Categorical, Continuous
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.totals import RowWeights
 
 RESULTS = Path(__file__).parent / "results" / "weights"
@@ -94,7 +94,7 @@ def answers(release, target):
 
 def judged(release, variance: str, target: str, upper: float):
     """Return the release's answers where drawing is given another variance."""
-    own = Measured.weighting.func
+    own = TableMeasurements.weighting.func
     changed = {
         "modelled": lambda w: w.each,
         "kish": lambda w: np.full_like(w.each, w.each.mean()),

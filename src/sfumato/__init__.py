@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sfumato.fitting.fit_options import FitOptions
     from sfumato.fitting.purposes import Fidelity, Training
     from sfumato.front import describe, fit
-    from sfumato.inference.combining import Combined, combine
+    from sfumato.inference.combining import CombinedResult, combine
     from sfumato.inference.estimate import Estimate, Estimates
     from sfumato.inference.regression import Regression, Regressions
     from sfumato.measurements import Measurement
@@ -64,7 +64,7 @@ else:  # a type checker should not take every name for one of ours
         "AutoDegree": "sfumato.methods.dpmix",
         "BuyCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
-        "Combined": "sfumato.inference.combining",
+        "CombinedResult": "sfumato.inference.combining",
         "MaxEntropy": "sfumato.methods.max_entropy",
         "DPMix": "sfumato.methods.dpmix",
         "Estimate": "sfumato.inference.estimate",
@@ -129,7 +129,7 @@ __all__ = [
     "AutoDegree",
     "BuyCount",
     "Certificate",
-    "Combined",
+    "CombinedResult",
     "DPMix",
     "Estimate",
     "Estimates",

@@ -115,7 +115,7 @@ def fit(
         raise ConfigError(
             f"Expected settings to be a mapping of a method's settings by name, got a {type(settings).__name__}."
         )
-    fit_options = FitOptions.collected(options)
+    fit_options = FitOptions.from_keywords(options)
     synthesizer = _method(method, epsilon if risk is None else 1.0, delta, settings)
     source = None
     if schema is None:

@@ -2,7 +2,7 @@
 
 A package joins by entry points of the groups `sfumato.methods`, `samplers`, `formats` and `kinds`.
 
->>> from sfumato.plugins import Facts, Fit, Fitted, Stage, Synthesizer, noisy_histogram, reduce
+>>> from sfumato.plugins import Facts, Fit, FittedModel, Stage, Synthesizer, noisy_histogram, reduce
 """
 
 from sfumato.columns.bounded import NumericKind, WholeKind
@@ -13,7 +13,7 @@ from sfumato.columns.storage import store_float, store_integer
 from sfumato.data_ledger.journal import Progress
 from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
 from sfumato.fitting.account import Account, arrays_of, noisy_of
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitOptions
 from sfumato.fitting.presets import Preset
@@ -83,7 +83,7 @@ __all__ = [
     "Facts",
     "Fit",
     "FitOptions",
-    "Fitted",
+    "FittedModel",
     "FixedDegreeMixing",
     "Format",
     "Grid",

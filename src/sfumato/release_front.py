@@ -30,7 +30,7 @@ class Release(QuestionMethods, ReleaseValue):
     """
 
     @property
-    def _asked(self) -> ReleaseValue:
+    def _release(self) -> ReleaseValue:
         return self
 
     @property
@@ -55,7 +55,7 @@ class Release(QuestionMethods, ReleaseValue):
         return release_card(self)
 
     def columns(self) -> pd.DataFrame:
-        """Return what the release keeps of each column, and what to declare to keep what is lost.
+        """List the columns: what the release keeps of each, and what to declare to keep what is lost.
 
         Privacy: none (a function of the release).
 

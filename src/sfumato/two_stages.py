@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from sfumato.errors import require_integer, require_open_unit
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
@@ -56,7 +56,7 @@ class TwoStageTables(Synthesizer):
         """The noise of a label's share, of all classes together."""
         return one_way_error(plan, facts, Names())
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Measure twice, and fit the chain."""
         second, groups, simulated = self.second_stage(fit.facts), self.level_groups, self.calibration_rows
         return run_table(fit, level_groups=groups, clip_slack=1.0, simulated=simulated, second=second)

@@ -340,7 +340,7 @@ class TestItCanFail:
             fitted = run(self, fit)
             n = sum(len(rows["age"]) for rows in fit.data.coded())
             parameters = {**fitted.parameters, "class_shares": fitted.parameters["class_shares"] + 1e-9 * n}
-            return max_entropy.Fitted(fitted.sampler, parameters, fitted.measurements)
+            return max_entropy.FittedModel(fitted.sampler, parameters, fitted.measurements)
 
         monkeypatch.setattr(max_entropy.MaxEntropy, "run", leaking)
         with pytest.raises(AssertionError, match="depends on more"):

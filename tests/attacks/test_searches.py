@@ -19,7 +19,7 @@ from fixtures import tables
 from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import MaxEntropy, tune
-from sfumato.fitting.driver import Fitted
+from sfumato.fitting.driver import FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
@@ -61,7 +61,7 @@ class OneCount(Synthesizer):
         share = self.share
         if share is None:
             share = BEST if x < -self.far else SECOND if x > self.far else REST
-        return Fitted({}, {"share": np.array(share), "x": np.array(x)}, ())
+        return FittedModel({}, {"share": np.array(share), "x": np.array(x)}, ())
 
 
 @pytest.fixture(autouse=True)

@@ -172,9 +172,9 @@ BUGS = [
     ),
     PlantedBug(
         "estimates of all rows: rows are drawn one by one, and not units",
-        "inference/linked_questions.py",
-        "parts=measured.sums,",
-        "parts=measured.sums, rows_of_unit=0,",
+        "inference/linked_rows.py",
+        "        return 1\n",
+        "        return 0\n",
         "tests/inference/test_linked_questions.py -k without_noise",
     ),
     PlantedBug(
@@ -186,7 +186,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates: what long sets lack is not put back",
-        "inference/items.py",
+        "inference/item_measurements.py",
         "        value = weighted / known\n",
         "        value = weighted\n",
         "tests/inference/test_set_questions.py -k put_back",
@@ -958,7 +958,7 @@ BUGS = [
     ),
     PlantedBug(
         "an un-noised count",
-        "fitting/synthesizer.py",
+        "fitting/arguments.py",
         "    return max(1, round(float(count.value)))",
         "    return max(1, int(reduce(RowCount(), records).open_in_mechanism()))",
         f"{RECIPES} -k bought",

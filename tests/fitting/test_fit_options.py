@@ -46,7 +46,7 @@ def test_defaults_leave_all_to_schema_and_machine() -> None:
 def test_bad_options_are_refused_by_name_before_data_are_looked_at(options: dict, message: str, tmp_path: Path) -> None:
     absent = tmp_path / "absent.csv"
     for call in (
-        lambda: FitOptions.collected(options),
+        lambda: FitOptions.from_keywords(options),
         lambda: METHOD.fit(absent, schema=SCHEMA, **options),
         lambda: sfumato.fit(absent, SCHEMA, epsilon=1.0, **options),
     ):

@@ -13,8 +13,8 @@ from fixtures.ruled import hospital, hospital_schema
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Boolean, Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.asked import require_known
 from sfumato.inference.calibration import Calibration
+from sfumato.inference.estimator import require_known
 from sfumato.inference.totals import Totals
 from sfumato.measurements import MarginalQuery
 from sfumato.release_front import load
@@ -259,8 +259,8 @@ def test_few_calibrations_are_held(release):
     names = ("x", "u", "y", "z", "w")
     for i, first in enumerate(names):
         for second in names[:i]:
-            questions.asked((first, second), "table")
-    assert len(questions._made) <= 8
+            questions.estimator((first, second), "table")
+    assert len(questions._calibrations) <= 8
 
 
 def test_what_is_said_less_of_is_less_sure():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.inference.gaps import filled
+from sfumato.inference.gaps import fill_gaps
 from sfumato.maths.streams import public_stream
 
 N = 4_000
@@ -27,7 +27,7 @@ def test_other_cells_come_from_rows_with_a_value() -> None:
     cells, features = rows(linked=False)
     features[1] = 1, np.zeros((N, 1))  # says nothing of what is missing: any row with a value will do
     cells[cells[:, 0] == 4, 1] = 0
-    found = filled(cells, features, [4, None, None], public_stream(1))
+    found = fill_gaps(cells, features, [4, None, None], public_stream(1))
     gap = cells[:, 0] == 4
     assert (found[:, 0] == cells[:, 0]).all()
     assert (found[~gap] == cells[~gap]).all()
@@ -37,11 +37,11 @@ def test_other_cells_come_from_rows_with_a_value() -> None:
 
 def test_rows_stay_where_another_column_says_what_is_missing() -> None:
     cells, features = rows(linked=True)
-    found = filled(cells, features, [4, None, None], public_stream(1))
+    found = fill_gaps(cells, features, [4, None, None], public_stream(1))
     assert (found == cells).all()
 
 
 def test_without_missing_cells_nothing_changes() -> None:
     cells, features = rows(linked=False)
-    found = filled(cells, features, [None, None, None], public_stream(1))
+    found = fill_gaps(cells, features, [None, None, None], public_stream(1))
     assert found is cells

@@ -9,10 +9,9 @@ import pytest
 from fixtures import frail, linked, long_units, two_tables
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.functions import measured_functions
+from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.linked_questions import LinkedQuestions, questions_of
-from sfumato.inference.linked_rows import LinkedMeasured
-from sfumato.inference.questions import middles
+from sfumato.inference.linked_rows import LinkedMeasurements
 from sfumato.records.linked import STEPS, Sequences, step_records
 from sfumato.records.sharing import Sharing
 
@@ -70,7 +69,7 @@ def test_weighted_units_are_those_of_the_population():
 
 def test_steps_are_counted_and_clipped_as_they_were_measured(noisy):
     measured = questions_of(noisy).measured
-    assert isinstance(measured, LinkedMeasured)
+    assert isinstance(measured, LinkedMeasurements)
     part = measured.step_part
     assert part.whole == 1
     assert not measured.pairs
@@ -83,7 +82,7 @@ def test_steps_are_counted_and_clipped_as_they_were_measured(noisy):
         if not k:
             continue
         w = int(weights.weights(np.array([k]))[0])
-        assert (part.counted[mine] == w / 1024).all()
+        assert (part.row_counts[mine] == w / 1024).all()
         y = entries[mine].astype(object)
         total = y.T @ y
         square = Fraction(int((total * total).sum()))
@@ -105,7 +104,7 @@ def test_steps_of_the_model_are_those_of_its_rows(noisy):
     for name in part.columns:
         records = np.concatenate([c[name][np.arange(c[name].shape[1]) < c[STEPS][:, None]] for c in chunks])
         assert np.array_equal(np.sort(records), np.sort(part.free_codes[name])), name
-    found = measured_functions(part, {"state": middles(part.column("state"))})
+    found = measured_functions(part, cell_functions(part, ["state"]))
     assert found.functions.shape[0] == part.n_rows
 
 
@@ -129,10 +128,10 @@ def test_the_share_of_a_class_among_all_rows_has_an_answer():
 
 
 def test_the_stated_noise_is_what_redrawn_noise_moves(noisy):
-    asked = questions_of(noisy).asked(("score",), "table")
+    asked = questions_of(noisy).estimator(("score",), "table")
     values, there = questions_of(noisy).numbers("score")
     stated = noisy.mean("score", target="table").parts["noise"]
-    weights = [asked.calibration.redrawn(np.random.default_rng(seed)) for seed in range(200)]
+    weights = [asked.calibration.redraw(np.random.default_rng(seed)) for seed in range(200)]
     means = [w @ values / (w @ there) for w in weights]
     assert np.std(means) == pytest.approx(stated, rel=0.2)
 
@@ -206,10 +205,10 @@ def moved(release, by: float):
 
 
 def test_a_model_that_misses_its_measurements_has_no_answer(noisy):
-    assert questions_of(noisy).asked(("score",), "table").calibration.surprise < 0.8
+    assert questions_of(noisy).estimator(("score",), "table").calibration.surprise < 0.8
     questions = questions_of(moved(noisy, 8.0))
     with pytest.raises(EstimateError, match=r"agrees with its measurements.*'score'.*release\.units"):
-        questions.asked(("score",), "table")
+        questions.estimator(("score",), "table")
 
 
 def test_a_model_that_is_further_off_than_usual_counts_less(noisy, monkeypatch):
@@ -235,4 +234,4 @@ def test_of_units_of_one_row_it_is_said():
 def test_a_number_of_rows_that_was_not_counted_by_itself_has_no_share(noisy, monkeypatch):
     questions = LinkedQuestions(noisy)
     monkeypatch.setattr(type(questions.measured.unit_part), "counts", lambda self, name: None)
-    assert questions._counted == "Of a unit at most 6 rows count. "
+    assert questions._row_note == "Of a unit at most 6 rows count. "

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sfumato import Release
-from sfumato.inference.answers import _Lister
-from sfumato.inference.question_table import BY_KIND, BY_NAME, QUESTIONS, listed_of
+from sfumato.inference.answers import TableLister
+from sfumato.inference.question_table import BY_KIND, BY_NAME, QUESTIONS, questions_about
 from sfumato.inference.set_answers import SetLister
 
 PAGE = Path(__file__).parents[2] / "docs" / "inference.md"
@@ -30,17 +30,17 @@ def test_a_listed_question_has_a_phrase_and_one_way_to_its_line() -> None:
         if question.of:
             assert (question.ask is None) != (question.several == "")
         if question.several:
-            lister = SetLister if "sets alone" in question.of else _Lister
+            lister = SetLister if "sets alone" in question.of else TableLister
             assert callable(getattr(lister, f"_{question.several}"))
 
 
 def test_columns_decide_which_questions_are_listed() -> None:
     number, two = frozenset({"number", "nullable"}), frozenset({"label", "two labels"})
-    assert [question.kind for question in listed_of(number)] == ["mean", "median", "variance", "missing"]
-    assert [question.kind for question in listed_of(two)] == ["share"]
-    assert [question.kind for question in listed_of(number, number)] == ["correlation", "ols"]
-    assert [question.kind for question in listed_of(two, number)] == ["logit"]
-    assert [question.kind for question in listed_of(number, two)] == ["mean by"]
-    assert [question.kind for question in listed_of(frozenset({"set"}))] == ["set size"]
-    alone = listed_of(frozenset({"set", "sets alone"}))
+    assert [question.kind for question in questions_about(number)] == ["mean", "median", "variance", "missing"]
+    assert [question.kind for question in questions_about(two)] == ["share"]
+    assert [question.kind for question in questions_about(number, number)] == ["correlation", "ols"]
+    assert [question.kind for question in questions_about(two, number)] == ["logit"]
+    assert [question.kind for question in questions_about(number, two)] == ["mean by"]
+    assert [question.kind for question in questions_about(frozenset({"set"}))] == ["set size"]
+    alone = questions_about(frozenset({"set", "sets alone"}))
     assert [question.kind for question in alone] == ["set size", "items", "pairs of items"]

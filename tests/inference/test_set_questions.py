@@ -10,7 +10,7 @@ import pytest
 import sfumato
 from sfumato import IndependentItems, LatentClasses, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.items import MeasuredItems
+from sfumato.inference.item_measurements import MeasuredItems
 from sfumato.inference.set_questions import _ShareLaw
 from sfumato.privacy.budget import BuyCount
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import sfumato
-from sfumato.inference.support import ColumnCounts, supported
+from sfumato.inference.support import ColumnCounts, with_support
 
 N, ROWS, STD = 20_000, 16_384, 18.0
 LAW = np.concatenate([np.array([0.3, 0.35, 0.2, 0.1]), np.zeros(4), np.full(16, 0.05 / 16)])
@@ -28,7 +28,7 @@ def test_a_group_that_no_cell_shows_alone_is_there():
         rng = np.random.default_rng(seed)
         column = counts(rng)
         assert column.cells[8:].max() < 8 * STD
-        rows = supported(drawn(rng), [column], N, rng)[:, 0]
+        rows = with_support(drawn(rng), [column], N, rng)[:, 0]
         assert (rows >= 8).mean() == pytest.approx(0.05, abs=0.02)
 
 
@@ -39,14 +39,14 @@ def test_noise_is_no_group():
         rng = np.random.default_rng(seed)
         law = np.where(np.arange(LAW.size) < 8, LAW, 0.0)
         rows = drawn(rng)
-        moved += bool((supported(rows, [counts(rng, law / law.sum())], N, rng) != rows).any())
+        moved += bool((with_support(rows, [counts(rng, law / law.sum())], N, rng) != rows).any())
     assert moved <= 3
 
 
 def test_labels_have_no_neighbours():
     rng = np.random.default_rng(0)
     column = counts(rng, ordered=0)
-    rows = supported(drawn(rng), [column], N, rng)[:, 0]
+    rows = with_support(drawn(rng), [column], N, rng)[:, 0]
     single = column.cells + column.runs > 2 * 5 * STD / 2**0.5
     assert set(np.unique(rows[rows >= 8])) <= set(np.flatnonzero(single))
 
@@ -54,7 +54,7 @@ def test_labels_have_no_neighbours():
 def test_the_model_is_kept_where_it_agrees():
     rng = np.random.default_rng(1)
     rows = rng.choice(LAW.size, ROWS, p=LAW / LAW.sum())[:, None]
-    assert (supported(rows, [counts(rng)], N, rng) == rows).all()
+    assert (with_support(rows, [counts(rng)], N, rng) == rows).all()
 
 
 @pytest.mark.parametrize("seed", [4, 9])  # fits whose model has lost most of the group

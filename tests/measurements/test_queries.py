@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ReleaseError
-from sfumato.inference.noisy_counts import CountTable, asked_tables
+from sfumato.inference.noisy_counts import CountTable, tables_of
 from sfumato.inference.products import Products
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
 from sfumato.measurements.cells import BaseCells
@@ -204,12 +204,12 @@ def test_a_column_is_asked_at_its_finest_and_its_coarsest_cells():
     tables = [CountTable((cut,), np.ones(cut.size), 1.0) for cut in cuts]
     same_size = CountTable((dataclasses.replace(cells, groups=np.arange(40) % 2),), np.ones(2), 0.5)
     other = CountTable((SEX,), np.ones(2), 1.0)
-    asked = asked_tables([*tables, same_size, other], {"g"})
+    asked = tables_of([*tables, same_size, other], {"g"})
     assert sorted(table.value.size for table in asked) == [1, 2, 40]
     assert next(table for table in asked if table.value.size == 2).variance == 0.5
     pairs = [CountTable((cut, SEX), np.ones((cut.size, 2)), 1.0) for cut in cuts]
-    assert sorted(table.value.size for table in asked_tables([*pairs, *tables], {"g", "sex"})) == [2, 4]
-    assert [table.value.size for table in asked_tables([*tables, other], ())] == [1]
+    assert sorted(table.value.size for table in tables_of([*pairs, *tables], {"g", "sex"})) == [2, 4]
+    assert [table.value.size for table in tables_of([*tables, other], ())] == [1]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.bool_])

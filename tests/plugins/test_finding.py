@@ -19,7 +19,7 @@ from sfumato.release.samplers import SAMPLERS, build_sampler
 
 METHOD = """
 from dataclasses import dataclass
-from sfumato.plugins import Fitted, Stage, Synthesizer
+from sfumato.plugins import FittedModel, Stage, Synthesizer
 
 @dataclass(frozen=True, kw_only=True)
 class Other(Synthesizer):

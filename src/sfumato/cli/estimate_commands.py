@@ -21,10 +21,10 @@ from sfumato.inference.question_table import BY_NAME, QuestionKind, forms
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sfumato.inference import moments
+    from sfumato.inference import times
     from sfumato.inference.question_methods import QuestionMethods
 else:
-    pd, moments = later("pandas"), later("sfumato.inference.moments")
+    pd, times = later("pandas"), later("sfumato.inference.times")
 
 _FORMS = f"'y ~ x + C(z)', or {forms()}"
 _NAMED = 3  # questions before a reason that they share
@@ -112,7 +112,7 @@ def _show_list(
         return
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")  # type: ignore[assignment]
     if json_output:
-        plain_records = [{key: moments.plain(cell) for key, cell in record.items()} for record in records]
+        plain_records = [{key: times.plain(cell) for key, cell in record.items()} for record in records]
         print_json({"target": target.value, "level": level, "answers": plain_records})
         return
     rows = [
@@ -183,7 +183,7 @@ def _labels(texts: Sequence[str]) -> dict[str, str | list[str]]:
 
 
 def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, or of dates a moment or a time
-    return moments.shown(value, 4, error=error)
+    return times.shown(value, 4, error=error)
 
 
 def _plain(answer: Any, level: float) -> Any:  # noqa: ANN401
@@ -205,7 +205,7 @@ def _frame(answer: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
 
 def _csv(frame: pd.DataFrame) -> str:
     """Return a frame as CSV: moments and times in ISO 8601."""
-    return frame.map(moments.plain).to_csv(index=False, lineterminator="\n")
+    return frame.map(times.plain).to_csv(index=False, lineterminator="\n")
 
 
 def _show(answer: Any, level: float) -> None:  # noqa: ANN401

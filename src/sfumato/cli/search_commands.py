@@ -86,8 +86,9 @@ class Law:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRun:
-    """How a search runs."""
+    """Areas of a search, and how it runs."""
 
+    areas: AreasOption = None
     seed: SeedOption = None
     ledger: LedgerOption = None
     types: TypesOption = SampleTypes.kinds
@@ -110,7 +111,6 @@ def tune_command(
     delta: DeltaOption = None,
     rows: RowsOption = None,
     target: TargetOption = None,
-    areas: AreasOption = None,
     run: SearchRun,
     accept: Annotated[
         Path | None,
@@ -143,7 +143,7 @@ def tune_command(
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
-            source, methods, schema=known, target=target, areas=areas, n_public=rows, mean_repetitions=law.repetitions,
+            source, methods, schema=known, target=target, areas=run.areas, n_public=rows, mean_repetitions=law.repetitions,
             shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,
             accept_draft=run.accept_draft, accept=criteria, accept_share=accept_share,
         )  # fmt: skip

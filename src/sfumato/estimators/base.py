@@ -23,8 +23,8 @@ from sfumato.errors import ConfigError, DataError
 from sfumato.estimators.records import MOST_WEIGHED_ROWS, Ball, NumericRecords, open_rows
 from sfumato.estimators.row_columns import of_units, of_weights
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door, nominal_budget, number_of_rows, require_room
-from sfumato.fitting.driver import Accounted, Driver, described
+from sfumato.fitting.arguments import noise_source, nominal_budget, number_of_rows, require_room
+from sfumato.fitting.driver import AccountHolder, Driver, description_of
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.measurements import Measurement
 from sfumato.mechanisms.queries import Noisy
@@ -53,7 +53,7 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
 
 
 @dataclass(frozen=True)
-class Session(Accounted):
+class Session(AccountHolder):
     """What a fit gets: the records, the account, the doors of randomness, and public facts.
 
     Attributes:
@@ -175,7 +175,7 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
         driver = Driver(
             plan=plan,
             ledger=Ledger(plan, budget),
-            noise=noise_door(budget, self.seed),
+            noise=noise_source(budget, self.seed),
             method=self.method,
             methods=(type(self),),
             unit=unit,
@@ -302,7 +302,7 @@ def _described(
     unit: Protected,
     weight: Weighting | None,
 ) -> Description:
-    return described(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight)
+    return description_of(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight)
 
 
 def _protected(records: NumericRecords) -> Protected:

@@ -14,8 +14,8 @@ from scipy import special
 from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.linked_questions import questions_of
-from sfumato.inference.measured import values
-from sfumato.inference.regression import Regression, least_squares, logistic_fit, logit, ols
+from sfumato.inference.regression import Regression, fit_formula, least_squares, logistic_fit
+from sfumato.inference.table_measurements import values
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import CONCLUSIONS, require_able
@@ -49,7 +49,7 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
     design = read.design(frame, logistic=logistic)
     if isinstance(synthetic, ReleaseValue):
-        fitted = (logit if logistic else ols)(questions_of(synthetic), formula, None, "population")
+        fitted = fit_formula(questions_of(synthetic), formula, None, "population", logistic=logistic)
         assert isinstance(fitted, Regression)
         params, error = fitted.params, fitted.bse
         design = read.design(frame, references=fitted.references, logistic=logistic)
@@ -73,8 +73,8 @@ def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
 def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, pd.Series]:
     """Return coefficients and robust standard errors of rows taken for records."""
     solve = logistic_fit if logistic else least_squares
-    params, influence = solve(design.left, design.right, design.there, f"the regression {formula!r}", design.terms)
-    errors = np.sqrt(((influence * design.there[:, None]) ** 2).sum(axis=0))
+    params, influence = solve(design.left, design.right, design.present, f"the regression {formula!r}", design.terms)
+    errors = np.sqrt(((influence * design.present[:, None]) ** 2).sum(axis=0))
     return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 
 

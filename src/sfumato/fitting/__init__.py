@@ -1,1 +1,1 @@
-"""What happens around every fit: plan, account, journal, what a schema leaves open, search for settings."""
+"""The surroundings of every fit: plan, account, journal, what a schema leaves open."""

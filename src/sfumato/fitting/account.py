@@ -34,7 +34,7 @@ class Account:
 
     Args:
         ledger: holds the fit to its plan.
-        noise: the door of randomness.
+        noise: the source of randomness.
         journal: keeps what was released; by default nothing is kept.
     """
 
@@ -88,11 +88,11 @@ class Account:
             origin = origin_of(exact, stage, noisy.noise_std, symmetric=noisy.symmetric)
             return arrays_of(replace(noisy, origin=origin))
 
-        return replace(noisy_of(self._kept(stage, event, 1, draw), stage), query=query)
+        return replace(noisy_of(self._journal_entry(stage, event, 1, draw), stage), query=query)
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return what all events of a stage released: as kept, or made now, by a function that charges them."""
-        return self._kept(stage, None, self.plan[stage].count, make)
+        """Return the values that all events of a stage released: kept ones, or made now by a function that charges."""
+        return self._journal_entry(stage, None, self.plan[stage].count, make)
 
     def descent(self, stage: str) -> Progress:
         """Return the progress of a descent that is one stage.
@@ -104,16 +104,16 @@ class Account:
             self._refuse_new_draws(stage)
         return self.journal.descent(stage)
 
-    def _kept(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
-        kept = self.journal.read(stage, event)
-        if kept is None:
-            made = make()
-            self.journal.write(stage, event, made)
-            return made
+    def _journal_entry(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
+        arrays = self.journal.read(stage, event)
+        if arrays is None:
+            new = make()
+            self.journal.write(stage, event, new)
+            return new
         self._refuse_new_draws(stage)
         self.ledger.replay(stage, count)
         self._replayed += count
-        return kept
+        return arrays
 
     def _refuse_new_draws(self, stage: str) -> None:
         """Refuse what is kept where something before it was drawn anew: that would be its second release."""
@@ -126,15 +126,15 @@ class Account:
 
 def arrays_of(noisy: Noisy) -> Arrays:
     """Return a released statistic as a journal holds it."""
-    found = {
+    arrays = {
         "value": noisy.value,
         "noise_std": np.array([noisy.noise_std]),
         "symmetric": np.array([noisy.symmetric], dtype=np.int64),
     }
     if noisy.origin is not None:
-        said = {name: getattr(noisy.origin, name) for name in _ORIGIN}
-        found |= {name: np.asarray(part) for name, part in said.items() if part is not None}
-    return found
+        entries = {name: getattr(noisy.origin, name) for name in _ORIGIN}
+        arrays |= {name: np.asarray(part) for name, part in entries.items() if part is not None}
+    return arrays
 
 
 def noisy_of(arrays: Mapping[str, np.ndarray], stage: str) -> Noisy:

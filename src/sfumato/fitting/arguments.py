@@ -1,38 +1,40 @@
-"""What a caller hands to a fit, checked: schema, number of rows, target, and noise as budget and seed ask for it.
+"""Arguments of a fit, checked: schema, number of rows, target, and noise as budget and seed ask for it.
 
-How many records there are: for those who do not declare a public number.
+Where no public number of rows is declared, part of the budget is spent on a noisy count.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.columns.kinds import ItemSet
+from sfumato.columns.kinds import ItemSet, TabularKind
 from sfumato.columns.roles import role_of
 from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
+from sfumato.fitting.account import Account
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
+from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
-from sfumato.privacy.plan import Plan
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.words import NOT_COVERED
-from sfumato.records.engine import Rows
+from sfumato.records.engine import Records, Rows
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
+from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import accepted, read_off
 
 _NUMBERS = ("id", "uuid", "nr", "no", "number", "nummer", "key", "code")
+COUNT_STAGE = "count"
+_COUNT_SHARE = 0.01
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
 
 
 def warn_of_draft(schema: Schema, *, accept_draft: bool) -> None:
-    """Refuse facts that were read off the records, or warn of them where the caller takes them as they are.
-
-    Raises:
-        SchemaError: says what to do.
-    """
+    """Refuse facts that were read off the records (`SchemaError`), or warn of them where the caller accepts them."""
     accepted(schema, accept_draft=accept_draft)
     if read_off(schema):
         warnings.warn(
@@ -55,11 +57,7 @@ def warn_of_units(schema: Schema) -> None:
 
 
 def refuse_criteria(schema: Schema) -> None:
-    """Refuse criteria of acceptance, which a fit does not judge: to release without would pass over them.
-
-    Raises:
-        ConfigError: says who judges.
-    """
+    """Refuse criteria of acceptance, which a fit does not judge: to release without would pass over them."""
     if schema.accept:
         raise ConfigError(
             "Expected a schema without `accept` for a fit, got criteria. `tune` judges by them, of one fit too: "
@@ -68,7 +66,7 @@ def refuse_criteria(schema: Schema) -> None:
 
 
 def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
-    """Return the declared number of rows, or None if it is to be bought."""
+    """Return the declared number of rows, or None if it is to be measured."""
     if isinstance(n_public, BuyCount):
         return None
     rows = schema.n_records if n_public is None else n_public
@@ -92,9 +90,6 @@ def require_room(plan: Plan, rows: int | None) -> None:
     """Refuse so little noise for so many rows that sums on its grid do not fit into 64 bits. Reads no record.
 
     A sum of n contributions of norm at most B is a whole number of steps of at least 2^-25 of the noise σB.
-
-    Raises:
-        ConfigError: a stage has too little noise.
     """
     least = (rows or 0) * 2.0**-37  # n·2^25/σ below 2^62
     tight = [stage.name for stage in plan.stages if stage.inclusion is None and stage.noise_multiplier < least]
@@ -106,11 +101,7 @@ def require_room(plan: Plan, rows: int | None) -> None:
 
 
 def number_of_rows(n_public: object) -> int:
-    """Return a public number of rows whose sums fit into the machine's whole numbers.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Return a public number of rows; one whose sums do not fit into 64 bits is refused (`ConfigError`)."""
     n = require_integer(at_least=1, hint="Declare the public number of rows.", n_public=n_public)
     if n > MOST_ROWS:
         raise ConfigError(
@@ -146,13 +137,36 @@ def check_target(schema: Schema, target: str | None) -> None:
         )
 
 
+def check_schema(schema: Schema, target: str | None, takes: Collection[str], method: str) -> None:
+    """Refuse a shape of data that a method does not take, its target, and open columns beside images or sets."""
+    check_target(schema, target)
+    require_taken(schema, takes, method)
+    if target is not None and schema.unit is not None and target not in schema.unit.constant:
+        require_able(schema, TARGET, f"Make {target!r} a constant of the unit, or leave target out")
+    if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):
+        raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
+
+
+def check_resumable(schema: Schema, method: str, *, resumable: bool) -> None:
+    """Refuse a checkpoint of a fit that cannot go on from one."""
+    if not resumable:
+        raise ConfigError(
+            f"Expected no checkpoint for the method {method}, got one: it keeps no releases. Leave it out."
+        )
+    if schema.open:
+        raise ConfigError(
+            "Expected no checkpoint with columns to discover, got one: what they are found to be is not kept. "
+            "Leave it out, or declare the columns."
+        )
+
+
 def nominal_budget(rows: int | None) -> PrivacyBudget:
     """Return the budget that shapes the plan of a fit without noise."""
     return PrivacyBudget(_NOMINAL_EPSILON, default_delta(rows or 100_000))
 
 
-def noise_door(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
-    """Return the door of randomness: secret, of a seed, or without noise."""
+def noise_source(budget: PrivacyBudget | None, seed: int | None) -> NoiseSource:
+    """Return the source of randomness: secret, of a seed, or without noise."""
     if seed is not None:
         require_integer(at_least=0, seed=seed)
     if budget is None:
@@ -176,3 +190,16 @@ class RowCount:
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records."""
         total += len(next(iter(rows.values())))
+
+
+def count_stage() -> Stage:
+    """Return the stage of a noisy number of rows, with a relative noise multiplier."""
+    multiplier = multiplier_for_share(_COUNT_SHARE)
+    return Stage(name=COUNT_STAGE, noise_multiplier=multiplier, replace_distance=1.0, measures="the number of rows")
+
+
+def noisy_row_count(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
+    """Measure the number of records, at least 1; `measured` takes it in."""
+    count = account.measure(COUNT_STAGE, RowCount(), records)
+    measured.append((RowCount.name, count))
+    return max(1, round(float(count.value)))

@@ -1,4 +1,4 @@
-"""What a release holds beside its sampler: the form its samples come back in, and its noisy statistics.
+"""Contents of a release beside its sampler: the form its samples come back in, and its noisy statistics.
 
 The types of samples follow from the schema and from the kind of container, never from the types of the source: one cell
 may decide these. Whoever wants them back asks for them, and the certificate says so.
@@ -38,14 +38,14 @@ def form_of(source: Source, schema: Schema, *, as_source: bool = False) -> Sourc
         as_source: whether the types are those of the source, where these can hold the values.
     """
     storage = {name: _sample_type(schema, name, source.container) for name in schema.written}
-    kept: set[str] = set()
+    source_names: set[str] = set()
     if as_source:
         own = {name: source_type(source, name) for name in schema.written}
-        kept = {name for name, kind in own.items() if _holds(schema, name, kind)}
-        storage |= {name: own[name] for name in kept}
-    dtypes = {name: source.dtypes[name] for name in schema.released if name in kept and name in source.dtypes}
+        source_names = {name for name, kind in own.items() if _holds(schema, name, kind)}
+        storage |= {name: own[name] for name in source_names}
+    dtypes = {name: source.dtypes[name] for name in schema.released if name in source_names and name in source.dtypes}
     if source.container == "pandas":
-        others = {name: storage[name] for name in schema.released if name not in kept}
+        others = {name: storage[name] for name in schema.released if name not in source_names}
         dtypes |= _pandas_dtypes(others, schema)
     keys = {name: source.keys[name] for name in schema.released if name in source.keys}
     return SourceForm(container=source.container, storage=storage, dtypes=dtypes, keys=keys)
@@ -128,20 +128,20 @@ def _contained(kind: pa.DataType, container: Container) -> pa.DataType:
 
 def _pandas_dtypes(storage: Mapping[str, pa.DataType], schema: Schema) -> dict[str, str]:
     """Return pandas' names of types; text has pandas' own."""
-    found = {}
+    dtypes = {}
     for name, kind in storage.items():
         nullable = bool(getattr(schema.columns[name], "nullable", False))
         if types.is_int64(kind):
-            found[name] = "Int64" if nullable else "int64"
+            dtypes[name] = "Int64" if nullable else "int64"
         elif types.is_boolean(kind):
-            found[name] = "boolean" if nullable else "bool"
+            dtypes[name] = "boolean" if nullable else "bool"
         elif types.is_float64(kind):
-            found[name] = "float64"
+            dtypes[name] = "float64"
         elif types.is_timestamp(kind):
-            found[name] = "datetime64[us]"
+            dtypes[name] = "datetime64[us]"
         elif types.is_list(kind):
-            found[name] = f"{kind}[pyarrow]"
-    return found
+            dtypes[name] = f"{kind}[pyarrow]"
+    return dtypes
 
 
 def measurements_of(measured: Iterable[tuple[str, Noisy]]) -> tuple[Measurement, ...]:

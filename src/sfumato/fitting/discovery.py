@@ -1,11 +1,11 @@
-"""Bounds, categories and missing cells of columns of which only name and kind are public, bought with one release.
+"""Bounds, categories and missing cells of columns of which only name and kind are public, estimated by one release.
 
     counts of the cells of a public grid (numbers), of missing cells, and of words    G(σ/√c) and an additive δ
 
 Of a unit one row is read. The rest is read off the noisy counts, for free: the span of the cells that stand out, the
 words above their threshold, and whether a column has a missing value at all. Proof: docs/proofs/discovery.md.
 
-Buying what a schema leaves open: the stages it costs, and the schema that comes of it.
+Estimation of what a schema leaves open: the stages it costs, and the schema that comes of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from sfumato.columns.number_grid import (
     open_edges,
 )
 from sfumato.columns.open import YEARS, Open, OpenKind
-from sfumato.columns.written import Written
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import DomainCounts, domain_counts, one_row_a_unit
@@ -52,7 +51,7 @@ _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what 
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
 
 
-def discovered(
+def kinds_of_counts(
     noisy: NoisyTally, counts: DomainCounts, n: int, unseen: list[str] | None = None
 ) -> dict[str, ColumnKind]:
     """Return the kinds that the noisy counts make. Free.
@@ -60,18 +59,18 @@ def discovered(
     Args:
         noisy: the released tally.
         counts: what was counted.
-        n: public or bought number of rows.
+        n: public or measured number of rows.
         unseen: takes in the columns of which no number stands out from the noise.
     """
     std = noisy.listed.noise_std
     parts = np.split(noisy.listed.value, counts.ends[:-1])
-    found: dict[str, ColumnKind] = {}
+    kinds: dict[str, ColumnKind] = {}
     for part, (name, kind) in zip(parts, counts.kinds.items(), strict=True):
         nullable = bool(part[-1] > PRESENT * std)
         if kind == "categorical":
-            found[name] = _labels(noisy.words[name], n - float(part[-1]), std, nullable)
+            kinds[name] = _labels(noisy.words[name], n - float(part[-1]), std, nullable)
         elif kind == "boolean":
-            found[name] = Boolean(nullable=nullable)
+            kinds[name] = Boolean(nullable=nullable)
         else:
             whole, size = kind != "continuous", n - float(part[-1])
             edges, columns = open_edges(kind), len(counts.kinds)
@@ -79,22 +78,23 @@ def discovered(
             if cells is None and unseen is not None:
                 unseen.append(name)
             if kind == "datetime":
-                found[name] = _dates(cells, nullable)
+                kinds[name] = _dates(cells, nullable)
                 continue
             lower, upper = (cell_span(cells[0])[0], cell_span(cells[1])[1]) if cells else (-_UNSEEN, _UNSEEN)
             if kind == "integer":
                 # the edge of a cell that is farther from 0 is not in it
                 first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
                 last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
-                found[name] = _whole(first, max(last, first), nullable)
+                kinds[name] = _whole(first, max(last, first), nullable)
             else:
-                found[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
-    return found
+                kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
+    return kinds
 
 
 def _dates(cells: tuple[int, int] | None, nullable: bool) -> DateTime:
-    found = _UNSEEN_YEARS if cells is None else [cell - SIDE + MIDDLE_YEAR for cell in cells]
-    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in found)
+    """Return whole years."""
+    years = _UNSEEN_YEARS if cells is None else [cell - SIDE + MIDDLE_YEAR for cell in cells]
+    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
     return Open(kind="datetime").between(first, last, nullable=nullable)
 
 
@@ -112,7 +112,7 @@ _LEFT_OUT = {
 }
 
 
-def _left_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
+def _names_to_leave_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
     """Say which columns are left out, and why; something has to be left."""
     names = list(reasons)
     if len(names) == len(schema.released):
@@ -129,29 +129,29 @@ def _left_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
     return names
 
 
-def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, seen: Mapping[str, Reason]) -> dict[str, str]:
-    """Return why columns would be left out: labels of which the published words make up next to nothing. Free.
+def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str, Reason]) -> dict[str, str]:
+    """Return the reasons to leave columns out, such as labels of which published words make up next to nothing. Free.
 
     Args:
         noisy: the released tally.
         counts: what was counted.
-        n: public or bought number of rows.
-        seen: what the kinds of columns said.
+        n: public or measured number of rows.
+        known: reasons by the counts of kinds.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for part, (name, kind) in zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True):
         present = max(n - float(part[-1]), 1.0)
         if kind == "categorical" and sum(noisy.words[name].values()) < _SPARSE * present:
-            found[name] = seen.get(name, "rare")
+            reasons[name] = known.get(name, "rare")
         elif kind in ("integer", "continuous") and part[BEYOND] > max(
             PRESENT * noisy.listed.noise_std, _FEW_BEYOND * present
         ):
-            found[name] = "large"
-    return found
+            reasons[name] = "large"
+    return reasons
 
 
-def _rounded(kind: ColumnKind, resolution: float | None) -> ColumnKind:
-    """Return a kind of numbers with the resolution that was bought, where its bounds have room for it."""
+def _with_resolution(kind: ColumnKind, resolution: float | None) -> ColumnKind:
+    """Return a kind of numbers with the measured resolution, where its bounds have room for it."""
     if not isinstance(kind, Continuous) or resolution is None or resolution > kind.upper - kind.lower:
         return kind
     return replace(kind, resolution=resolution)
@@ -192,7 +192,7 @@ _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
 
 
 def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
-    """Return what discovery costs: kinds where a column has none, then the domains of all open columns."""
+    """Return the stages of discovery: kinds where a column has none, then the domains of all open columns."""
     stages = []
     ratio = 2**0.5
     if _of_unknown_form(schema):
@@ -219,7 +219,7 @@ def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
 
 
 def _of_unknown_form(schema: Schema) -> tuple[str, ...]:
-    """Return the columns of which it is bought what their cells are: of no kind, or numbers of unknown decimals."""
+    """Return the columns whose forms of cells are counted: of no kind, or numbers of unknown decimals."""
     return tuple(name for name, kind in schema.open.items() if kind in ("unknown", "continuous"))
 
 
@@ -233,12 +233,12 @@ def discover(
     engine: Engine | None = None,
     target: str | None = None,
 ) -> Schema:
-    """Buy what is open; return the schema. Columns of unknown kind whose labels are nearly all rare are left out.
+    """Estimate what is open; return the schema. Columns of unknown kind whose labels are nearly all rare are left out.
 
     Args:
         source: where the records lie.
         schema: what is public of them.
-        n: the public or bought number of rows; where units have several, their number is measured.
+        n: the public or measured number of rows; where units have several, their number is measured.
         account: charged before noise is drawn.
         measured: takes in what was measured.
         engine: sums over the records; words that nobody listed are counted here.
@@ -253,8 +253,9 @@ def discover(
     if some := _of_unknown_form(schema):
         statistic = KindCounts(some, written=written)
         noisy = account.measure(KINDS, statistic, records)
-        found = kinds_of(noisy, some)
-        opened |= {name: replace(found[name], written=_written_of(found[name], written[name])) for name in unknown}
+        forms = kinds_of(noisy, some)
+        for name in unknown:
+            opened[name] = replace(forms[name], written=written[name] if forms[name].may_be_number else None)
         resolutions = resolutions_of(noisy, some)
         reasons = {name: why for name, why in reasons_of(noisy, some).items() if name in unknown}
         measured.append((statistic.name, noisy))
@@ -263,20 +264,17 @@ def discover(
     counts = replace(
         domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, written=written, formats=formats
     )
-    released, n = _measured(counts, records, n, account, measured)
-    made = _made(schema, released, counts, n)
+    released, n = _measure(counts, records, n, account, measured)
+    closed_kinds = _estimated_kinds(schema, released, counts, n)
     left = _reasons(released, counts, n, reasons)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why != "rare")}
-    made |= dict.fromkeys(_left_out(schema, left), Identifier())
-    _say_constant(made)
-    columns = {
-        name: _rounded(_as_declared(made[name], opened[name]), resolutions.get(name)) if name in made else kind
-        for name, kind in schema.columns.items()
-    }
-    return closed(schema, columns)
+    closed_kinds |= dict.fromkeys(_names_to_leave_out(schema, left), Identifier())
+    _say_constant(closed_kinds)
+    estimated = {n: _with_resolution(_as_declared(k, opened[n]), resolutions.get(n)) for n, k in closed_kinds.items()}
+    return closed(schema, {name: estimated.get(name, kind) for name, kind in schema.columns.items()})
 
 
-def _measured(
+def _measure(
     counts: DomainCounts, records: OpenData, n: int, account: Account, measured: list[tuple[str, Noisy]]
 ) -> tuple[NoisyTally, int]:
     """Return the released tally of the columns, and the number of its records: `n`, or where not public a noisy one."""
@@ -300,15 +298,10 @@ def _dates_beyond(noisy: NoisyTally, counts: DomainCounts, n: int) -> list[str]:
     return [name for part, (name, kind) in parts if kind == "datetime" and part[BEYOND] > least]
 
 
-def _written_of(kind: Open, written: Written | None) -> Written | None:
-    """Return how numbers are written, of a kind of numbers."""
-    return written if kind.may_be_number else None
-
-
-def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
+def _estimated_kinds(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
     """Return the kinds that were found, and say of which nothing was seen."""
     unseen: list[str] = []
-    made = discovered(released, counts, n, unseen)
+    kinds = kinds_of_counts(released, counts, n, unseen)
     if beyond := _dates_beyond(released, counts, n):
         warnings.warn(
             f"Dates of {', '.join(map(repr, beyond))} lie beyond {YEARS[0]} and {YEARS[1]}, as 9999-12-31 does, and "
@@ -324,12 +317,12 @@ def _made(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) ->
             SchemaWarning,
             7,
         )
-    return made
+    return kinds
 
 
-def _say_constant(made: Mapping[str, ColumnKind]) -> None:
+def _say_constant(kinds: Mapping[str, ColumnKind]) -> None:
     """Warn of columns that are released with one value."""
-    if constant := [repr(name) for name, kind in made.items() if _is_constant(kind)]:
+    if constant := [repr(name) for name, kind in kinds.items() if _is_constant(kind)]:
         warnings.warn(
             f"Of {', '.join(constant)} no more than one value stood out from the noise: all others are read as it, or "
             f"as {OTHER!r}. Declare bounds or labels, or spend a larger epsilon.",

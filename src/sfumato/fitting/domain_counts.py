@@ -49,7 +49,7 @@ class DomainCounts(Counts):
         return len(self.kinds) + self.with_records
 
     @property
-    def worded(self) -> tuple[str, ...]:
+    def word_columns(self) -> tuple[str, ...]:
         """Columns with words."""
         return tuple(name for name, kind in self.kinds.items() if kind == "categorical")
 
@@ -62,7 +62,7 @@ class DomainCounts(Counts):
     def zero(self) -> Tally:
         """Return an empty tally."""
         return Tally(
-            np.zeros(self.ends[-1] + self.with_records), {name: Counter() for name in self.worded}, self.unit_rows
+            np.zeros(self.ends[-1] + self.with_records), {name: Counter() for name in self.word_columns}, self.unit_rows
         )
 
     def add(self, total: Tally, rows: Rows) -> None:
@@ -99,7 +99,7 @@ def one_row_a_unit(schema: Schema) -> Schema:
 
 
 def domain_counts(schema: Schema, kinds: Mapping[str, OpenKind]) -> DomainCounts:
-    """Return what the domains of open columns are read off; how many units there are is counted where none is known.
+    """Return the counts that domains of open columns are read off, with the number of units where none is known.
 
     Args:
         schema: what is public.

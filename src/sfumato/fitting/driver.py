@@ -44,8 +44,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """What a recipe hands back: its sampler, the sampler's arrays, and the statistics they came from."""
+class FittedModel:
+    """The result of a recipe: its sampler, the sampler's arrays, and the statistics they came from."""
 
     sampler: Mapping[str, Any]
     parameters: Mapping[str, np.ndarray]
@@ -65,8 +65,8 @@ class Fitted:
         )
 
 
-class Accounted:
-    """What runs under an account."""
+class AccountHolder:
+    """A run under an account."""
 
     account: Account
 
@@ -82,13 +82,13 @@ class Accounted:
 
     @property
     def noise(self) -> NoiseSource:
-        """The door of randomness, for mechanisms that draw by themselves."""
+        """The source of randomness, for mechanisms that draw by themselves."""
         return self.account.noise
 
 
 @dataclass(frozen=True)
-class Fit(Accounted):
-    """What a recipe gets: the records, the account, and public facts."""
+class Fit(AccountHolder):
+    """The input of a recipe: the records, the account, and public facts."""
 
     data: CodedRecords
     account: Account
@@ -96,7 +96,7 @@ class Fit(Accounted):
 
     @property
     def n_public(self) -> int:
-        """The public number of rows, declared or bought."""
+        """The public number of rows, declared or measured."""
         return self.facts.rows
 
     @property
@@ -117,7 +117,7 @@ class Driver(Generic[Held]):
     Attributes:
         plan: what the account of the data is charged, all of it.
         ledger: holds the fit to its plan.
-        noise: the door of randomness.
+        noise: the source of randomness.
         method: its name.
         methods: the classes whose code runs.
         unit: whom it protects, as a certificate says it.
@@ -136,7 +136,7 @@ class Driver(Generic[Held]):
 
     @contextmanager
     def charged(self, path: str | os.PathLike[str] | None) -> Iterator[NoiseSource]:
-        """Charge the account of the data, if there is one; in the block, records may be read, with this door.
+        """Charge the account of the data, if there is one; records may be read in the block, with this source.
 
         How the block ends is noted in the account.
 
@@ -180,7 +180,7 @@ class Driver(Generic[Held]):
         return release
 
 
-def described(
+def description_of(
     plan: Plan,
     budget: PrivacyBudget | None,
     *,

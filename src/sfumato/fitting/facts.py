@@ -1,4 +1,4 @@
-"""What is public of a fit beside the method's own settings."""
+"""Public facts of a fit beside the method's own settings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sfumato.schema.schema import Schema
 @final
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a plan may depend on: the data's description, and nothing that was read off the records.
+    """Facts that a plan may depend on: the data's description, and nothing that was read off the records.
 
     Attributes:
         schema: columns and unit, as they are modelled, of the plain table.
         described: the schema as it was declared.
         target: column whose classes are modelled apart; None for one class.
-        n_public: the public number of rows; None where it is going to be bought.
+        n_public: the public number of rows; None where it is going to be measured.
 
     Example:
         >>> from sfumato import Schema

@@ -113,7 +113,7 @@ class FitOptions:
             )
 
     @classmethod
-    def collected(cls, keywords: Mapping[str, Any], *, of: type[SearchKeywords] = FitKeywords) -> Self:
+    def from_keywords(cls, keywords: Mapping[str, Any], *, of: type[SearchKeywords] = FitKeywords) -> Self:
         """The options among a caller's keyword arguments.
 
         Args:

@@ -1,4 +1,4 @@
-"""What the cells of columns of no declared kind are, counted: numbers by decimals, codes, dates by form, other texts.
+"""Counts of the cells of columns of no declared kind: numbers by decimals, codes, dates by form, other texts.
 
 One release says whether a column holds numbers, dates or labels, how many decimals numbers have, and how dates are
 written. Proof: docs/proofs/discovery.md.
@@ -136,7 +136,7 @@ class _ColumnCounts:
 
     @property
     def texts(self) -> float:
-        """What is neither a number nor a date, less what noise may have added."""
+        """Number of cells that are neither numbers nor dates, less what noise may have added."""
         return max(float(self.counts[_LARGE:_DATES].sum()) - self.noise / 2, 0.0)
 
     def date(self) -> DateForm | None:
@@ -164,7 +164,7 @@ class _ColumnCounts:
         return Open(kind="integer" if self.fraction <= few else "continuous")
 
     def reason(self) -> Reason | None:
-        """Return why nothing can be made of a column but labels."""
+        """The reason to leave a column out, or to make labels of it; None without."""
         if self.counts[_LARGE] > max(_FEW * self.numbers, self.noise):
             return "large"
         # of thousands of cells without a record, one or another is above a threshold that is meant for one
@@ -185,23 +185,16 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     labels. Whole if at most one number of a hundred, or what noise may be, is not; whole numbers whose name says that
     they name places or people (`zip`, `patient_id`) are labels.
     """
-    found = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
-    codes = [name for name in columns if found[name].kind == "integer" and _names_something(name)]
-    return found | {name: Open(kind="categorical") for name in codes}
-
-
-def _names_something(name: str) -> bool:
-    """Whether a column's name, which is public, says that its numbers are no quantities."""
-    return role_of(name) == "place" or names_people(name)
+    kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
+    numbers = [name for name in columns if kinds[name].kind == "integer"]
+    codes = [name for name in numbers if role_of(name) == "place" or names_people(name)]
+    return kinds | {name: Open(kind="categorical") for name in codes}
 
 
 def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
-    """Return why nothing was seen of some columns: only missing cells, or numbers beyond 2^53. Free."""
-    found: dict[str, Reason] = {}
-    for name, counts in _columns(noisy, columns).items():
-        if (reason := counts.reason()) is not None:
-            found[name] = reason
-    return found
+    """Return the reasons to leave columns out: only missing cells, or numbers beyond 2^53. Free."""
+    reasons: dict[str, Reason | None] = {n: counts.reason() for n, counts in _columns(noisy, columns).items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
@@ -209,13 +202,13 @@ def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
 
     That of cents is 0.01. A column of which numbers with more than six decimals stand out has none.
     """
-    found: dict[str, float] = {}
+    resolutions: dict[str, float] = {}
     for name, counts in zip(columns, noisy.value, strict=True):
         by_decimals = counts[_DECIMALS:_LARGE]
         numbers = max(float(counts[_WHOLE] + by_decimals.sum()), 0.0)
         for decimals_left in range(_MOST_DECIMALS + 1):
             more = by_decimals[decimals_left:]
             if more.sum() <= max(_FEW * numbers, PRESENT * noisy.noise_std * math.sqrt(more.size)):
-                found[name] = float(f"1e-{decimals_left}")
+                resolutions[name] = float(f"1e-{decimals_left}")
                 break
-    return found
+    return resolutions

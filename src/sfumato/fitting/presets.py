@@ -39,10 +39,10 @@ def find_preset(presets: Mapping[str, Preset], name: str, method: str) -> Preset
         raise ConfigError(f"Expected no --preset for the method {method}, which has none. Leave it out.")
     if name not in presets:
         raise ConfigError(f"Expected --preset of the method {method} to be one of {', '.join(presets)}, got {name!r}.")
-    found = presets[name]
-    if found.refused:
-        raise ConfigError(f"Expected another --preset of the method {method} than {name}: {found.refused}")
-    return found
+    preset = presets[name]
+    if preset.refused:
+        raise ConfigError(f"Expected another --preset of the method {method} than {name}: {preset.refused}")
+    return preset
 
 
 def preset_of(presets: Mapping[str, Preset], settings: Mapping[str, Any]) -> str | None:

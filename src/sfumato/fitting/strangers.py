@@ -14,30 +14,30 @@ T = TypeVar("T")
 
 def versions_of(parts: Iterable[type]) -> dict[str, str]:
     """Return the versions of the packages that classes are of, where these declare plugins of ours."""
-    found = (package_of(part) for part in parts if not is_ours(part))
-    return {plugin.package: plugin.version for plugin in found if plugin is not None}
+    plugins = (package_of(part) for part in parts if not is_ours(part))
+    return {plugin.package: plugin.version for plugin in plugins if plugin is not None}
 
 
 def assumptions_of(methods: Iterable[type], source: type, kinds: Iterable[ColumnKind] = ()) -> list[str]:
     """Say for a certificate what rests on the word of others: the bounds of a method, what records and cells are."""
-    said = [
+    sentences = [
         f"The method {method.__name__} is {_origin(method)}, not Sfumato's: that each record adds to each statistic at "
         "most what was charged, and that nothing else leaves, rests on that code."
         for method in dict.fromkeys(methods)
         if not is_ours(method)
     ]
     if not is_ours(source):
-        said.append(
+        sentences.append(
             f"The records were read by {_origin(source)}: that each is read on its own, the same each time, rests on "
             "that code."
         )
     for kind in dict.fromkeys(map(type, kinds)):
         if not is_ours(kind):
-            said.append(
+            sentences.append(
                 f"Cells of kind {kind.name} were read by {_origin(kind)}: that each is read on its own, the same each "
                 "time, rests on that code."
             )
-    return said
+    return sentences
 
 
 def silenced(run: Callable[[], T], methods: Iterable[type], *, private: bool) -> T:

@@ -1,21 +1,22 @@
-"""What every synthesizer does: state a plan, then fit it, charging the ledger, and issue a certificate."""
+"""Synthesizers: methods that state a plan, then fit it, charging the ledger, and issue a certificate."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, Unpack, final
 
-from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
-from sfumato.errors import ConfigError, SchemaError, require_open_unit
+from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
-    RowCount,
-    check_target,
-    noise_door,
+    check_resumable,
+    check_schema,
+    count_stage,
+    noise_source,
+    noisy_row_count,
     nominal_budget,
     refuse_criteria,
     require_room,
@@ -25,27 +26,24 @@ from sfumato.fitting.arguments import (
 )
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
-from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
-from sfumato.fitting.target_error import epsilon_for_error
-from sfumato.fitting.target_risk import epsilon_for_risk
-from sfumato.io.sources import Source
+from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Description, installed_versions
 from sfumato.privacy.certificate_form import PlannedStage, Protected
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
-from sfumato.records.engine import Engine, Records
+from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
@@ -55,11 +53,7 @@ from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
-from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import with_discovered, without_rows
-
-COUNT_STAGE = "count"
-_COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +133,7 @@ class Synthesizer(ABC):
         return cls(epsilon=epsilon, delta=delta, **{**chosen.settings, **settings})
 
     @abstractmethod
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit, charging every stage of the plan in order."""
 
     @final
@@ -147,7 +141,7 @@ class Synthesizer(ABC):
         """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
 
         Args:
-            schema: public description of the table; what it leaves open is bought.
+            schema: public description of the table; what it leaves open is estimated with part of the budget.
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
 
@@ -173,16 +167,14 @@ class Synthesizer(ABC):
     ) -> float:
         """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
 
-        This method's own ε is not used, its δ is. Of images, the share is that of a class.
+        This method's own ε is not used, its δ is. Of images, the share is that of a class. It is rounded up to three
+        digits, so that the forecast is at most `target_error`, and at least 0.01.
 
         Args:
             schema: public description of the data, or the path of one.
             target_error: a share, in (0, 1).
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`.
-
-        Returns:
-            ε, rounded up to three digits, so that the forecast is at most `target_error`; at least 0.01.
 
         Raises:
             ConfigError: an argument is outside its domain, or even the largest ε does not reach that error.
@@ -193,9 +185,8 @@ class Synthesizer(ABC):
         rows = row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
-        delta = default_delta(rows) if self.delta is None else self.delta
+        delta = self._delta(rows)
         plan = self.uncalibrated(schema, target, rows, delta)
-
         error = self.one_way_error(plan, Facts(schema, target, rows))
         return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
 
@@ -216,14 +207,9 @@ class Synthesizer(ABC):
         Raises:
             ConfigError: no ε keeps that risk, or the argument is none.
         """
-        if not isinstance(risk, Advantage | TruePositiveRate):
-            raise ConfigError(
-                f"Expected risk to be Advantage(0.1) or TruePositiveRate(0.1, fpr=0.05), got {type(risk).__name__}."
-            )
-        rows = row_count(schema, n_public)
-        if self.delta is None and rows is None:
-            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
-        delta = default_delta(rows) if self.delta is None else self.delta  # type: ignore[arg-type]
+        kinds = (Advantage, TruePositiveRate)
+        require_instance(kinds, "Advantage(0.1) or TruePositiveRate(0.1, fpr=0.05)", risk=risk)
+        delta = self._delta(row_count(schema, n_public))
 
         def plan_at(epsilon: float) -> Plan:
             return replace(self, epsilon=epsilon).plan(schema, target=target, n_public=n_public)
@@ -237,38 +223,29 @@ class Synthesizer(ABC):
         Args:
             schema: public description of the data.
             target: column whose classes are modelled apart.
-            rows: the public number of rows; None to buy one.
+            rows: the public number of rows; None to measure one.
             delta: δ of the fit; some of it may be spent outside the events.
         """
-        check_target(schema, target)
-        require_taken(schema, self.takes, self.method)
-        if target is not None and schema.unit is not None and target not in schema.unit.constant:
-            require_able(schema, TARGET, f"Make {target!r} a constant of the unit, or leave target out")
-        if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):
-            raise SchemaError("Expected a table to discover columns of, got images or sets. Declare all columns.")
+        check_schema(schema, target, self.takes, self.method)
         if rows is None and self.needs_declared_rows:
             raise ConfigError(
                 f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
                 "which rows are sampled has to be public. Declare a round number."
             )
         stages = [*discovery_stages(schema, delta), *self.stages(Facts(schema.narrowest(), target, rows))]
+        return Plan([count_stage(), *stages] if rows is None else stages)
+
+    def _delta(self, rows: int | None) -> float:
+        if self.delta is not None:
+            return self.delta
         if rows is None:
-            count = Stage(
-                name=COUNT_STAGE,
-                noise_multiplier=multiplier_for_share(_COUNT_SHARE),
-                replace_distance=1.0,
-                measures="the number of rows",
-            )
-            stages = [count, *stages]
-        return Plan(stages)
+            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
+        return default_delta(rows)
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:
         if isinstance(self.epsilon, NonPrivate):
             return None
-        if self.delta is None and rows is None:
-            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
-        delta = self.delta if self.delta is not None else default_delta(rows)  # type: ignore[arg-type]
-        budget = PrivacyBudget(self.epsilon, delta)
+        budget = PrivacyBudget(self.epsilon, self._delta(rows))
         if rows is not None:
             budget.warn_if_delta_is_large(rows)
         return budget
@@ -283,12 +260,9 @@ class Synthesizer(ABC):
             data: a path (.csv, .parquet, .npz, a folder of images), a pandas or polars frame, a pyarrow table, a
                 data frame of Dask or Spark, or arrays (x, y); docs/inputs.md lists all.
             schema: public description of the data, or the path of one; what it leaves open (`discover: true`, or
-                `OpenSchema.of`) is bought.
+                `OpenSchema.of`) is estimated.
             options: attributes of `FitOptions` by name, such as `target="income"`, `n_public=10_000`,
                 `ledger="people.ledger"`.
-
-        Returns:
-            The release.
 
         Raises:
             BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
@@ -297,12 +271,12 @@ class Synthesizer(ABC):
             SchemaError: the schema does not describe the data, or has facts that were read off the records.
             DataError: the data cannot be read.
         """
-        return self.fit_with(FitOptions.collected(options), data, schema)
+        return self.fit_with(FitOptions.from_keywords(options), data, schema)
 
     @final
     @few_threads
     def fit_with(
-        self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], Fitted] | None = None
+        self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], FittedModel] | None = None
     ) -> Release:
         """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`."""
         refuse_lists_of_data(schema, data)
@@ -314,7 +288,7 @@ class Synthesizer(ABC):
         if rows is None:
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
-        noise = noise_door(budget, options.seed)
+        noise = noise_source(budget, options.seed)
         source = open_records(data, schema)
         with engine_for(source, options.workers, options.engine) as engine:
             records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
@@ -331,46 +305,43 @@ class Synthesizer(ABC):
                 methods=(type(self),),
                 unit=Protected(**schema.protects),
             )
-            running = _Running(run or self.run, options, rows, budget, engine)
             with driver.charged(options.ledger) as noise:
-                return self._drawn(running, driver, noise, records)
+                return self._release(run or self.run, options, rows, budget, engine, driver, noise, records)
 
-    def _drawn(
-        self, running: _Running, driver: Driver[Ledger], noise: NoiseSource, records: PrivateData | LinkedData
+    def _release(
+        self,
+        run: Callable[[Fit], FittedModel],
+        options: FitOptions,
+        rows: int | None,
+        budget: PrivacyBudget | None,
+        engine: Engine | None,
+        driver: Driver[Ledger],
+        noise: NoiseSource,
+        records: PrivateData | LinkedData,
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
         account, measured = Account(driver.ledger, noise, driver.journal), []
         source, schema = records.source, records.described
-        target, engine, as_source = running.options.target, running.engine, running.options.as_source
-        n = running.rows
+        target, open_columns, n = options.target, schema.open, rows
         if n is None:
-            n = _bought_rows(OpenData(source, schema, engine) if schema.open else records, account, measured)
-        found = schema
-        if schema.open:
-            found = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
-            found = with_discovered(found, schema.open)
-            records = PrivateData(source, found, estimated=schema.open, engine=engine)
-        fitted = driver.silenced(lambda: running.run(Fit(records, account, Facts(found, target, n))))
-        told = self._described(
-            driver.plan, running.budget, found, n,
-            declared=running.rows is not None, discovered=schema.open, source=type(source), as_source=as_source,
+            n = noisy_row_count(OpenData(source, schema, engine) if open_columns else records, account, measured)
+        if open_columns:
+            schema = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
+            schema = with_discovered(schema, open_columns)
+            records = PrivateData(source, schema, estimated=open_columns, engine=engine)
+        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n))))
+        description = self._certificate_text(
+            driver.plan, budget, schema, n, declared=rows is not None, discovered=open_columns,
+            source=type(source), as_source=options.as_source,
         )  # fmt: skip
-        form = form_of(source, found, as_source=as_source)
-        return driver.final(fitted.release(driver.certificate(told), found, form, measured))
+        form = form_of(source, schema, as_source=options.as_source)
+        return driver.final(fitted.release(driver.certificate(description), schema, form, measured))
 
     def _journal(
         self, options: FitOptions, plan: Plan, schema: Schema, *, n_public: int | None, private: bool
     ) -> Journal:
-        path = options.checkpoint
-        if path is not None and not self.resumable:
-            raise ConfigError(
-                f"Expected no checkpoint for the method {self.method}, got one: it keeps no releases. Leave it out."
-            )
-        if path is not None and any(stage.name == DOMAINS for stage in plan.stages):
-            raise ConfigError(
-                "Expected no checkpoint with columns to discover, got one: what they are found to be is not kept. "
-                "Leave it out, or declare the columns."
-            )
+        if options.checkpoint is not None:
+            check_resumable(schema, self.method, resumable=self.resumable)
         identity = {
             "method": self.method,
             "settings": {entry.name: written_out(getattr(self, entry.name)) for entry in fields(self)},
@@ -382,7 +353,7 @@ class Synthesizer(ABC):
             "private": private,
             "seed": options.seed,
         }
-        return Journal(path, identity)
+        return Journal(options.checkpoint, identity)
 
     @final
     def describe_plan(
@@ -398,61 +369,32 @@ class Synthesizer(ABC):
     def description(
         self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
     ) -> Description:
-        """Return what is known of a fit before it runs, and a forecast per stage; arguments and errors as `plan`."""
+        """Describe a fit before it runs, with a forecast per stage; arguments and errors as `plan`."""
         schema = open_schema(schema)
         rows = row_count(schema, n_public)
         plan = self.plan(schema, target=target, n_public=n_public)
-        found = self._described(
-            plan, self._budget(rows), schema, rows, declared=rows is not None, discovered=schema.open
-        )  # fmt: skip
-        # how large errors are depends on sizes that discovery finds
-        forecast = {} if rows is None or schema.open else self.forecast(plan, Facts(schema, target, rows))
-        forecast |= {DOMAINS: label_forecast(plan, schema)} if schema.open else {}
+        known = {"declared": rows is not None, "discovered": schema.open}
+        description = self._certificate_text(plan, self._budget(rows), schema, rows, **known)
+        if schema.open:  # how large errors are depends on sizes that discovery finds
+            forecast = {DOMAINS: label_forecast(plan, schema)}
+        else:
+            forecast = {} if rows is None else self.forecast(plan, Facts(schema, target, rows))
         planned = [
             PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
-            for s in found.stages
+            for s in description.stages
         ]
-        return replace(found, stages=tuple(planned))
+        return replace(description, stages=tuple(planned))
 
-    def _described(
+    def _certificate_text(
         self,
         plan: Plan,
         budget: PrivacyBudget | None,
         schema: Schema,
         n: int | None,
-        *,
-        declared: bool,
-        discovered: Iterable[str],
-        source: type = Source,
-        as_source: bool = False,
+        **known: Any,  # noqa: ANN401
     ) -> Description:
-        return described(
-            plan, budget, methods=(type(self),), schema=schema, discovered=discovered, source=source,
-            declared=declared, as_source=as_source, method=self.method, n_public=n, sampling=self.sampling(plan),
-            preset=preset_of(self.presets(), vars(self)),
+        """`description_of` this method; `known` are its other arguments."""
+        return description_of(
+            plan, budget, methods=(type(self),), schema=schema, method=self.method, n_public=n,
+            sampling=self.sampling(plan), preset=preset_of(self.presets(), vars(self)), **known,
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A checked fit before its account is charged.
-
-    Attributes:
-        run: how it draws.
-        options: of the call.
-        rows: the public number of rows; None where it is going to be bought.
-        budget: None without noise.
-        engine: sums over the records; None for this process.
-    """
-
-    run: Callable[[Fit], Fitted]
-    options: FitOptions
-    rows: int | None
-    budget: PrivacyBudget | None
-    engine: Engine | None
-
-
-def _bought_rows(records: Records, account: Account, measured: list[tuple[str, Noisy]]) -> int:
-    count = account.measure(COUNT_STAGE, RowCount(), records)
-    measured.append((RowCount.name, count))
-    return max(1, round(float(count.value)))

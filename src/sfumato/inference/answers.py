@@ -1,4 +1,4 @@
-"""What a release can answer, and what it cannot: every kind of question, of every column and of the strongest pairs.
+"""The answers of a release, and its refusals: every kind of question, of every column and of the strongest pairs.
 
 Free: uses released values only.
 """
@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Literal
+from typing import Generic, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_open_unit
-from sfumato.inference.asked import Asked
+from sfumato.inference.answer_batches import Batch, ratios, shares
 from sfumato.inference.associations import ranked_pairs, strongest
-from sfumato.inference.batches import Batch, ratios, shares
+from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
+from sfumato.inference.estimator import Estimator
 from sfumato.inference.formulas import Design
-from sfumato.inference.moments import Value, length
-from sfumato.inference.question_table import QUESTIONS, QuestionKind, listed_of
+from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import Regression, Regressions, fit_design
+from sfumato.inference.times import Value, length
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 from sfumato.schema.set_columns import itemised
@@ -47,10 +49,11 @@ _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share o
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
 Answered = Literal["yes", "some", "no", "not asked"]
+Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerLine:
     """A line of the list: one kind of question, of one column or pair.
 
     Attributes:
@@ -82,7 +85,7 @@ class Answers(pd.DataFrame):
     """The frame that `answers` returns: it shows itself as a card; what is made of it is a plain frame."""
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import answers_card
+        from sfumato.inference.result_cards import answers_card
 
         return answers_card(self)
 
@@ -95,178 +98,167 @@ def answers(
     level: float = 0.95,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`.
+    """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
     `columns` are those that are asked of by themselves, by default all.
     """
     require_open_unit(level=level)
     ranked = ranked_pairs(questions)
-    asked = strongest(ranked, most_pairs)
-    lister = _Lister(questions, target, level)
-    found = [lister.line(question) for question in listed_of() if question.ask]
+    pairs = strongest(ranked, most_pairs)
+    lister = TableLister(questions, cast("Target", target), level)  # which the first question checks
+    lines = [lister.line(question) for question in questions_about() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
-        found += lister.column(name)
+        lines += lister.column(name)
     for name in questions.measured.release.schema.set_columns:
-        found += [lister.line(question, name) for question in listed_of(_SET)]
-    for pair in asked:
-        found += lister.pair(*pair)
-    if len(ranked) > len(asked):
-        left = len(ranked) - len(asked)
-        found.append(Answer("other pairs", answered="not asked", numbers=left, why=_WEAKER))
-    found += lister.by_class(asked)
-    return listed(found, _NO_THREE, _NO_RECORDS)
+        lines += [lister.line(question, name) for question in questions_about(_SET)]
+    for pair in pairs:
+        lines += lister.pair(*pair)
+    if len(ranked) > len(pairs):
+        left = len(ranked) - len(pairs)
+        lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
+    lines += lister.by_class(pairs)
+    return answer_table(lines, _NO_THREE, _NO_RECORDS)
 
 
-def listed(lines: list[Answer], no_three: str, no_records: str) -> Answers:
+def answer_table(lines: list[AnswerLine], no_three: str, no_records: str) -> Answers:
     """Return lines as a table, after them that no release answers three columns together, or single records."""
     refused = [("three columns", no_three), ("single records", no_records)]
-    lines = [*lines, *(Answer(question, answered="no", numbers=0, why=why) for question, why in refused)]
+    lines = [*lines, *(AnswerLine(question, answered="no", numbers=0, why=why) for question, why in refused)]
     return Answers([asdict(line) for line in lines])
 
 
-class _Lister:
-    """Answers to what can be asked of one column or pair."""
+class Lister(Generic[Q]):
+    """Lines about questions with one number, of any release."""
 
-    def __init__(self, questions: Questions, target: str, level: float) -> None:
-        self.questions, self.target, self.level = questions, target, level
-        self.ones = np.ones(questions.measured.n_rows)
+    def __init__(self, questions: Q, target: Target, level: float) -> None:
+        self.questions, self.level = questions, level
+        self.target: Target = target
 
-    def one(self, kind: str, ask: Callable[[], object], first: str = "", second: str = "") -> Answer:
-        """Return the line of a question with one number."""
-        try:
-            found = ask()
-        except EstimateError as error:
-            return Answer(kind, first, second, "no", why=str(error))
-        assert isinstance(found, Estimate)
-        low, high = found.interval(self.level)
-        return Answer(kind, first, second, "yes", 1, found.value, found.std_error, low, high)
-
-    def several(self, kind: str, found: Batch, first: str, second: str = "") -> Answer:
-        """Return the line of a question with several numbers."""
-        n, there = found.value.size, int(found.answered.sum())
-        why = "" if there == n else (_UNSAID if found.seen.all() else _HIDDEN)
-        error: Value = float(np.median(found.std_error[found.answered])) if there else np.nan
-        column = self.questions.measured.column(first).kind
-        if there and isinstance(column, DateTime):
-            error = length(error, column.microseconds)
-        answered: Answered = "yes" if there == n else "some" if there else "no"
-        return Answer(kind, first, second, answered, n, std_error=error, why=why)
-
-    def line(self, question: QuestionKind, *columns: str) -> Answer:
+    def line(self, question: QuestionKind, *columns: str) -> AnswerLine:
         """Return the line of a question about columns in its own order."""
-        if question.several:
-            try:
-                return getattr(self, f"_{question.several}")(question.kind, *columns)
-            except EstimateError as error:
-                return Answer(question.kind, *columns, answered="no", why=str(error))
-        ask = question.ask
-        assert ask is not None
-        return self.one(question.kind, lambda: ask(self.questions, *columns, self.target), *columns)
+        part = getattr(self, f"_{question.several}") if question.several else partial(self._one, question)
+        return self.answer(question.kind, part, *columns)
+
+    def answer(self, kind: str, part: Callable[..., AnswerLine], *columns: str) -> AnswerLine:
+        """Return a line; where the measurements do not answer, one that says why."""
+        try:
+            return part(kind, *columns)
+        except EstimateError as error:
+            return AnswerLine(kind, *columns, answered="no", why=str(error))
+
+    def _one(self, question: QuestionKind, kind: str, *columns: str) -> AnswerLine:
+        assert question.ask is not None
+        estimate: Estimate = question.ask(self.questions, *columns, self.target)
+        low, high = estimate.interval(self.level)
+        value, error = estimate.value, estimate.std_error
+        return AnswerLine(kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high)
+
+
+class TableLister(Lister[Questions]):
+    """Lines about columns and pairs of columns of a table."""
+
+    def several(self, kind: str, batch: Batch, first: str, second: str = "") -> AnswerLine:
+        """Return the line of a question with several numbers."""
+        n, n_answers = batch.value.size, int(batch.answered.sum())
+        why = "" if n_answers == n else (_UNSAID if batch.significant.all() else _HIDDEN)
+        error: Value = float(np.median(batch.std_error[batch.answered])) if n_answers else np.nan
+        column = self.questions.measured.column(first).kind
+        if n_answers and isinstance(column, DateTime):
+            error = length(error, column.microseconds)
+        answered: Answered = "yes" if n_answers == n else "some" if n_answers else "no"
+        return AnswerLine(kind, first, second, answered, n, std_error=error, why=why)
 
     def _kinds(self, name: str) -> frozenset[str]:
-        """Return what a column is: as `QuestionKind.of` has it."""
+        """Return the kinds of a column, as `QuestionKind.of` has them."""
         kinds = {"nullable"} if self.questions.nullable(name) else set()
         if self.questions.measured.column(name).numeric:
             return frozenset(kinds | {"number"})
         return frozenset(kinds | {"label"} | ({"two labels"} if self._labels(name)[0] == 2 else set()))
 
-    def column(self, name: str) -> Iterator[Answer]:
+    def column(self, name: str) -> Iterator[AnswerLine]:
         """Yield what can be asked of one column."""
-        ask = self.questions
-        if name in ask.following:
-            yield Answer("column", name, answered="not asked", why=_FOLLOWS)
+        if name in self.questions.following:
+            yield AnswerLine("column", name, answered="not asked", why=_FOLLOWS)
             return
-        for question in listed_of(self._kinds(name)):
+        for question in questions_about(self._kinds(name)):
             yield self.line(question, name)
 
-    def pair(self, first: str, second: str) -> Iterator[Answer]:
+    def pair(self, first: str, second: str) -> Iterator[AnswerLine]:
         """Yield what can be asked of two columns together."""
         kinds = {name: self._kinds(name) for name in (first, second)}
         for question in QUESTIONS:
             for one, other in ((first, second), (second, first)):
-                if question in listed_of(kinds[one], kinds[other]):
+                if question in questions_about(kinds[one], kinds[other]):
                     yield self.line(question, one, other)
                     break
 
-    def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Answer]:
+    def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[AnswerLine]:
         """Yield regressions by the target of the fit, of the strongest pairs of numbers."""
         ask, name = self.questions, self.questions.measured.class_column
         if name is None:
-            yield Answer("ols by class", answered="no", numbers=0, why=_NO_CLASS)
+            yield AnswerLine("ols by class", answered="no", numbers=0, why=_NO_CLASS)
             return
         numbers = (pair for pair in pairs if all(ask.measured.column(c).numeric for c in pair))
         for first, second in islice(numbers, _BY_CLASS):
-            yield self._slope("ols by class", first, second, by=name)
+            yield self.answer("ols by class", partial(self._slope, by=name), first, second)
 
     def _labels(self, name: str) -> tuple[int, np.ndarray]:
         """Return how many levels a column of labels has, that of missing ones last, and the rows' codes."""
         codes = self.questions.measured.codes[name].astype(np.int64)
         return self.questions.measured.column(name).kind.n_levels, codes
 
-    def _shares(self, kind: str, name: str) -> Answer:
+    def _shares(self, kind: str, name: str) -> AnswerLine:
         labels, codes = self._labels(name)
         return self.several(kind, shares(self.questions, name, codes, labels, target=self.target), name)
 
-    def _crosstab(self, kind: str, first: str, second: str) -> Answer:
+    def _crosstab(self, kind: str, first: str, second: str) -> AnswerLine:
         (n, one), (k, other) = self._labels(first), self._labels(second)
-        asked = self.questions.asked((first, second), self.target)
+        estimator = self.questions.estimator((first, second), self.target)
         cells = indicators(one * k + other, n * k)
-        drawn = (
-            np.count_nonzero(cells, axis=0) >= FEWEST_ROWS
-        )  # of others the model has hardly a row: nothing above noise was measured of them
-        return self.several(kind, ratios(asked, cells[:, drawn], self.ones[:, None]), first, second)
+        # of others the model has hardly a row: nothing above noise was measured of them
+        frequent = cells[:, np.count_nonzero(cells, axis=0) >= FEWEST_ROWS]
+        return self.several(kind, ratios(estimator, frequent, np.ones((len(cells), 1))), first, second)
 
-    def _means(self, kind: str, number: str, label: str) -> Answer:
+    def _means(self, kind: str, number: str, label: str) -> AnswerLine:
         n, codes = self._labels(label)
-        asked = self.questions.asked((number, label), self.target)
-        try:
-            bounds = self.questions.bounds(number)
-        except EstimateError as error:
-            return Answer(kind, number, label, "no", why=str(error))
-        values, there = self.questions.numbers(number)
-        wholes = indicators(codes, n) * there[:, None]
-        found = ratios(asked, values[:, None] * wholes, wholes)
+        estimator = self.questions.estimator((number, label), self.target)
+        bounds = self.questions.bounds(number)
+        values, present = self.questions.numbers(number)
+        wholes = indicators(codes, n) * present[:, None]
+        means = ratios(estimator, values[:, None] * wholes, wholes)
         if bounds is not None:
-            found = replace(found, std_error=np.hypot(found.std_error, self._beyond(bounds, asked, wholes)))
-        return self.several(kind, found, number, label)
+            means = replace(means, std_error=np.hypot(means.std_error, self._beyond(bounds, estimator, wholes)))
+        return self.several(kind, means, number, label)
 
-    def _beyond(self, bounds: EstimatedBounds, asked: Asked, wholes: np.ndarray) -> np.ndarray:
+    def _beyond(self, bounds: EstimatedBounds, estimator: Estimator, wholes: np.ndarray) -> np.ndarray:
         """Return the errors of means of groups by what lies beyond estimated bounds, shape (k,)."""
-        rows = np.maximum(asked.calibration.total(wholes), 1.0)
+        rows = np.maximum(estimator.calibration.total(wholes), 1.0)
         return np.array([bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()])
 
-    def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> Answer:
+    def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""
-        ask = self.questions
-        try:
-            found = fit_design(
-                ask,
-                self._design(left, right),
-                (left, right),
-                by,
-                self.target,
-                f"{left} ~ {right}",
-                logistic=kind == "logit",
-            )
-        except EstimateError as error:
-            return Answer(kind, left, right, "no", why=str(error))
-        if isinstance(found, Regressions):
-            whole = len(found) + len(found.left_out)
-            error = float(np.median([one.bse.iloc[1] for one in found.values()]))
-            answered: Answered = "yes" if not found.left_out else "some"
-            return Answer(kind, left, right, answered, whole, std_error=error, why=_HIDDEN if found.left_out else "")
-        assert isinstance(found, Regression)
-        low, high = found.conf_int(self.level).iloc[1]
-        return Answer(kind, left, right, "yes", 1, float(found.params.iloc[1]), float(found.bse.iloc[1]), low, high)
+        design, formula = self._design(left, right), f"{left} ~ {right}"
+        regression = fit_design(
+            self.questions, design, (left, right), by, self.target, formula, logistic=kind == "logit"
+        )
+        if isinstance(regression, Regressions):
+            whole = len(regression) + len(regression.left_out)
+            error = float(np.median([one.bse.iloc[1] for one in regression.values()]))
+            answered, why = ("some", _HIDDEN) if regression.left_out else ("yes", "")
+            return AnswerLine(kind, left, right, answered, whole, std_error=error, why=why)
+        assert isinstance(regression, Regression)
+        low, high = regression.conf_int(self.level).iloc[1]
+        value, error = float(regression.params.iloc[1]), float(regression.bse.iloc[1])
+        return AnswerLine(kind, left, right, "yes", 1, value, error, low, high)
 
     def _design(self, left: str, right: str) -> Design:
         ask = self.questions
-        values, there = ask.numbers(right)
+        values, right_present = ask.numbers(right)
         if ask.measured.column(left).numeric:
             side, also = ask.numbers(left)
         else:
             codes = ask.measured.codes[left].astype(np.int64)
             side, also = (codes == 1).astype(np.float64), (codes < 2).astype(np.float64)
-        both = there * also
+        both = right_present * also
         design = np.column_stack([both, values * both])
         return Design(side * both, design, ("Intercept", right), both, frozenset({left}), (frozenset({right}),))

@@ -18,9 +18,9 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_integer
-from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked, rests_on
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator, rests_on
 from sfumato.inference.questions import Questions
 from sfumato.maths.arrays import indicators
 
@@ -34,7 +34,7 @@ class _Side:
     """One column: functions of the rows, shape (N, r), 0 where missing; and whether they are indicators of labels."""
 
     functions: np.ndarray
-    there: np.ndarray
+    present: np.ndarray
     labels: bool
 
 
@@ -54,15 +54,15 @@ def association(questions: Questions, first: str, second: str, *, target: str) -
         ConfigError: a column is not there, or both hold numbers.
         EstimateError: the measurements say too little of the two together, or one does not stand out of noise.
     """
-    asked = questions.asked((first, second), target)
-    one, other = (_side(questions, asked, name) for name in (first, second))
+    estimator = questions.estimator((first, second), target)
+    one, other = (_side(questions, estimator, name) for name in (first, second))
     if not (one.labels or other.labels):
         raise ConfigError(f"Expected a column of labels among {first!r} and {second!r}, got two of numbers.")
     what = f"how {first!r} and {second!r} go together"
-    lengths, influence = _standardised(asked, one, other, what)
-    found = asked.calibration.variances(influence)
+    lengths, influence = _standardised(estimator, one, other, what)
+    variances = estimator.calibration.variances(influence)
     # each part: what was not measured is the model's guess, with noise that its fit took for truth
-    if float(found.known.min()) < LEAST_KNOWN:
+    if float(variances.known.min()) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}: they say too little of some "
             "labels. Draw replicates, or fit fewer labels."
@@ -70,7 +70,7 @@ def association(questions: Questions, first: str, second: str, *, target: str) -
     most = 1.0
     if one.labels and other.labels:
         most = float(min(one.functions.shape[1], other.functions.shape[1]) - 1)
-    return _length(asked, lengths / np.sqrt(most), _scaled(found, 1 / most))
+    return _length(estimator, lengths / np.sqrt(most), _scaled(variances, 1 / most))
 
 
 def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
@@ -99,36 +99,36 @@ def _scores(questions: Questions, name: str) -> np.ndarray:
     return (values - values.mean(axis=0)) / np.where(scale > _TINY, scale, np.inf)
 
 
-def _side(questions: Questions, asked: Asked, name: str) -> _Side:
+def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
     column = questions.measured.column(name)
     if column.numeric:
-        questions.require_squares(name, asked)
-        values, there = questions.numbers(name)
-        return _Side(values[:, None], there, labels=False)
+        questions.require_squares(name, estimator)
+        values, present = questions.numbers(name)
+        return _Side(values[:, None], present, labels=False)
     codes = questions.measured.codes[name].astype(np.int64)
-    found = indicators(codes, column.kind.n_levels)
-    totals = asked.calibration.total(found)
-    errors = np.sqrt(asked.calibration.each(found).of("table"))
+    labels = indicators(codes, column.kind.n_levels)
+    totals = estimator.calibration.total(labels)
+    errors = np.sqrt(estimator.calibration.each(labels).of("table"))
     order = np.argsort(-totals, kind="stable")[:_MOST_LEVELS]
-    kept = order[totals[order] > LEAST_SEEN * errors[order]]
-    rest = 1.0 - found[:, kept].sum(axis=1)
-    rare = asked.calibration.total(rest[:, None])[0]
-    error = np.sqrt(asked.calibration.each(rest[:, None]).of("table")[0])
-    shown = found[:, kept]
+    frequent = order[totals[order] > LEAST_SEEN * errors[order]]
+    rest = 1.0 - labels[:, frequent].sum(axis=1)
+    rare = estimator.calibration.total(rest[:, None])[0]
+    error = np.sqrt(estimator.calibration.each(rest[:, None]).of("table")[0])
+    shown = labels[:, frequent]
     if rest.any() and rare > LEAST_SEEN * error:
         shown = np.column_stack([shown, rest])
     # what is too rare even together leaves the rows of labels that are seen
-    there = np.ones(codes.size) if rest.any() and shown.shape[1] > kept.size else (rest == 0).astype(np.float64)
+    present = np.ones(codes.size) if rest.any() and shown.shape[1] > frequent.size else (rest == 0).astype(np.float64)
     if shown.shape[1] < 2:
         raise EstimateError(f"Expected {name!r} to vary, got a column that does not stand out of noise.")
-    return _Side(shown, there, labels=True)
+    return _Side(shown, present, labels=True)
 
 
-def _standardised(asked: Asked, one: _Side, other: _Side, what: str) -> tuple[np.ndarray, np.ndarray]:
+def _standardised(estimator: Estimator, one: _Side, other: _Side, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Return d, shape (r·s,), and the influence of each row on it, shape (N, r·s)."""
-    there = one.there * other.there
-    n = asked.positive(there, what)
-    weights = asked.calibration.weights * there / n
+    present = one.present * other.present
+    n = estimator.positive(present, what)
+    weights = estimator.calibration.weights * present / n
     centred, scales, moved = [], [], []
     for side in (one, other):
         mean = weights @ side.functions
@@ -144,16 +144,18 @@ def _standardised(asked: Asked, one: _Side, other: _Side, what: str) -> tuple[np
     products = centred[0][:, :, None] * centred[1][:, None, :] / root
     d = np.tensordot(weights, products, axes=1)
     influence = products - d - d * (moved[0][:, :, None] + moved[1][:, None, :])
-    return d.ravel(), influence.reshape(len(weights), -1) * (there / n)[:, None]
+    return d.ravel(), influence.reshape(len(weights), -1) * (present / n)[:, None]
 
 
-def _scaled(found: Variances, factor: float) -> Variances:
-    return Variances(found.noise * factor, found.sampling * factor, found.unmeasured * factor, found.known)
+def _scaled(variances: Variances, factor: float) -> Variances:
+    return Variances(
+        variances.noise * factor, variances.sampling * factor, variances.unmeasured * factor, variances.known
+    )
 
 
-def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:
+def _length(estimator: Estimator, d: np.ndarray, variances: Variances) -> Estimate:
     """Return the length of the vector of which d is a noisy estimate, as a number in [0, 1]."""
-    covariance = found.of(asked.target)
+    covariance = variances.of(estimator.target)
     raw = float(d @ d)
     along = d / np.sqrt(max(raw, _TINY))
     square = raw - float(np.trace(covariance))
@@ -167,19 +169,18 @@ def _length(asked: Asked, d: np.ndarray, found: Variances) -> Estimate:
         low, high = np.sqrt(np.clip([middle - half, middle + half], 0.0, 1.0))
         return float(min(low, value)), float(max(high, value))
 
-    parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
-    if asked.target == "table":
-        parts.pop("sampling")
+    parts = variances.by_cause(estimator.target)
     sizes = {cause: float(np.sqrt(max(float(along @ part @ along), 0.0))) for cause, part in parts.items()}
     return Estimate(
-        value, float(np.sqrt(max(slope, 0.0))), asked.target, asked.said + rests_on(asked, sizes), sizes, ends
+        value,
+        float(np.sqrt(max(slope, 0.0))),
+        estimator.target,
+        estimator.preface + rests_on(estimator, sizes),
+        sizes,
+        ends,
     )
 
 
 def strongest(pairs: Sequence[tuple[str, str]], most: int | None) -> Sequence[tuple[str, str]]:
-    """Return the first so many pairs; all if `most` is None.
-
-    Raises:
-        ConfigError: `most` is below 0.
-    """
+    """Return the first so many pairs; all if `most` is None."""
     return pairs if most is None else pairs[: require_integer(at_least=0, hint="None lists all.", most_pairs=most)]

@@ -40,12 +40,12 @@ _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """Of an estimated total.
+    """Variances of the errors of k estimated totals by cause: covariances, shape (k, k), or of each alone, shape (k,).
 
     Attributes:
-        noise: of the mechanisms' noise, shape (k, k).
-        sampling: of drawing the records from their population, shape (k, k).
-        unmeasured: allowed for what the measured functions do not say, or say below their noise, shape (k, k).
+        noise: of the mechanisms' noise.
+        sampling: of drawing the records from their population.
+        unmeasured: allowed for what the measured functions do not say, or say below their noise.
         known: part of each total's variation that the measured functions say, shape (k,).
     """
 
@@ -54,35 +54,25 @@ class Variances:
     unmeasured: np.ndarray
     known: np.ndarray
 
-    def stretched(self, factors: np.ndarray) -> Variances:
+    def stretch_noise(self, factors: np.ndarray) -> Variances:
         """Return it with the standard errors of what noise made unsure times these, shape (k,)."""
         squares = np.outer(factors, factors)
         return replace(self, noise=self.noise * squares, unmeasured=self.unmeasured * squares)
 
     def of(self, target: Target) -> np.ndarray:
-        """Return the covariance of the errors, shape (k, k)."""
+        """Return the sum over the causes of a target's errors."""
         inside = self.noise + self.unmeasured
         return inside + self.sampling if target == "population" else inside
 
-
-@dataclass(frozen=True, slots=True)
-class SeparateVariances:
-    """Of estimated totals, one by one: the diagonals of `Variances`, each of shape (k,)."""
-
-    noise: np.ndarray
-    sampling: np.ndarray
-    unmeasured: np.ndarray
-    known: np.ndarray
-
-    def of(self, target: Target) -> np.ndarray:
-        """Return the variances of the errors, shape (k,)."""
-        inside = self.noise + self.unmeasured
-        return inside + self.sampling if target == "population" else inside
+    def by_cause(self, target: Target) -> dict[str, np.ndarray]:
+        """Return the parts by the names of the causes; those of a table have no sampling."""
+        sampling = {"sampling": self.sampling} if target == "population" else {}
+        return {"noise": self.noise, **sampling, "unmeasured": self.unmeasured}
 
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """What the measured functions say of others.
+    """Functions as the measured ones explain them.
 
     Attributes:
         gains: what each measured total adds, shape (k, p).
@@ -198,16 +188,16 @@ class Calibration:
             known=fit.known,
         )
 
-    def each(self, functions: np.ndarray) -> SeparateVariances:
+    def each(self, functions: np.ndarray) -> Variances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
         fit = self._explained(self._summed(functions))
-        spread, weights, known = self._drawn_spread(fit)
+        spread, weights, known = self._sampling_rows(fit)
         squares = spread**2
-        found, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
-        return SeparateVariances(
+        variance, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
+        return Variances(
             noise=fit.gains**2 @ self._noise,
             sampling=self.rows_of_unit
-            * np.maximum(np.where(found >= _LEAST_LEFT * positive, found, positive) - known * fit.mean**2, 0.0),
+            * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
             + self._prior * self._n * fit.hidden.var(axis=0)
             + self._rows_variance * fit.missed**2,
@@ -220,23 +210,23 @@ class Calibration:
         gains = self._gains(centred, own, self._factor)
         left = self._left(centred, gains)
         exact = self._left(centred, self._gains(centred, own, self._factor_of_none))
-        said = functions - left
-        mean = (self._weights @ said) / self._weights.sum()
+        projection = functions - left
+        mean = (self._weights @ projection) / self._weights.sum()
         whole = (centred**2).mean(axis=0)
         varies = whole > _CONSTANT * own**2
         return _Explained(
             gains=gains,
             unsaid=exact,
             hidden=left - exact,
-            spread=said - mean,
+            spread=projection - mean,
             mean=mean,
             missed=own - gains @ self._means,
             known=np.where(varies, 1 - self._spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
         )
 
-    def _known_within(self, functions: np.ndarray, there: np.ndarray) -> np.ndarray:
+    def _known_within(self, functions: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the part of the functions' variation among some rows that the measured functions say, shape (k,)."""
-        measured, wanted = self._functions[there], functions[there]
+        measured, wanted = self._functions[inside], functions[inside]
         measured, wanted = measured - measured.mean(axis=0), wanted - wanted.mean(axis=0)
         moments = measured.T @ measured
         moments += _JITTER * max(float(np.trace(moments)) / max(len(moments), 1), 1e-12) * np.eye(len(moments))
@@ -262,15 +252,15 @@ class Calibration:
 
     def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
-        spread, weights, known = self._drawn_spread(fit)
+        spread, weights, known = self._sampling_rows(fit)
         positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
-        found = (spread * weights[:, None]).T @ spread
-        if not (np.linalg.eigvalsh(found) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
-            found = positive
-        found = found - known * np.outer(fit.mean, fit.mean) if known else found
-        return self.rows_of_unit * found
+        covariance = (spread * weights[:, None]).T @ spread
+        if not (np.linalg.eigvalsh(covariance) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
+            covariance = positive
+        covariance = covariance - known * np.outer(fit.mean, fit.mean) if known else covariance
+        return self.rows_of_unit * covariance
 
-    def _drawn_spread(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
+    def _sampling_rows(self, fit: _Explained) -> tuple[np.ndarray, np.ndarray, float]:
         """Return rows and weights whose Σ v·uuᵀ is the variance of drawing the records, and what is to be taken off.
 
         Of weighted records the variance is Σ w²·uuᵀ − (Σ w·u)(Σ w·u)ᵀ/n, not about the mean: their weights' sum is
@@ -284,13 +274,13 @@ class Calibration:
             return fit.spread, weights, 0.0
         return fit.spread + fit.mean, weights, float(self._weights.sum()) ** 2 / weighting.records
 
-    def redrawn(self, rng: np.random.Generator) -> np.ndarray:
+    def redraw(self, rng: np.random.Generator) -> np.ndarray:
         """Return the weights with noise of the same law once more, shape (N,)."""
         noise = np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
         moved = self._weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._functions)
         return moved if self._parts is None else self._parts.spread(moved)
 
-    def drawn(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
+    def draw_weights(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
         """Return positive weights of the rows under another draw of what the records may have been, shape (N,).
 
         The measurements get noise of their law once more and, if `sampled`, what another sample of as many records
@@ -303,10 +293,10 @@ class Calibration:
         """
         wanted = self._totals + np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
         if sampled:
-            drawn = rng.standard_normal(len(self._centred))
+            normals = rng.standard_normal(len(self._centred))
             if self._weighting is not None:
-                drawn = drawn * np.sqrt(self._weighting.each)
-            moved = self._centred.T @ drawn
+                normals = normals * np.sqrt(self._weighting.each)
+            moved = self._centred.T @ normals
             wanted = wanted + np.sqrt(self.rows_of_unit * self._n / len(self._centred)) * moved
         solved = np.zeros_like(wanted)
         weights, missed = self._tilted(solved, wanted)
@@ -354,7 +344,7 @@ class Calibration:
         return scale * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
 
     def _gains(self, centred: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
-        """Return what each measured total adds to the estimated ones, shape (k, p)."""
+        """Return the part of each measured total in the estimated ones, shape (k, p)."""
         joint = self._prior * self._n * (centred.T @ self._centred) / len(centred)
         joint = joint + self._rows_variance * np.outer(own, self._means)
         return linalg.cho_solve(factor, joint.T).T

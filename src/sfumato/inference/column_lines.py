@@ -1,4 +1,4 @@
-"""What a release keeps of each column: what was known or estimated, what is kept, what is lost, what would keep it.
+"""Columns of a release, a line each: what was known or estimated, what is kept, what is lost, what would keep it.
 
 The one home of these lines: command line, cards, report, pack and studio ask here. All is a function of the release:
 its schema, and rows of its model from a fixed seed. No record is read.
@@ -6,7 +6,7 @@ its schema, and rows of its model from a fixed seed. No record is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +32,7 @@ _FEWEST = 0.005  # a share that is told
 _STANDS_OUT = 2.0  # standard deviations of noise
 _IN_PART = 0.49  # most that is lost of labels that are known together
 _MOST_LABELS, _LONGEST_LABELS = 6, 60
-_SAID = {DISCOVERED: "estimated", DATA: "read off the records"}
+_SOURCE_WORDS = {DISCOVERED: "estimated", DATA: "read off the records"}
 _DECLARED = "declared"
 _BOUNDS, _GROUPS = "lower and upper", "parents for groups of its rare labels"
 _LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parents for groups of codes"
@@ -40,7 +40,7 @@ _LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parent
 
 @dataclass(frozen=True, slots=True)
 class ColumnLine:
-    """What a release keeps of a column.
+    """A column of a release.
 
     Attributes:
         name: of the column.
@@ -80,17 +80,16 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
         rows: some of its rows, where there are some already.
     """
     schema = release.schema
-    if rows is None and _has_shares(release):
+    # of pictures, many would be drawn for their labels alone
+    has_shares = not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
+    if rows is None and has_shares:
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
-    standing = _standing_out(release)
-    lines = [_line(release, name, rows) for name in names]
-    return tuple(
-        _with_hidden(line, schema.columns[line.name], rows, standing[line.name])
-        if line.name in standing and rows is not None
-        else line
-        for line in lines
-    )
+    lines = {name: _line(release, name, rows) for name in names}
+    for name, stands in (_standing_out(release) if rows is not None else {}).items():
+        if name in lines:
+            lines[name] = _with_hidden(lines[name], schema.columns[name], rows, stands)
+    return tuple(lines.values())
 
 
 def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:
@@ -99,18 +98,12 @@ def worst(lines: Sequence[ColumnLine]) -> list[ColumnLine]:
 
 
 def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
-    """Return what to declare, each with the columns that it keeps, in the order of the lines."""
-    found: dict[str, list[str]] = {}
+    """Return declarations with the columns that each keeps, in the order of the lines."""
+    names: dict[str, list[str]] = {}
     for line in lines:
         if line.cure:
-            found.setdefault(line.cure, []).append(line.name)
-    return found
-
-
-def _has_shares(release: ReleaseValue) -> bool:
-    """Whether there is a column of which a share is told."""
-    schema = release.schema  # of pictures, many would be drawn for their labels alone
-    return not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
+            names.setdefault(line.cure, []).append(line.name)
+    return names
 
 
 def _was_left_out(release: ReleaseValue, name: str) -> bool:
@@ -127,26 +120,30 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
     if isinstance(kind, LevelKind):
         return _labels(name, kind, known, rows)
     line = _numbers(name, kind, known)
-    return _with_beyond(line, release) if line.is_number and _SAID[DISCOVERED] in known and not line.loss else line
+    return (
+        _with_beyond(line, release) if line.is_number and _SOURCE_WORDS[DISCOVERED] in known and not line.loss else line
+    )
 
 
 def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
-    other = _other(kind)
+    other = None if isinstance(kind, Boolean) else getattr(kind, "other", None)
     labels = [label for label in kind.labels if label != other]
-    kept = f"{len(labels)} label{'' if len(labels) == 1 else 's'}"
+    words = f"{len(labels)} label{'' if len(labels) == 1 else 's'}"
     listed = ", ".join(shown(label) for label in labels)
     if 0 < len(labels) <= _MOST_LABELS and len(listed) <= _LONGEST_LABELS:
-        kept += f" ({listed})"
-    kept += "" if other is None else f" and {shown(other)!r}"
+        words += f" ({listed})"
+    words += "" if other is None else f" and {shown(other)!r}"
     cure = _LISTED if known != _DECLARED else f"the labels that are read as {shown(other)!r}"
     if not labels or (len(labels) == 1 and other is None and known != _DECLARED):
-        return ColumnLine(name, kind.name, known, kept, 1.0, "every row has the same label", cure)
+        return ColumnLine(name, kind.name, known, words, 1.0, "every row has the same label", cure)
     if known == _DECLARED and other in getattr(kind, "categories", ()):
-        return ColumnLine(name, kind.name, known, kept)  # an answer among others, as the holder says
-    share = 0.0 if other is None or rows is None else _share(rows, name, kind, other)
+        return ColumnLine(name, kind.name, known, words)  # an answer among others, as the holder says
+    share = 0.0
+    if other is not None and rows is not None:
+        share = _share(rows, name, kind, np.array([kind.labels.index(other)]))
     if share < _FEWEST:
-        return ColumnLine(name, kind.name, known, kept)
-    return ColumnLine(name, kind.name, known, kept, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
+        return ColumnLine(name, kind.name, known, words)
+    return ColumnLine(name, kind.name, known, words, share, f"{percent(share)} of rows are {shown(other)!r}", cure)
 
 
 def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.ndarray) -> ColumnLine:
@@ -158,7 +155,7 @@ def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.
         return line
     labels = np.arange(len(kind.labels))
     hidden = labels[~stands[: len(labels)]]
-    share = float(np.isin(_codes(rows, line.name, kind), hidden).mean()) if rows.num_rows else 0.0
+    share = _share(rows, line.name, kind, hidden)
     if not hidden.size or share < _FEWEST:
         return line
     some = "1 label" if hidden.size == 1 else f"{hidden.size} labels"
@@ -175,7 +172,7 @@ def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
     line = ColumnLine(name, kind.name, known, f"{_bound(lower)} to {_bound(upper)}", is_number=True)
-    if _SAID[DISCOVERED] in known and lower == upper:
+    if _SOURCE_WORDS[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
     return line
 
@@ -183,17 +180,18 @@ def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
 def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
     """Return the line of estimated bounds with the share of values that may lie beyond, which are read as a bound."""
     try:
-        shares = _share_beyond(release, line.name)
+        bounds = estimated_bounds(release, line.name)
     except EstimateError:
         loss = "made-up or too noisy bounds: nothing says what lies beyond"
         return replace(line, lost=_IN_PART, loss=loss, cure=_BOUNDS)
-    if shares is None:
+    if bounds is None:  # the release does not hold the counts that they were estimated by
         return replace(line, loss="what lies beyond is read as a bound", cure=_BOUNDS)
-    expected, most = shares
-    if most < _FEWEST:
+    expected = sum(share.value for share in bounds.shares)
+    largest = min(sum(map(most, bounds.shares)), 1.0)
+    if largest < _FEWEST:
         return line
     about = f"about {percent(expected)} of values lie beyond, " if expected >= _FEWEST else ""
-    up_to = f"up to {percent(most)}" if about else f"up to {percent(most)} of values may lie beyond"
+    up_to = f"up to {percent(largest)}" if about else f"up to {percent(largest)} of values may lie beyond"
     return replace(line, lost=expected, loss=about + up_to, cure=_BOUNDS)
 
 
@@ -207,46 +205,19 @@ def _standing_out(release: ReleaseValue) -> dict[str, np.ndarray]:
     return {name: counts.cells > _STANDS_OUT * counts.cell_variance**0.5 for name, counts in known.items()}
 
 
-def _share_beyond(release: ReleaseValue, name: str) -> tuple[float, float] | None:
-    """Return which share of a column's values lies beyond its estimated bounds: expected, and within two deviations.
-
-    None where a release does not hold the counts that bounds were estimated by.
-
-    Raises:
-        EstimateError: nothing says what lies beyond.
-    """
-    bounds = estimated_bounds(release, name)
-    if bounds is None:
-        return None
-    return sum(share.value for share in bounds.shares), min(sum(map(most, bounds.shares)), 1.0)
-
-
-def _other(kind: LevelKind) -> str | None:
-    return None if isinstance(kind, Boolean) else getattr(kind, "other", None)
-
-
-def _share(rows: pa.Table, name: str, kind: LevelKind, label: str) -> float:
-    """Return the share of rows that have a label."""
-    if not rows.num_rows:
-        return 0.0
-    return float((_codes(rows, name, kind) == kind.labels.index(label)).mean())
-
-
-def _codes(rows: pa.Table, name: str, kind: LevelKind) -> np.ndarray:
-    return kind.code(rows[name], missing=())
+def _share(rows: pa.Table, name: str, kind: LevelKind, labels: np.ndarray) -> float:
+    """Return the share of rows whose label is one of these, by their places."""
+    return float(np.isin(kind.code(rows[name], missing=()), labels).mean()) if rows.num_rows else 0.0
 
 
 def _known(source: FactSource) -> str:
     if isinstance(source, str):
-        return _SAID.get(source, _DECLARED)
+        return _SOURCE_WORDS.get(source, _DECLARED)
     words: dict[str, list[str]] = {}
     for fact, word in source.items():
-        words.setdefault(_SAID.get(word, _DECLARED), []).append(fact)
-    return _DECLARED if set(words) == {_DECLARED} else _of_facts(words)
-
-
-def _of_facts(words: Mapping[str, list[str]]) -> str:
-    return ", ".join(f"{', '.join(facts)} {word}" for word, facts in words.items())
+        words.setdefault(_SOURCE_WORDS.get(word, _DECLARED), []).append(fact)
+    parts = (f"{', '.join(facts)} {word}" for word, facts in words.items())
+    return _DECLARED if set(words) == {_DECLARED} else ", ".join(parts)
 
 
 def _bound(value: object) -> str:
@@ -255,7 +226,7 @@ def _bound(value: object) -> str:
 
 def percent(share: float) -> str:
     """Return a share in per cent, whole but for small ones."""
-    found = 100 * share
-    if 99.5 <= found < 100:
+    percentage = 100 * share
+    if 99.5 <= percentage < 100:
         return "more than 99 %"
-    return f"{found:.0f} %" if found >= 1 or share == 0 else f"{found:.1f} %"
+    return f"{percentage:.0f} %" if percentage >= 1 or share == 0 else f"{percentage:.1f} %"

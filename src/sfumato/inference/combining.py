@@ -27,8 +27,8 @@ _LEAST_SHARE = 0.1  # of (1 + 1/m)·B that is left: fewer replicates may say les
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
-    """What many replicates say together, by term.
+class CombinedResult:
+    """The result of one analysis of many replicates, by term.
 
     Attributes:
         params: means of the results.
@@ -76,12 +76,12 @@ class Combined:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, combined_card
+        from sfumato.inference.result_cards import LEVEL, combined_card
 
         return combined_card(self.m, self.to_frame(LEVEL))
 
 
-def combine(results: Sequence[Any]) -> Combined:
+def combine(results: Sequence[Any]) -> CombinedResult:
     """Put together the results of one analysis of each of a release's replicates.
 
     Args:
@@ -117,7 +117,7 @@ def combine(results: Sequence[Any]) -> Combined:
             "each (n=).",
             stacklevel=2,
         )
-    return Combined(
+    return CombinedResult(
         pd.Series(values.mean(axis=0), index=terms),
         pd.Series(np.sqrt(variance), index=terms),
         pd.Series(freedom, index=terms),

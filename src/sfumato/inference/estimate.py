@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -12,7 +13,7 @@ from scipy import special
 from sfumato.columns.resolutions import Resolution
 from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_open_unit
 from sfumato.inference.calibration import Target
-from sfumato.inference.moments import Value, length, moment, plain, shown
+from sfumato.inference.times import Value, length, moment, plain, shown
 
 T = TypeVar("T")
 Ends = Callable[[float], tuple[Value, Value]]
@@ -86,7 +87,11 @@ class Estimate:
 
     def summary(self, level: float = 0.95) -> str:
         """Return the number with its interval, and what it rests on, as text."""
-        return f"{self._line(level)}\n{self.rests_on}"
+        low, high = self.interval(level)
+        error = f"std_error={shown(self.std_error, 2)}"
+        value, low, high = (shown(number, error=self.std_error) for number in (self.value, low, high))
+        line = f"Estimate({value}, {error}, {100 * level:g} %: {low} to {high}, {self.target})"
+        return f"{line}\n{self.rests_on}"
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the estimate as plain values: the entries of `estimate --json`, of dates in ISO 8601."""
@@ -102,23 +107,64 @@ class Estimate:
             "rests_on": self.rests_on,
         }
 
-    def _line(self, level: float) -> str:
-        low, high = self.interval(level)
-        error = f"std_error={shown(self.std_error, 2)}"
-        value, low, high = (shown(number, error=self.std_error) for number in (self.value, low, high))
-        return f"Estimate({value}, {error}, {100 * level:g} %: {low} to {high}, {self.target})"
-
     def __repr__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, estimate_card
+        from sfumato.inference.result_cards import LEVEL, estimate_card
 
         numbers = (self.value, self.std_error, *self.interval(LEVEL))
         return estimate_card(numbers, self.target, self.rests_on)
 
 
-class Estimates(Mapping[Any, Estimate]):
+class GroupedResults(Mapping[Any, T]):
+    """Results by group: a mapping that shows itself as a table.
+
+    Attributes:
+        left_out: groups that the release does not answer for, and why.
+    """
+
+    def __init__(self, results: Mapping[Any, T], left_out: Mapping[Any, str]) -> None:
+        self._results, self.left_out = dict(results), dict(left_out)
+
+    def __getitem__(self, key: object) -> T:
+        try:
+            if key in self._results:
+                return self._results[key]
+            why = self.left_out.get(key)
+        except TypeError:  # no group has such a name
+            why = None
+        if why is not None:
+            raise UnknownGroupError(f"Expected a group with an answer, got {key!r}, which was left out: {why}")
+        raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, self._results))}, got {key!r}.")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @abstractmethod
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the results as a frame with intervals of a level in (0, 1): columns low and high among others."""
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the intervals of `to_frame`: columns low and high."""
+        return self.to_frame(level)[["low", "high"]]
+
+    @abstractmethod
+    def summary(self, level: float = 0.95) -> str:
+        """Return the results with their intervals, what was left out, and what they rest on, as text."""
+
+    def _omissions(self) -> list[str]:
+        """The line that names the groups without an answer, if there are any."""
+        return [f"Left out: {', '.join(map(str, self.left_out))}"] if self.left_out else []
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+class Estimates(GroupedResults[Estimate]):
     """Estimates by group, or by pair of labels: a mapping that shows itself as a frame.
 
     Attributes:
@@ -129,35 +175,17 @@ class Estimates(Mapping[Any, Estimate]):
         0.21
     """
 
-    def __init__(
-        self, found: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str] | None = None
-    ) -> None:
-        self._found, self._names = dict(found), names
-        self.left_out: Mapping[Any, str] = dict(left_out or {})
-
-    def __getitem__(self, key: object) -> Estimate:
-        return group_of(self._found, key, self.left_out)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+    def __init__(self, estimates: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str]) -> None:
+        super().__init__(estimates, left_out)
+        self._names = names
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return a row for each estimate: value, std_error, low, high."""
-        keys = [key if isinstance(key, tuple) else (key,) for key in self._found]
-        rows = [
-            {
-                **dict(zip(self._names, key, strict=True)),
-                "value": e.value,
-                "std_error": e.std_error,
-                "low": low,
-                "high": high,
-            }
-            for key, e in zip(keys, self._found.values(), strict=True)
-            for low, high in [e.interval(level)]
-        ]
+        rows = []
+        for key, estimate in self.items():
+            labels = dict(zip(self._names, key if isinstance(key, tuple) else (key,), strict=True))
+            low, high = estimate.interval(level)
+            rows.append({**labels, "value": estimate.value, "std_error": estimate.std_error, "low": low, "high": high})
         return pd.DataFrame(rows).set_index(list(self._names))
 
     def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
@@ -171,73 +199,35 @@ class Estimates(Mapping[Any, Estimate]):
             raise ConfigError(f"Expected estimates of pairs for a table, got some by {self._names[0]!r}: see to_frame.")
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
 
-    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals: columns low and high.
-
-        Args:
-            level: in (0, 1).
-        """
-        return self.to_frame(level)[["low", "high"]]
-
     @property
     def rests_on(self) -> str:
         """A sentence on what was measured; what makes up each error is in the `parts` of each estimate."""
-        return measured_of(next(iter(self._found.values())).rests_on)
+        return next(iter(self.values())).rests_on.partition(" Its variance")[0]
 
     def summary(self, level: float = 0.95) -> str:
         """Return the estimates with their intervals, what was left out, and what they rest on, as text."""
         table = self.to_frame(level).to_string(float_format="{:.5g}".format)
-        return "\n".join([table, *left_out_words(self.left_out), self.rests_on])
-
-    def __repr__(self) -> str:
-        return self.summary()
+        return "\n".join([table, *self._omissions(), self.rests_on])
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, estimates_card
+        from sfumato.inference.result_cards import LEVEL, estimates_card
 
         return estimates_card(self.to_frame(LEVEL), self.left_out, self.rests_on)
 
 
-def group_of(found: Mapping[Any, T], key: object, left_out: Mapping[Any, str]) -> T:
-    """Return what there is of a group.
-
-    Raises:
-        UnknownGroupError: there is nothing, and why.
-    """
-    try:
-        if key in found:
-            return found[key]
-        why = left_out.get(key)
-    except TypeError:  # no group has such a name
-        why = None
-    if why is not None:
-        raise UnknownGroupError(f"Expected a group with an answer, got {key!r}, which was left out: {why}")
-    raise UnknownGroupError(f"Expected one of the groups {', '.join(map(repr, found))}, got {key!r}.")
-
-
-def measured_of(sentences: str) -> str:
-    """Return the first of the sentences on what an answer rests on: what was measured."""
-    return sentences.partition(" Its variance")[0]
-
-
-def left_out_words(left_out: Mapping[Any, str]) -> list[str]:
-    """Return the line that names the groups without an answer, if there are any."""
-    return [f"Left out: {', '.join(map(str, left_out))}"] if left_out else []
-
-
-def answered(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:
+def answers_by_group(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:
     """Return the answers for groups, and why there is none for others.
 
     Raises:
         EstimateError: there is an answer for none.
     """
-    found: dict[Any, T] = {}
+    answers: dict[Any, T] = {}
     left_out: dict[Any, str] = {}
     for group, ask in groups.items():
         try:
-            found[group] = ask()
+            answers[group] = ask()
         except EstimateError as error:
             left_out[group] = str(error)
-    if not found:
+    if not answers:
         raise EstimateError(next(iter(left_out.values()), "Expected groups to answer for, got none."))
-    return found, left_out
+    return answers, left_out

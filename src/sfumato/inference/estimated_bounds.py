@@ -1,4 +1,4 @@
-"""What lies beyond the bounds of a column that a fit estimated: how far an answer about it may be off.
+"""Values beyond the bounds of a column that a fit estimated: how far an answer about it may be off.
 
 Values beyond a bound were read as the bound. The noisy counts that the bounds were read off say how many there may be,
 under a law of tails (`sfumato.maths.outer_mass`): a mean is moved and widened by that, and what cannot be answered
@@ -73,7 +73,7 @@ class EstimatedBounds:
         return below.times(1 / self.n, 1 / self.n), above.times(1 / self.n, 1 / self.n)
 
     def beyond(self, change: Callable[[np.ndarray], np.ndarray]) -> Beyond:
-        """Return what the rows beyond both bounds add to a total if they count as themselves, not as bounds.
+        """Return the part of the rows beyond both bounds in a total if they count as themselves, not as bounds.
 
         Args:
             change: what is totalled, of values in the column's steps.
@@ -83,7 +83,7 @@ class EstimatedBounds:
         return above + below
 
     def of_mean(self, share: float = 1.0, *, groups: bool = False) -> Beyond:
-        """Return by how much a mean within the bounds is off.
+        """Return the bias of a mean within the bounds.
 
         Args:
             share: of the rows that it is of, in (0, 1].
@@ -96,25 +96,21 @@ class EstimatedBounds:
         return total.times(1 / self.n, 1 / self.n / np.sqrt(share))
 
     def of_variance(self, mean: float, variance: float, share: float = 1.0, *, groups: bool = False) -> Beyond:
-        """Return by how much a variance about a mean, within the bounds, is off; arguments as of `of_mean`.
+        """Return the bias of a variance about a mean, within the bounds; arguments as of `of_mean`.
 
         Raises:
-            EstimateError: it may be by a tenth.
+            EstimateError: it may be a tenth of the variance.
         """
-        found = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
-        if abs(found.value) + found.deviation > _MOST_SPREAD * variance:
+        bias = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
+        if abs(bias.value) + bias.deviation > _MOST_SPREAD * variance:
             raise EstimateError(
                 f"Expected bounds of {self.name!r} beyond which hardly a value lies, got estimated ones beyond which a "
                 f"tenth of its variance may be: what rests on squares of it is not answered. {_CURE}"
             )
-        return found
+        return bias
 
     def require_within(self, q: float) -> None:
-        """Refuse a quantile that may lie beyond the bounds.
-
-        Raises:
-            EstimateError: so it is.
-        """
+        """Refuse a quantile that may lie beyond the bounds (`EstimateError`)."""
         below, above = self.shares
         if not most(below) < q < 1 - most(above):
             raise EstimateError(

@@ -2,6 +2,9 @@
 
 Before formulaic sees a formula its columns get names of their own, so that a column may be called as one of its
 functions is (`center`, `C`, `log`), or have blanks in its name. A name before a parenthesis is a function.
+
+Functions that depend on other rows (means, deviations, polynomials) weigh the rows of a model, where formulaic's own
+take each row once: their weights bring them to what was measured.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from sfumato.errors import ConfigError, require_instance
-from sfumato.inference.transforms import transforms
 
 if TYPE_CHECKING:
     from formulaic import Formula
@@ -41,7 +43,7 @@ class Design:
         left: shape (N,).
         right: shape (N, k).
         terms: names of the right side's columns.
-        there: which rows have no missing value, shape (N,).
+        present: which rows have no missing value, shape (N,).
         of_left: the table's columns that the left side is a function of.
         of_terms: those of the right side's terms, each once.
         references: the label that the others of a column are compared with, by column, where the formula names none.
@@ -50,7 +52,7 @@ class Design:
     left: np.ndarray
     right: np.ndarray
     terms: tuple[str, ...]
-    there: np.ndarray
+    present: np.ndarray
     of_left: frozenset[str] = frozenset()
     of_terms: tuple[frozenset[str], ...] = ()
     references: Mapping[str, str] = field(default_factory=dict)
@@ -113,8 +115,8 @@ class ReadFormula:
         y, X = self._sides(shown, weights)
         if y.shape[1] != 1:
             raise ConfigError(f"Expected one column of numbers on the left of {self.text!r}, got {y.shape[1]}.")
-        there = np.zeros(n)
-        there[np.asarray(X.index)] = 1.0
+        present = np.zeros(n)
+        present[np.asarray(X.index)] = 1.0
         left, right = np.zeros(n), np.zeros((n, X.shape[1]))
         left[np.asarray(X.index)] = self._numbers(y)[:, 0]
         right[np.asarray(X.index)] = self._numbers(X)
@@ -122,9 +124,9 @@ class ReadFormula:
             raise ConfigError(
                 f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
             )
-        terms = tuple(self._said(str(term)) for term in X.columns)
-        kept = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        return Design(left, right, terms, there, frozenset().union(*self._sources(y)), self._sources(X), kept)
+        terms = tuple(self._in_own_names(str(term)) for term in X.columns)
+        compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
+        return Design(left, right, terms, present, frozenset().union(*self._sources(y)), self._sources(X), compared)
 
     def _sources(self, side: pd.DataFrame) -> tuple[frozenset[str], ...]:
         """Return the table's columns that each term of a side is a function of."""
@@ -142,7 +144,7 @@ class ReadFormula:
             with np.errstate(all="ignore"):
                 sides = self.formula.get_model_matrix(frame, na_action="drop", context=transforms(weights))
         except Exception as error:  # noqa: BLE001 - a formula is code of the caller
-            problem = self._said(f"{type(error).__name__}: {error}")
+            problem = self._in_own_names(f"{type(error).__name__}: {error}")
         if sides is None:
             raise ConfigError(f"Expected a formula that can be evaluated, got {self.text!r}: {problem}")
         if not (isinstance(sides.lhs, pd.DataFrame) and isinstance(sides.rhs, pd.DataFrame)):
@@ -153,18 +155,18 @@ class ReadFormula:
 
     def _numbers(self, side: pd.DataFrame) -> np.ndarray:
         problem = ""
-        found = np.zeros(0)
+        numbers = np.zeros(0)
         try:
-            found = np.asarray(side, dtype=np.float64)
+            numbers = np.asarray(side, dtype=np.float64)
         except (TypeError, ValueError):
             problem = "no numbers"
-        if not problem and not np.isfinite(found).all():
+        if not problem and not np.isfinite(numbers).all():
             problem = "infinite values, as a logarithm of 0 is"
         if problem:
             raise ConfigError(f"Expected terms that are finite numbers in {self.text!r}, got {problem}.")
-        return found
+        return numbers
 
-    def _said(self, text: str) -> str:
+    def _in_own_names(self, text: str) -> str:
         """Return a term, or what was wrong with one, in the columns' own names."""
         for name, column in self.names.items():
             text = re.sub(rf"(?<![^:]){name}(?=$|[:\[])", lambda _, c=column: c, text)
@@ -279,3 +281,76 @@ def _second_level(labels: pd.Series, name: str) -> pd.Series:
         )
     codes = labels.cat.codes.to_numpy()
     return pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)), index=labels.index)
+
+
+def transforms(weights: np.ndarray) -> Mapping[str, Any]:
+    """Return the functions of formulas that depend on more than a row, for rows of these weights, shape (N,)."""
+    weighted = _Weighted(weights)
+    return {
+        "np": np,
+        "center": weighted.center,
+        "scale": weighted.scale,
+        "standardize": weighted.standardize,
+        "poly": weighted.poly,
+        "lag": _lag,
+    }
+
+
+class _Weighted:
+    """Transforms of a column of weighted rows; missing values count in none."""
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self._weights = weights
+
+    def center(self, x: Any) -> np.ndarray:  # noqa: ANN401 - what a formula holds
+        """Return values less their mean."""
+        return self.scale(x, scale=False)
+
+    def standardize(self, x: Any, center: bool = True, rescale: bool = True) -> np.ndarray:  # noqa: ANN401
+        """Return `scale`, by patsy's name."""
+        return self.scale(x, center=center, scale=rescale)
+
+    def scale(self, x: Any, center: bool = True, scale: bool = True) -> np.ndarray:  # noqa: ANN401
+        """Return values less their mean, divided by their standard deviation."""
+        values, weights = self._numbers(x)
+        values = values - weights @ np.nan_to_num(values) if center else values
+        if not scale:
+            return values
+        square = float(weights @ np.nan_to_num(values) ** 2)
+        if not square > 0:
+            raise ConfigError("the deviation of a column does not stand out of noise")
+        return values / np.sqrt(square)
+
+    def poly(self, x: Any, degree: int = 1, raw: bool = False) -> Any:  # noqa: ANN401
+        """Return powers of values; unless `raw`, polynomials without correlation, whose squares add up to 1."""
+        from formulaic.materializers.types import FactorValues
+
+        values, weights = self._numbers(x)
+        names = tuple(str(k) for k in range(1, degree + 1))
+        if raw:
+            return FactorValues(np.stack([values**k for k in range(1, degree + 1)], axis=1), column_names=names)
+        known = np.nan_to_num(values)
+        standard = self.scale(known) if degree else known
+        powers = np.stack([np.nan_to_num(standard) ** k for k in range(degree + 1)], axis=1)
+        gram = (powers * weights[:, None]).T @ powers
+        if np.linalg.eigvalsh(gram).min() <= 0:
+            raise ConfigError("polynomials of that degree do not stand out of noise")
+        own = powers @ np.linalg.inv(np.linalg.cholesky(gram)).T / np.sqrt(self._weights.sum())
+        own[np.isnan(values)] = np.nan
+        return FactorValues(own[:, 1:], column_names=names)
+
+    def _numbers(self, x: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+        """Return values as numbers, and the rows' parts of the whole, 0 where they are missing."""
+        values = np.asarray(x, dtype=np.float64)
+        if values.shape != self._weights.shape:
+            raise ConfigError("a column of numbers was expected")
+        weights = np.where(np.isnan(values), 0.0, self._weights)
+        whole = float(weights.sum())
+        if not whole > 0:
+            raise ConfigError("a column does not stand out of noise")
+        return values, weights / whole
+
+
+def _lag(*_: object, **__: object) -> None:
+    """Refuse: the rows of a release have no order."""
+    raise ConfigError("rows have no order, so that there is none before another")

@@ -7,15 +7,15 @@ kept to the few directions that say what is asked of it, each with the same nois
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.measured import Measured
-from sfumato.inference.noisy_counts import CountTable, asked_tables, coarsest
+from sfumato.inference.noisy_counts import CountTable, coarsest, tables_of
 from sfumato.inference.products import Products
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.totals import Totals
 
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
@@ -31,33 +31,48 @@ CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
 
 
-def measured_functions(measured: Measured, asked: Mapping[str, CellFunctions], *, by_class: bool = True) -> Totals:
+def cell_functions(measured: TableMeasurements, columns: Iterable[str]) -> dict[str, CellFunctions]:
+    """Return the functions of columns' cells that matter most: of numbers the cells' middles, centred; else none."""
+    functions: dict[str, CellFunctions] = {}
+    for name in columns:
+        column = measured.column(name)
+        functions[name] = []
+        if column.edges is not None:
+            values = np.zeros(column.n_cells)
+            inside = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
+            values[: inside.size] = (inside - inside.mean()) / max(float(np.ptp(inside)), 1.0)
+            functions[name] = [values]
+    return functions
+
+
+def measured_functions(
+    measured: TableMeasurements, functions: Mapping[str, CellFunctions], *, by_class: bool = True
+) -> Totals:
     """Return the noisy totals that say something of some columns together.
 
     Args:
         measured: what a release holds.
-        asked: the columns, and of each what is asked of it first: such as its values, or a level's indicator.
+        functions: by column, its cells' functions that matter most: such as their values, or a level's indicator.
         by_class: whether products tell classes apart where the class is among the columns; counts do.
     """
-    by_class = by_class and measured.class_column in asked
-    parts = _counts(measured, asked_tables(measured.tables, asked))
+    by_class = by_class and measured.class_column in functions
+    parts = _counts(measured, tables_of(measured.tables, functions))
     products = measured.products
     if products is not None:
-        places = [products.columns[name] for name in asked if name in products.columns]
-        places = [place for place in places if place != products.classes]
+        places = [products.features[name] for name in functions if name in products.features]
         if places:
-            most = _kept(measured, products, places, by_class)
-            parts += _products(measured, products, places, asked, most, by_class)
+            most = _direction_counts(measured, products, places, by_class)
+            parts += _products(measured, products, places, functions, most, by_class)
     return Totals.joined(parts).with_rows()
 
 
-def _counts(measured: Measured, tables: Sequence[CountTable]) -> list[Totals]:
+def _counts(measured: TableMeasurements, tables: Sequence[CountTable]) -> list[Totals]:
     """Return the totals of tables of counts."""
-    parts, counted = [table.totals(measured.base, measured.n_rows) for table in tables], measured.counted
+    parts, counted = [table.totals(measured.base, measured.n_rows) for table in tables], measured.row_counts
     return parts if counted is None else [replace(part, functions=part.functions * counted[:, None]) for part in parts]
 
 
-def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Totals:
+def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say most of all columns together, as many as can be solved for.
 
     Of few columns several directions of each, and by class; of more without the class, and at the least one direction
@@ -65,36 +80,36 @@ def all_functions(measured: Measured, asked: Mapping[str, CellFunctions]) -> Tot
 
     Args:
         measured: what a release holds.
-        asked: of the columns, what is asked of each first.
+        functions_of: as `functions` of `measured_functions`, of all columns.
 
     Raises:
         EstimateError: there are more columns than that, or how columns go together was not measured.
     """
     products = _of_products(measured)
-    places = [place for place in products.columns.values() if place != products.classes]
+    places = list(products.features.values())
     own = {measured.class_column} if measured.class_column is not None and measured.n_classes <= _FEW_CLASSES else set()
     parts = []
     for name in measured.names:
-        tables = coarsest(asked_tables(measured.tables, {name, *own}))
+        tables = coarsest(tables_of(measured.tables, {name, *own}))
         parts += _counts(measured, [table for table in tables if name in table.columns])
     most, by_class = _of_all(measured, products, places, bool(own))
-    first = {name: list(functions)[: most[0]] for name, functions in asked.items()} if most else {}
+    first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}
     parts += _products(measured, products, places, first, most, by_class)
     return Totals.joined(parts).with_rows()
 
 
-def refuse_many_columns(measured: Measured) -> None:
+def refuse_many_columns(measured: TableMeasurements) -> None:
     """Refuse to ask of all columns together where these are too many.
 
     Raises:
         EstimateError: they are; or how columns go together was not measured.
     """
     products = _of_products(measured)
-    places = [place for place in products.columns.values() if place != products.classes]
+    places = list(products.features.values())
     _of_all(measured, products, places, by_class=False)
 
 
-def _of_products(measured: Measured) -> Products:
+def _of_products(measured: TableMeasurements) -> Products:
     products = measured.products
     if products is None or not set(measured.names) <= products.columns.keys():
         raise EstimateError(
@@ -105,7 +120,9 @@ def _of_products(measured: Measured) -> Products:
     return products
 
 
-def _of_all(measured: Measured, products: Products, places: list[int], by_class: bool) -> tuple[list[int], bool]:
+def _of_all(
+    measured: TableMeasurements, products: Products, places: list[int], by_class: bool
+) -> tuple[list[int], bool]:
     """Return how many directions of each column are kept where all are asked of, and whether by class."""
     widths = [products.width(place) for place in places]
     for own in (True, False) if by_class else (False,):
@@ -121,10 +138,10 @@ def _of_all(measured: Measured, products: Products, places: list[int], by_class:
     )
 
 
-def _kept(measured: Measured, products: Products, places: list[int], by_class: bool) -> list[int]:
+def _direction_counts(measured: TableMeasurements, products: Products, places: list[int], by_class: bool) -> list[int]:
     """Return how many directions of each column are kept: all of few labels, unless that is too much to solve for."""
     few = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
-    widths, counted = [products.width(place) for place in places], [_counted(products, place) for place in places]
+    widths, counted = [products.width(place) for place in places], [_has_counts(products, place) for place in places]
     all_of_few = [
         width if alone and width < _MOST_LEVELS else few for alone, width in zip(counted, widths, strict=True)
     ]
@@ -136,32 +153,31 @@ def _kept(measured: Measured, products: Products, places: list[int], by_class: b
 
 
 def _products(
-    measured: Measured,
+    measured: TableMeasurements,
     products: Products,
     places: list[int],
-    asked: Mapping[str, CellFunctions],
+    functions_of: Mapping[str, CellFunctions],
     most: Sequence[int],
     by_class: bool,
 ) -> list[Totals]:
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
     d, ends = products.query.dimension, products.ends
     turned, values = [], []
-    for place, kept in zip(places, most, strict=True):
+    for place, n_directions in zip(places, most, strict=True):
         entries = products.query.features[place]
         cells, vectors = measured.base.of(entries.cells), products.vectors(place)
-        held = np.bincount(cells, minlength=entries.cells.size)
-        functions = [
-            np.bincount(cells, np.nan_to_num(f)[measured.cells(entries.cells.column)], held.size) / np.maximum(held, 1)
-            for f in asked.get(entries.cells.column, ())
-        ]
-        own = directions(vectors, functions, held / measured.n_rows, kept)
+        rows_of_cells = np.bincount(cells, minlength=entries.cells.size)
+        column, sizes = entries.cells.column, np.maximum(rows_of_cells, 1)
+        wanted = [np.nan_to_num(f)[measured.cells(column)] for f in functions_of.get(column, ())]
+        means = [np.bincount(cells, numbers, sizes.size) / sizes for numbers in wanted]
+        own = directions(vectors, means, rows_of_cells / measured.n_rows, n_directions)
         block = np.zeros((d, own.shape[1]))
         block[ends[place] : ends[place + 1]] = own
         turned.append(block)
         values.append((vectors @ own)[cells])
     turned, values = _with_classes(measured, products, turned, values, by_class)
     turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
-    rows, columns = _pairs([own.shape[1] for own in values], [_counted(products, place) for place in places])
+    rows, columns = _pairs([own.shape[1] for own in values], [_has_counts(products, place) for place in places])
     functions = vectors[:, rows] * vectors[:, columns] * measured.clipping[:, None]
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
     if products.by is None or products.by_class is None:
@@ -172,16 +188,16 @@ def _products(
         value = (1 - share) * products.pooled + share * products.by_class.sum(axis=0)
         variance = (1 - share) ** 2 * products.variance + share**2 * summed_variance
         return [Totals(functions, _entries(value, turn, rows, columns), part * variance)]
-    found = [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
+    parts = [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
     classes = measured.base.of(products.by)
     for c, matrix in enumerate(products.by_class):
         own = functions * (classes == c)[:, None]
-        found.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
-    return found
+        parts.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
+    return parts
 
 
 def _with_classes(
-    measured: Measured, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
+    measured: TableMeasurements, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Add the class's indicators, where moments have them; or their sum, which is the same for all rows."""
     place = products.classes
@@ -195,7 +211,7 @@ def _with_classes(
     return [*turned, block], [*values, (products.vectors(place) @ own)[cells]]
 
 
-def _counted(products: Products, place: int) -> bool:
+def _has_counts(products: Products, place: int) -> bool:
     """Whether counts say what products of a column with itself would: of labels."""
     return products.query.features[place].cells.edges is None
 
@@ -205,20 +221,20 @@ def _pairs(sizes: list[int], counted: list[bool]) -> tuple[np.ndarray, np.ndarra
     owner = np.repeat(np.arange(len(sizes)), sizes)
     alone = np.append(counted, np.ones(len(sizes) - len(counted), dtype=bool))[owner].astype(bool)
     rows, columns = np.triu_indices(owner.size)
-    kept = (owner[rows] != owner[columns]) | ~alone[rows]
-    return rows[kept], columns[kept]
+    needed = (owner[rows] != owner[columns]) | ~alone[rows]
+    return rows[needed], columns[needed]
 
 
 def _entries(matrix: np.ndarray, turn: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return (turn.T @ matrix @ turn)[rows, columns]
 
 
-def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, most: int) -> np.ndarray:
+def directions(vectors: np.ndarray, functions: CellFunctions, shares: np.ndarray, most: int) -> np.ndarray:
     """Return orthonormal directions of a column's entries, shape (q, r): first those nearest to what is asked.
 
     Args:
         vectors: entries of each cell, shape (c, q).
-        asked: functions of the cells.
+        functions: of the cells, shape (c,) each.
         shares: P(cell), shape (c,).
         most: of directions, beside those that are asked for; labels of few levels keep all.
     """
@@ -226,15 +242,15 @@ def directions(vectors: np.ndarray, asked: CellFunctions, shares: np.ndarray, mo
     root = np.sqrt(np.maximum(shares, 0.0))[:, None]
     design = np.concatenate([np.ones((len(vectors), 1)), vectors], axis=1)
     wanted = []
-    for function in asked:
+    for function in functions:
         function = np.nan_to_num(function)
-        found = np.linalg.lstsq(design * root, function * root[:, 0], rcond=1e-9)[0]
-        wanted.append(found[1:])
+        coefficients = np.linalg.lstsq(design * root, function * root[:, 0], rcond=1e-9)[0]
+        wanted.append(coefficients[1:])
     spread = np.maximum(shares, 0.0) @ vectors**2
     wanted += list(np.eye(q)[np.argsort(-spread, kind="stable")])
     basis: list[np.ndarray] = []
     for vector in wanted:
-        if len(basis) >= min(q, max(most, len(asked))):
+        if len(basis) >= min(q, max(most, len(functions))):
             break
         size = np.linalg.norm(vector)
         for _ in range(2):

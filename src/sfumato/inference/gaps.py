@@ -22,7 +22,7 @@ _TIE = 1e-6
 _RIDGE = 1e-3  # of the mean variation of a feature
 
 
-def filled(
+def fill_gaps(
     cells: np.ndarray,
     features: Sequence[tuple[int, np.ndarray]],
     missing: Sequence[int | None],
@@ -47,7 +47,7 @@ def filled(
         patterns = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
         for pattern in np.unique(patterns[gaps[:, place]]):
             alike = patterns == pattern
-            takers, donors = (np.flatnonzero(alike & there) for there in (gaps[:, place], ~gaps[:, place]))
+            takers, donors = (np.flatnonzero(alike & members) for members in (gaps[:, place], ~gaps[:, place]))
             takers, givers = _matched(chances[:, place], takers, donors, rng)
             own = cells[takers, j]
             cells[takers] = cells[givers]
@@ -62,12 +62,14 @@ def _chances(features: Sequence[tuple[int, np.ndarray]], nullable: list[int], ga
     owner = np.repeat([j for j, _ in features], [own.shape[1] for _, own in features])
     moments, wanted = rows.T @ rows, rows.T @ gaps
     moments += _RIDGE * np.trace(moments) / max(len(moments), 1) * np.eye(len(moments))
-    found = np.repeat(gaps.mean(axis=0)[None, :], len(rows), axis=0)
+    chances = np.repeat(gaps.mean(axis=0)[None, :], len(rows), axis=0)
     for place, j in enumerate(nullable):
-        kept = np.flatnonzero(owner != j)
-        if kept.size:
-            found[:, place] += rows[:, kept] @ np.linalg.solve(moments[np.ix_(kept, kept)], wanted[kept, place])
-    return found
+        others = np.flatnonzero(owner != j)
+        if others.size:
+            chances[:, place] += rows[:, others] @ np.linalg.solve(
+                moments[np.ix_(others, others)], wanted[others, place]
+            )
+    return chances
 
 
 def _matched(

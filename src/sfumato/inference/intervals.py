@@ -22,7 +22,7 @@ def size_of(parts: Mapping[str, float]) -> float:
     return float(np.sqrt(sum(size**2 for size in parts.values())))
 
 
-def bounded(estimate: Estimate, lowest: float, highest: float) -> Estimate:
+def within_bounds(estimate: Estimate, lowest: float, highest: float) -> Estimate:
     """Return an estimate whose interval stays within bounds that the target has."""
     value, error = estimate.value, estimate.std_error
 

@@ -12,12 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.asked import Asked
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
-from sfumato.inference.functions import CellFunctions, measured_functions
-from sfumato.inference.linked_rows import LinkedMeasured, StepPart
-from sfumato.inference.measured import Measured
-from sfumato.inference.questions import Questions, middles
+from sfumato.inference.estimator import Estimator
+from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.linked_rows import LinkedMeasurements, StepPart
+from sfumato.inference.questions import Questions
 from sfumato.inference.set_sizes import require_few_items
 from sfumato.inference.totals import Totals
 from sfumato.release.model import ReleaseValue
@@ -32,23 +31,23 @@ _USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
 class LinkedQuestions(Questions):
     """Answers about all rows of units, from one release."""
 
-    measured: LinkedMeasured
+    measured: LinkedMeasurements
+    measurements = LinkedMeasurements
 
-    def _measurements(self, release: ReleaseValue, *stream: tuple[int, ...]) -> Measured:
-        return LinkedMeasured(release, *stream)
-
-    def asked(self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False) -> Asked:
-        """Return rows calibrated to what was measured of some columns: as `Questions.asked`.
+    def estimator(
+        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
+    ) -> Estimator:
+        """Return rows calibrated to what was measured of some columns: as `Questions.estimator`.
 
         Raises:
             EstimateError: also of several columns together, where steps of long units do not count whole.
         """
         if not free and len(set(columns)) > 1:
             self._require_pairs(columns)
-        return replace(super().asked(columns, target, fitted, free=free), counted=self._counted)
+        return replace(super().estimator(columns, target, fitted, free=free), row_note=self._row_note)
 
     @cached_property
-    def _counted(self) -> str:
+    def _row_note(self) -> str:
         """A sentence on the rows of long units, which do not count."""
         measured = self.measured
         most, count = measured.linked.max_rows, measured.linked.count
@@ -61,17 +60,17 @@ class LinkedQuestions(Questions):
         many = f"about {100 * share:.2g} % of the units have so many, and may have had more"
         return f"Of a unit at most {most} rows count: {many}. "
 
-    def asked_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Asked:
-        """Return `asked` of a product of columns, of which some may follow from measured ones by rules."""
+    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
+        """Return `estimator` of a product of columns, of which some may follow from measured ones by rules."""
         for name in columns:
-            self.require_asked(name, following=True)
+            self.require_column(name, following=True)
         sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
         if len(sums) > 1 or any(len(term) > 1 for terms in sums for term in terms):
             self._require_pairs(columns)
-        return super().asked_of_sums(columns, target, what)
+        return super().estimator_of_sums(columns, target, what)
 
-    def require_asked(self, name: str, *, following: bool = False) -> None:
-        """Refuse what is no column of rows: as `Rows.require_asked`.
+    def require_column(self, name: str, *, following: bool = False) -> None:
+        """Refuse what is no column of rows: as `Rows.require_column`.
 
         Raises:
             ConfigError: also of the number of rows, which units have.
@@ -80,23 +79,15 @@ class LinkedQuestions(Questions):
             raise ConfigError(
                 f"Expected a column of rows, got {name!r}, which units have. Ask release.units (--units) about it."
             )
-        super().require_asked(name, following=following)
+        super().require_column(name, following=following)
 
-    def _rows_of_sizes(self, column: SetColumn, target: str) -> Asked:
-        """Return rows calibrated to what was measured of units and of steps.
-
-        Raises:
-            EstimateError: there are more items than are solved for together.
-        """
+    def _rows_of_sizes(self, column: SetColumn, target: str) -> Estimator:
+        """Return rows calibrated to what was measured of units and of steps."""
         require_few_items(column)
-        return self.asked(column.items, target, free=True)
+        return self.estimator(column.items, target, free=True)
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
-        """Refuse what several columns of all rows hold together, where that was not measured of long units.
-
-        Raises:
-            EstimateError: it was not.
-        """
+        """Refuse a question about several columns of all rows, where these were not measured together of long units."""
         part = self.measured.step_part
         if self.measured.pairs or part is None:
             return
@@ -113,10 +104,11 @@ class LinkedQuestions(Questions):
         tables, units, steps = measured.linked, measured.unit_part, measured.step_part
         counted = [tables.count] if tables.count else []
         # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
-        parts = [measured_functions(units, _of(units, [*columns, *counted]), by_class=len(set(columns)) > 1)]
+        of_units = cell_functions(units, [*columns, *counted])
+        parts = [measured_functions(units, of_units, by_class=len(set(columns)) > 1)]
         if steps is not None:
             before = [tables.before[name] for name in columns if name == tables.order]
-            wanted = _of(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
+            wanted = cell_functions(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
             wanted[tables.count] = [_unweighing(steps, tables.count), *wanted[tables.count]]
             of_steps = measured_functions(steps, wanted)
             summed = replace(of_steps, functions=steps.sums.of(of_steps.functions))
@@ -135,26 +127,14 @@ class LinkedQuestions(Questions):
         return calibration
 
     def _calibrated(self, totals: Totals, fitted: float) -> Calibration:
-        measured = self.measured
-        return Calibration(
-            totals,
-            measured.size,
-            measured.rows_variance,
-            measured.weighting,
-            fitted=fitted,
-            parts=measured.sums,
-        )
-
-
-def _of(part: Measured, columns: Sequence[str]) -> dict[str, CellFunctions]:
-    return {name: middles(part.column(name)) for name in dict.fromkeys(columns)}
+        return self.measured.calibration(totals, fitted, self.measured.sums)
 
 
 def _unweighing(steps: StepPart, count: str) -> np.ndarray:
     """Return 1/w of the steps in each cell of their units' number of rows, shape (cells,)."""
     cells = steps.cells(count)
     sizes = np.bincount(cells, minlength=steps.column(count).n_cells)
-    return np.bincount(cells, 1 / steps.counted, sizes.size) / np.maximum(sizes, 1)
+    return np.bincount(cells, 1 / steps.row_counts, sizes.size) / np.maximum(sizes, 1)
 
 
 def questions_of(release: ReleaseValue) -> Questions:

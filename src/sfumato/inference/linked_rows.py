@@ -1,4 +1,4 @@
-"""What a release of linked rows measured of all rows: units of its model with their rows, where a record is a unit.
+"""Measurements of all rows of linked units: units of the model with their rows, where a record is a unit.
 
 A total over all rows is one over units, of what their rows add up to. Units' own measurements hold its part of first
 rows, those of steps its part of later ones, each step as it was counted: by w(k), and clipped with the unit's others.
@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements, column_grid
 from sfumato.inference.totals import RowWeights, UnitSums
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
@@ -29,19 +27,16 @@ from sfumato.records.sharing import WEIGHT_BITS, Sharing
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import steps_of, units_of
-from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.linked import LinkedTables, linked_tables
 
 _BLOCK, _MOST_UNITS, _MOST_ROWS, _FEWEST_UNITS = 1 << 10, 1 << 14, 1 << 16, 1 << 11
 _STREAM = 20_261
 
 
-class _Part(Measured):
-    """The measurements of one of the two tables, on rows that are drawn elsewhere."""
+class _OnGivenRows(TableMeasurements):
+    """Measurements on rows of a model that are drawn elsewhere."""
 
-    def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
-        super().__init__(release)
-        self._rows = rows
+    _rows: dict[str, np.ndarray]
 
     @property
     def n_rows(self) -> int:
@@ -49,13 +44,21 @@ class _Part(Measured):
         return next(iter(self._rows.values())).size
 
     @cached_property
-    def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
 
     @cached_property
     def free_codes(self) -> dict[str, np.ndarray]:
         """The rows as they were drawn."""
         return self._rows
+
+
+class _Part(_OnGivenRows):
+    """The measurements of one of the two tables."""
+
+    def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
+        super().__init__(release)
+        self._rows = rows
 
 
 class StepPart(_Part):
@@ -88,7 +91,7 @@ class StepPart(_Part):
         self._steps = np.bincount(owners, minlength=units)
 
     @cached_property
-    def counted(self) -> np.ndarray:
+    def row_counts(self) -> np.ndarray:
         """w(k), shape (n,)."""
         return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)
 
@@ -141,7 +144,7 @@ def _places(owners: np.ndarray) -> np.ndarray:
     return np.arange(owners.size) - np.repeat(starts, np.diff(starts, append=owners.size))
 
 
-class LinkedMeasured(Measured):
+class LinkedMeasurements(_OnGivenRows):
     """The measurements of a release of linked rows, and all rows of units of its model.
 
     Args:
@@ -164,7 +167,7 @@ class LinkedMeasured(Measured):
         self.linked = linked_tables(plain, release.schema.weight)
         sampler = build_sampler(plain, release.sampler, release.parameters)
         assert isinstance(sampler, UnitSampler)
-        model = _Model.of(self.linked, _drawn(sampler, stream))
+        model = _Model.of(self.linked, _model_units(sampler, stream))
         n_units = next(iter(model.units.values())).size
         self.unit_part = _Part(units_of(release, plain=True), model.units)
         self.step_part = None
@@ -175,12 +178,11 @@ class LinkedMeasured(Measured):
         self.tables, self.products = self.unit_part.tables, self.unit_part.products
         kinds = plain.of_kind(TabularKind)
         known = self.unit_part.columns
-        self.columns = {n: _own(known[n], kind) for n, kind in kinds.items() if n in known and n != self.linked.weight}
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows of the model there are."""
-        return self.sums.owners.size
+        self.columns = {  # where a first row may be missing, a row's cell may not
+            name: column_grid(name, kind, known[name].edges, kind.n_levels)
+            for name, kind in kinds.items()
+            if name in known and name != self.linked.weight
+        }
 
     @property
     def rows_of_unit(self) -> int:
@@ -207,33 +209,13 @@ class LinkedMeasured(Measured):
         """The weights of units."""
         return self.unit_part.weighting
 
-    @cached_property
-    def _drawn(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
-
-    @cached_property
-    def free_codes(self) -> dict[str, np.ndarray]:
-        """All rows of the model's units, as they were drawn."""
-        return self._rows
-
     def counts(self, name: str) -> None:
         """None: no count of cells is one of all rows."""
         del name
 
 
-def _own(column: ColumnGrid, kind: TabularKind) -> ColumnGrid:
-    """Return a column of units as rows have it: where a first row may be missing, a row's cell may not."""
-    if isinstance(kind, NumericKind) and column.edges is not None:
-        return ColumnGrid.stored(column.name, kind, column.edges)
-    return ColumnGrid(column.name, kind, kind.n_levels)
-
-
-def _drawn(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
-    """Return units of a model, as many as memory allows for all their rows.
-
-    Raises:
-        EstimateError: these are too few.
-    """
+def _model_units(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
+    """Return units of a model, as many as memory allows for all their rows; too few are refused."""
     parts: list[Units] = []
     rows = 0
     while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:

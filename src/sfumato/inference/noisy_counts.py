@@ -56,14 +56,11 @@ class CountTable:
 
     def over(self, columns: Collection[str]) -> CountTable:
         """The table of those of its columns that are named, summed over the others."""
-        kept = sorted((i for i, axis in enumerate(self.axes) if axis.column in columns), key=self._name)
-        summed = [i for i in range(len(self.axes)) if i not in kept]
+        axes = sorted((i for i, a in enumerate(self.axes) if a.column in columns), key=lambda i: self.axes[i].column)
+        summed = [i for i in range(len(self.axes)) if i not in axes]
         terms = float(math.prod(self.axes[i].size for i in summed))
-        value = self.value.transpose([*kept, *summed]).reshape(*(self.axes[i].size for i in kept), -1).sum(axis=-1)
-        return CountTable(tuple(self.axes[i] for i in kept), value, self.variance * terms)
-
-    def _name(self, place: int) -> str:
-        return self.axes[place].column
+        value = self.value.transpose([*axes, *summed]).reshape(*(self.axes[i].size for i in axes), -1).sum(axis=-1)
+        return CountTable(tuple(self.axes[i] for i in axes), value, self.variance * terms)
 
     def same_cells(self, other: CountTable) -> bool:
         """Whether both count the same cells."""
@@ -74,12 +71,12 @@ class CountTable:
         place = np.zeros(n_rows, dtype=np.int64)
         if self.axes:
             place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
-        kept = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
-        functions = (place[:, None] == kept).astype(np.float64)
-        return Totals(functions, self.value.reshape(-1)[kept], np.full(kept.size, self.variance))
+        cells = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
+        functions = (place[:, None] == cells).astype(np.float64)
+        return Totals(functions, self.value.reshape(-1)[cells], np.full(cells.size, self.variance))
 
 
-def combined(tables: Iterable[CountTable]) -> list[CountTable]:
+def pool_tables(tables: Iterable[CountTable]) -> list[CountTable]:
     """The tables with those of the same cells put together."""
     groups: dict[tuple[tuple[str, int], ...], list[list[CountTable]]] = {}
     for table in tables:
@@ -98,9 +95,9 @@ def _average(tables: Sequence[CountTable]) -> CountTable:
     return CountTable(tables[0].axes, np.asarray(value), 1 / sum(precisions))
 
 
-def asked_tables(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
+def tables_of(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
     """The tables of these columns: of one column at its finest and its coarsest cells, of several at the coarsest."""
-    brought = combined(table.over(columns) for table in tables)
+    brought = pool_tables(table.over(columns) for table in tables)
     coarse = coarsest(brought)
     if len(columns) != 1 or not brought:
         return coarse

@@ -47,13 +47,13 @@ class Products:
             weight: the column by which the table's rows count: other sums are left out; "" where each counts once.
         """
         moments = ((m, m.query) for m in measurements if isinstance(m.query, MomentQuery))
-        held = [(m, query) for m, query in moments if not query.whole_rows and query.weight == weight]
-        first = next(((m, query) for m, query in held if not query.by), None)
+        queries = [(m, query) for m, query in moments if not query.whole_rows and query.weight == weight]
+        first = next(((m, query) for m, query in queries if not query.by), None)
         if first is None:
             return None
         pooled, query = first
         variance = pooled.noise_std**2
-        second = next(((m, q) for m, q in held if q.by and _same(q.features, query.features)), None)
+        second = next(((m, q) for m, q in queries if q.by and _same(q.features, query.features)), None)
         if second is None:
             return cls(query, pooled.value, variance, class_column=class_column)
         by, matrices = second[1].by[0], second[0]
@@ -63,6 +63,11 @@ class Products:
     def columns(self) -> dict[str, int]:
         """The place of each column's features."""
         return {entries.cells.column: j for j, entries in enumerate(self.query.features)}
+
+    @property
+    def features(self) -> dict[str, int]:
+        """The places of `columns` without that of `classes`."""
+        return {name: place for name, place in self.columns.items() if place != self.classes}
 
     @property
     def classes(self) -> int | None:

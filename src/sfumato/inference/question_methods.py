@@ -35,25 +35,25 @@ class QuestionMethods(ABC):
 
     @property
     @abstractmethod
-    def _asked(self) -> ReleaseValue:
+    def _release(self) -> ReleaseValue:
         """The release whose measurements answer."""
 
     @property
     def _questions(self) -> Questions:
         from sfumato.inference.linked_questions import questions_of
 
-        return questions_of(self._asked)
+        return questions_of(self._release)
 
     @property
     def _of_sets(self) -> SetQuestions:
         from sfumato.inference.set_questions import set_questions_of
 
-        return set_questions_of(self._asked)
+        return set_questions_of(self._release)
 
     @property
     def _rows_or_sets(self) -> Questions | SetQuestions:
         """Questions to a table, or to sets alone."""
-        return self._of_sets if sets_alone(self._asked.schema) else self._questions
+        return self._of_sets if sets_alone(self._release.schema) else self._questions
 
     @few_threads
     def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
@@ -167,9 +167,9 @@ class QuestionMethods(ABC):
             >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
         """
         require_extra("regression", "read formulas")
-        from sfumato.inference.regression import ols
+        from sfumato.inference.regression import fit_formula
 
-        return ols(self._questions, formula, by, target)
+        return fit_formula(self._questions, formula, by, target, logistic=False)
 
     @few_threads
     def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
@@ -179,13 +179,13 @@ class QuestionMethods(ABC):
             >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
         """
         require_extra("regression", "read formulas")
-        from sfumato.inference.regression import logit
+        from sfumato.inference.regression import fit_formula
 
-        return logit(self._questions, formula, by, target)
+        return fit_formula(self._questions, formula, by, target, logistic=True)
 
     @few_threads
     def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:
-        """Return what the release can answer and what it cannot, with typical standard errors.
+        """List the questions that the release can answer and those that it cannot, with typical standard errors.
 
         Privacy: none (a function of the release).
 
@@ -208,7 +208,7 @@ class QuestionMethods(ABC):
         Example:
             >>> release.answers().query("answered != 'yes'")[["kind", "first", "second", "why"]]  # doctest: +SKIP
         """
-        if sets_alone(self._asked.schema):
+        if sets_alone(self._release.schema):
             from sfumato.inference.set_answers import set_answers
 
             return set_answers(self._of_sets, target=target, level=level)
@@ -246,7 +246,7 @@ class QuestionMethods(ABC):
         """
         from sfumato.inference.replicates import replicate_codes
 
-        return [self._asked._as_fitted(codes) for codes in replicate_codes(self._asked, m, n, seed, target)]
+        return [self._release._as_fitted(codes) for codes in replicate_codes(self._release, m, n, seed, target)]
 
     def replicate_batches(
         self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
@@ -258,13 +258,13 @@ class QuestionMethods(ABC):
         """
         from sfumato.inference.replicates import INDEX, replicate_codes
 
-        drawn = replicate_codes(self._asked, m, n, seed, target)
-        if INDEX in self._asked.schema.written:
+        tables = replicate_codes(self._release, m, n, seed, target)
+        if INDEX in self._release.schema.written:
             raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
-        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(drawn, 1))
+        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(tables, 1))
 
     def _indexed(self, name: str, place: int, codes: Mapping[str, Any]) -> pa.Table:
-        rows = self._asked._decoder.table(codes)
+        rows = self._release._decoder.table(codes)
         return rows.add_column(0, name, pa.array([place] * rows.num_rows, pa.int64()))
 
 
@@ -289,5 +289,5 @@ class UnitEstimates(QuestionMethods):
         return self._units.schema.released
 
     @property
-    def _asked(self) -> ReleaseValue:
+    def _release(self) -> ReleaseValue:
         return self._units

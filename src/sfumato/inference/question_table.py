@@ -117,7 +117,7 @@ def forms() -> str:
     return ", ".join(notes)
 
 
-def listed_of(*kinds: frozenset[str]) -> list[QuestionKind]:
+def questions_about(*kinds: frozenset[str]) -> list[QuestionKind]:
     """The questions that are listed of columns of such kinds, in this order."""
     return [
         question

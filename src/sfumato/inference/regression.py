@@ -12,7 +12,7 @@ Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-awa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,12 +22,12 @@ import pandas as pd
 from scipy import special
 
 from sfumato.errors import EstimateError
-from sfumato.inference.asked import Asked, require_known, rests_on
+from sfumato.inference.bootstrap import stretches
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import answered, deviations, group_of, left_out_words
+from sfumato.inference.estimate import GroupedResults, answers_by_group, deviations
+from sfumato.inference.estimator import Estimator, require_known, rests_on
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.questions import Questions
-from sfumato.inference.redrawn import stretches
 from sfumato.inference.together import require_together
 
 _ROUNDS = 50
@@ -123,76 +123,43 @@ class Regression:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, regression_card
+        from sfumato.inference.result_cards import LEVEL, regression_card
 
         return regression_card(self.title(), self.to_frame(LEVEL), self.rests_on)
 
 
-class Regressions(Mapping[str, Regression]):
+class Regressions(GroupedResults[Regression]):
     """Regressions by group.
 
     Attributes:
         left_out: groups that the release does not answer for, and why.
     """
 
-    def __init__(self, found: Mapping[str, Regression], left_out: Mapping[str, str]) -> None:
-        self._found, self.left_out = dict(found), dict(left_out)
-
-    def __getitem__(self, key: str) -> Regression:
-        return group_of(self._found, key, self.left_out)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return `Regression.to_frame` of each, by group and term."""
-        frames = {group: fitted.to_frame(level) for group, fitted in self._found.items()}
-        return pd.concat(frames, names=["group", "term"])
-
-    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals by group and term: columns low and high.
-
-        Args:
-            level: in (0, 1).
-        """
-        return self.to_frame(level)[["low", "high"]]
+        return pd.concat({group: fit.to_frame(level) for group, fit in self.items()}, names=["group", "term"])
 
     def summary(self, level: float = 0.95) -> str:
         """Return the tables as text, what was left out, and what they rest on."""
-        tables = [f"{group}: {fitted.summary(level)}" for group, fitted in self._found.items()]
-        return "\n\n".join([*tables, *left_out_words(self.left_out)])
-
-    def __repr__(self) -> str:
-        return self.summary()
+        tables = [f"{group}: {fit.summary(level)}" for group, fit in self.items()]
+        return "\n\n".join([*tables, *self._omissions()])
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.cards import LEVEL, regressions_card
+        from sfumato.inference.result_cards import LEVEL, regressions_card
 
         first = next(iter(self.values()))
-        frames = {group: fitted.to_frame(LEVEL) for group, fitted in self.items()}
+        frames = {group: fit.to_frame(LEVEL) for group, fit in self.items()}
         return regressions_card(first.title(), frames, self.left_out, first.rests_on)
 
 
-def ols(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
-    """Return least squares of a formula. See the module."""
-    return _fitted(questions, formula, by, target, logistic=False)
-
-
-def logit(questions: Questions, formula: str, by: str | None, target: str) -> Regression | Regressions:
-    """Return logistic regression of a formula whose left side has two values. See the module."""
-    return _fitted(questions, formula, by, target, logistic=True)
-
-
-def _fitted(
+def fit_formula(
     questions: Questions, formula: str, by: str | None, target: str, *, logistic: bool
 ) -> Regression | Regressions:
+    """Return least squares or logistic regression of a formula; arguments and errors as `Release.ols`."""
     frame = questions.measured.frame
     read = read_formula(formula, list(frame.columns))
-    asked = questions.asked(read.columns if by is None else (*read.columns, by), target)
-    design = read.design(frame, asked.calibration.weights, logistic=logistic)
+    estimator = questions.estimator(read.columns if by is None else (*read.columns, by), target)
+    design = read.design(frame, estimator.calibration.weights, logistic=logistic)
     return fit_design(questions, design, read.columns, by, target, formula, logistic=logistic)
 
 
@@ -211,54 +178,47 @@ def fit_design(
     Raises:
         EstimateError: the measurements do not answer it.
     """
-    asked = questions.asked(columns if by is None else (*columns, by), target)
+    estimator = questions.estimator(columns if by is None else (*columns, by), target)
     _require_products(questions, design, by, f"the regression {formula!r}")
     for name in columns:
-        questions.require_squares(name, asked)
+        questions.require_squares(name, estimator)
     if by is None:
-        return _one(asked, design, np.ones_like(design.there), formula, logistic)
+        return _one(estimator, design, np.ones_like(design.present), formula, logistic)
     groups = {
-        label: partial(_one, asked, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
+        label: partial(_one, estimator, design, rows, formula, logistic) for label, rows in questions.levels(by).items()
     }
-    return Regressions(*answered(groups))
+    return Regressions(*answers_by_group(groups))
 
 
 def _require_products(questions: Questions, design: Design, by: str | None, what: str) -> None:
-    """Refuse a regression whose sums of products are of columns that were not measured together.
-
-    Raises:
-        EstimateError: some are.
-    """
+    """Refuse a regression whose sums of products are of columns that were not measured together."""
     group = set() if by is None else {by}
     for one, other in itertools.combinations_with_replacement((design.of_left, *design.of_terms), 2):
         require_together(questions.measured, one | other | group, what)
 
 
-def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
+def _one(estimator: Estimator, design: Design, rows: np.ndarray, formula: str, logistic: bool) -> Regression:
     """Return the regression of some of the rows, shape (N,)."""
     what = f"the {'logistic ' if logistic else ''}regression {formula!r}"
-    there = design.there * rows
-    n = asked.positive(there, what)
-    weights = asked.calibration.weights * there
+    present = design.present * rows
+    n = estimator.positive(present, what)
+    weights = estimator.calibration.weights * present
     solve = logistic_fit if logistic else least_squares
-    require_levels_seen(asked, design, rows, what)
+    require_levels_seen(estimator, design, rows, what)
     params, influence = solve(design.left, design.right, weights, what, design.terms)
-    influence = influence * there[:, None]
-    found = asked.calibration.variances(influence, None if design.there.all() else design.there)
-    require_known(found.known, asked.columns, what)
+    influence = influence * present[:, None]
+    variances = estimator.calibration.variances(influence, None if design.present.all() else design.present)
+    require_known(variances.known, estimator.columns, what)
     if logistic:
 
         def ask(redrawn: np.ndarray) -> np.ndarray:
-            return solve(design.left, design.right, redrawn * there, what, design.terms)[0]
+            return solve(design.left, design.right, redrawn * present, what, design.terms)[0]
 
-        linear = np.sqrt(np.maximum(np.diagonal(found.noise), 0.0))
-        found = found.stretched(stretches(asked.calibration, ask, linear, what))
-    covariance = found.of(asked.target)
-    causes = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
-    if asked.target == "table":
-        causes.pop("sampling")
-    terms = list(design.terms)
-    sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in causes.items()}
+        linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
+        variances = variances.stretch_noise(stretches(estimator.calibration, ask, linear, what))
+    covariance = variances.of(estimator.target)
+    terms, parts = list(design.terms), variances.by_cause(estimator.target)
+    sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in parts.items()}
     # of all terms together, each in its own unit
     shares = {cause: float(np.sqrt((size**2 / np.diagonal(covariance)).mean())) for cause, size in sizes.items()}
     return Regression(
@@ -268,8 +228,8 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
         pd.Series(np.sqrt(np.diagonal(covariance)), index=terms),
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
-        asked.target,
-        asked.said + _compared_with(design.references) + rests_on(asked, shares),
+        estimator.target,
+        estimator.preface + _compared_with(design.references) + rests_on(estimator, shares),
         n,
         design.references,
     )
@@ -277,20 +237,16 @@ def _one(asked: Asked, design: Design, rows: np.ndarray, formula: str, logistic:
 
 def _compared_with(references: Mapping[str, str]) -> str:
     """Return the sentence on the labels that others are compared with."""
-    said = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
-    return f"Labels are compared with the commonest: of {said}. " if said else ""
+    pairs = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
+    return f"Labels are compared with the commonest: of {pairs}. " if pairs else ""
 
 
-def require_levels_seen(asked: Asked, design: Design, rows: np.ndarray, what: str) -> None:
-    """Refuse terms of labels that noise hides: their coefficients, and with them the others', would be noise.
-
-    Raises:
-        EstimateError: it names one of them.
-    """
+def require_levels_seen(estimator: Estimator, design: Design, rows: np.ndarray, what: str) -> None:
+    """Refuse a term of a label that noise hides: its coefficient, and with it the others', would be noise."""
     binary = np.flatnonzero(np.isin(design.right, (0.0, 1.0)).all(axis=0) & (design.right != 1.0).any(axis=0))
     indicators = design.right[:, binary] * rows[:, None]
-    totals = asked.calibration.total(indicators)
-    errors = np.sqrt(asked.calibration.each(indicators).of("table"))
+    totals = estimator.calibration.total(indicators)
+    errors = np.sqrt(estimator.calibration.each(indicators).of("table"))
     for place in np.argsort(totals):
         if not totals[place] > LEAST_LEVEL * errors[place]:
             raise EstimateError(
@@ -301,11 +257,7 @@ def require_levels_seen(asked: Asked, design: Design, rows: np.ndarray, what: st
 
 
 def _inverse(matrix: np.ndarray, what: str, terms: Sequence[str]) -> np.ndarray:
-    """Return the inverse of a sum of products of terms.
-
-    Raises:
-        EstimateError: a term is a sum of others, or noise hides whether it is: it names the one.
-    """
+    """Return the inverse of a sum of products of terms; refuse by name a term that may be a sum of others."""
     sizes = np.diagonal(matrix)
     scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
     scaled = matrix / np.outer(scale, scale)
@@ -324,7 +276,15 @@ def _inverse(matrix: np.ndarray, what: str, terms: Sequence[str]) -> np.ndarray:
 def least_squares(
     left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str, terms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients, and the influence of each row on them, shape (N, k); `terms` names these in messages."""
+    """Return coefficients, shape (k,), and the influence of each row on them, shape (N, k).
+
+    Args:
+        left: left side of the rows, shape (N,).
+        right: terms of the rows, shape (N, k).
+        weights: of the rows, shape (N,).
+        what: the regression, for messages.
+        terms: names of the terms, for messages.
+    """
     inverse = _inverse((right * weights[:, None]).T @ right, what, terms)
     params = inverse @ (right.T @ (weights * left))
     return params, (right * (left - right @ params)[:, None]) @ inverse
@@ -333,14 +293,14 @@ def least_squares(
 def logistic_fit(
     left: np.ndarray, right: np.ndarray, weights: np.ndarray, what: str, terms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients by Newton's method, and the influence of each row on them.
+    """Return coefficients by Newton's method, and the influence of each row on them; arguments as `least_squares`.
 
     Raises:
         EstimateError: there are none: a term's rows all have one value of the left side, as far as noise shows them.
     """
     params = step = np.zeros(right.shape[1])
-    there = np.abs(right).max(axis=1) > 0
-    spread = np.sqrt(np.mean(right[there] ** 2, axis=0)) if there.any() else np.ones(right.shape[1])
+    nonzero = np.abs(right).max(axis=1) > 0
+    spread = np.sqrt(np.mean(right[nonzero] ** 2, axis=0)) if nonzero.any() else np.ones(right.shape[1])
     binary = np.isin(right, (0.0, 1.0)).all(axis=0)
     unit = np.where(binary, 1.0, spread)
     for _ in range(_ROUNDS):

@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_integer
-from sfumato.inference.calibration import Calibration
-from sfumato.inference.functions import all_functions, refuse_many_columns
-from sfumato.inference.measured import Measured
-from sfumato.inference.questions import Questions
+from sfumato.inference.functions import all_functions, cell_functions, refuse_many_columns
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import shaped
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.release.model import ReleaseValue
@@ -53,23 +51,15 @@ def replicate_codes(
         raise ConfigError(f"Expected n of at most {MOST_ROWS} rows a replicate, got {n=}.")
     require_choice(("population", "table"), target=target)
     seed = fresh_seed() if seed is None else require_integer(at_least=0, seed=seed)
-    refuse_many_columns(Measured(release))  # before the first replicate is asked for
+    refuse_many_columns(TableMeasurements(release))  # before the first replicate is asked for
     return (_codes(release, n, seed, place, target) for place in range(m))
 
 
 def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
-    questions = Questions(release, (seed, place, _ROWS_STREAM))
-    measured = questions.measured
-    asked = {name: questions.functions(name) for name in measured.names}
-    calibration = Calibration(
-        all_functions(measured, asked),
-        measured.size,
-        measured.rows_variance,
-        measured.weighting,
-        measured.rows_of_unit,
-    )
+    measured = TableMeasurements(release, (seed, place, _ROWS_STREAM))
+    calibration = measured.calibration(all_functions(measured, cell_functions(measured, measured.names)))
     rng = public_stream(seed, place, _DRAW_STREAM)
-    weights = calibration.drawn(rng, sampled=target == "population")
+    weights = calibration.draw_weights(rng, sampled=target == "population")
     _refuse_few_rows(weights, calibration.degrees, len(measured.names))
     return shaped(release.schema, _WeightedRows(measured, weights)).rows(n, rng)
 
@@ -79,9 +69,6 @@ def _refuse_few_rows(weights: np.ndarray, degrees: float, columns: int) -> None:
 
     Weights that bring rows to many noisy totals differ so much that few rows count; where these are hardly more than
     the totals, the totals cannot all move as their noise does, and replicates would be too sure.
-
-    Raises:
-        EstimateError: so it is.
     """
     rows = float(weights.sum() ** 2 / (weights**2).sum())
     if rows < _ROWS_A_DEGREE * degrees:
@@ -95,7 +82,7 @@ def _refuse_few_rows(weights: np.ndarray, degrees: float, columns: int) -> None:
 class _WeightedRows:
     """Rows of a model under other weights: a sampler of what rules leave free."""
 
-    def __init__(self, measured: Measured, weights: np.ndarray) -> None:
+    def __init__(self, measured: TableMeasurements, weights: np.ndarray) -> None:
         self._measured, self._weights = measured, weights
         self.width, self.class_column = len(measured.columns), measured.class_column
         self.possible = np.ones(measured.n_classes, dtype=bool)
@@ -103,7 +90,7 @@ class _WeightedRows:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""
         assert classes is None  # replicates are asked for no class
-        measured, chosen = self._measured, _drawn(self._weights, n, rng)
+        measured, chosen = self._measured, _weighted_places(self._weights, n, rng)
         return {name: column.codes(measured.cells(name)[chosen], rng) for name, column in measured.columns.items()}
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
@@ -111,7 +98,7 @@ class _WeightedRows:
         raise NotImplementedError
 
 
-def _drawn(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+def _weighted_places(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return the places of n rows drawn by weights, in random order."""
     ends = np.cumsum(weights)
     return np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), weights.size - 1)

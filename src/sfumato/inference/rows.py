@@ -1,4 +1,9 @@
-"""Which of the model's rows a question is about: those with some labels, those without a cell, those with a number."""
+"""Rows of the model that a question is about: those with some labels, those without a cell, those with a number.
+
+Columns that follow from measured ones by a rule (sums, differences, products, maps, later ends of an order) have the
+values that the rules say of these rows. A mean of a sum is a sum of measured means and a share of a map's label a sum
+of measured shares, so that calibrated rows of what they follow from answer for them.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +18,65 @@ from sfumato.columns.bounded import Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
-from sfumato.inference.following import Following
-from sfumato.inference.measured import Measured
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import absent
+from sfumato.rules.computed import Computed
+from sfumato.rules.rule_plan import RulePlan
 from sfumato.schema.set_columns import IN
 from sfumato.schema.sources import DISCOVERED
 
+Terms = frozenset[frozenset[str]]
+"""Sets of measured columns: a column is a sum of functions of each."""
 _LABEL = (str, bool, np.bool_, Number)
+
+
+class Following:
+    """The columns of a release that follow from others.
+
+    Args:
+        measured: the release's measurements.
+    """
+
+    def __init__(self, measured: TableMeasurements) -> None:
+        self._measured = measured
+        self._plan: RulePlan | None = measured.release.schema.rule_plan
+        self._table: dict[str, np.ndarray | Values] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Their names."""
+        return frozenset() if self._plan is None else frozenset({**self._plan.follows, **self._plan.gaps})
+
+    def terms(self, name: str) -> Terms:
+        """Return which measured columns a column is a sum of functions of; one itself is one of itself."""
+        plan = self._plan
+        if plan is None or name not in self.names:
+            return frozenset({frozenset({name})})
+        if name in plan.gaps:  # under its own name, its distance from the earlier one was measured
+            sums = self.terms(plan.gaps[name]) | {frozenset({name})}
+        else:
+            rule = plan.follows[name]
+            parts = [self.terms(source) for source in rule.sources]
+            sums = frozenset().union(*parts)
+            if not isinstance(rule, Computed) or rule.operation == "product":
+                sums = frozenset({frozenset().union(*sums)})
+        null_terms = [self.terms(c) for rule in plan.nulls.get(name, ()) for c in rule.columns if c != name]
+        missing = frozenset().union(*(term for terms in null_terms for term in terms))
+        return frozenset(term | missing for term in sums)
+
+    def column(self, name: str) -> np.ndarray | Values:
+        """Return a column on the model's rows: levels, or numbers as they are written."""
+        if self._table is None:
+            assert self._plan is not None
+            self._table = self._plan.assembled(self._measured.free_codes)
+        return self._table[name]
 
 
 class Rows:
     """Functions of a release's columns on the rows of its model."""
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: TableMeasurements) -> None:
         self.measured, self.rules = measured, Following(measured)
 
     @property
@@ -39,7 +89,7 @@ class Rows:
         plan = self.measured.release.schema.rule_plan
         return self.measured.column(name).kind if plan is None or name not in self.following else plan.kinds[name]
 
-    def require_asked(self, name: str, *, following: bool = False) -> None:
+    def require_column(self, name: str, *, following: bool = False) -> None:
         """Refuse what is no column that questions can be about; `following`: but those that follow from others may be.
 
         Raises:
@@ -81,15 +131,11 @@ class Rows:
             assert isinstance(column, Values)
             return np.where(column.absent, 0.0, column.values.astype(np.float64)), 1.0 - np.asarray(column.absent)
         values = self.measured.frame[name].to_numpy(dtype=np.float64)
-        there = ~np.isnan(values)
-        return np.where(there, values, 0.0), there.astype(np.float64)
+        present = ~np.isnan(values)
+        return np.where(present, values, 0.0), present.astype(np.float64)
 
     def missing(self, name: str) -> np.ndarray:
-        """Return which rows have no value in a column, shape (N,).
-
-        Raises:
-            ConfigError: its cells are never missing.
-        """
+        """Return the indicator of rows without a value in a column, shape (N,), which has to be nullable."""
         if not self.nullable(name):
             raise ConfigError(
                 f"Expected a column with missing cells, got {name!r}, which the schema does not declare `nullable`: a "
@@ -104,27 +150,19 @@ class Rows:
         return bool(getattr(self.kind(name), "nullable", False))
 
     def having(self, condition: Mapping[str, object]) -> np.ndarray:
-        """Return which rows have these labels, shape (N,); of None, which have no value there.
-
-        Raises:
-            ConfigError: a value is no label of its column.
-        """
-        found = np.ones(self.measured.n_rows)
+        """Return the indicator of rows with these labels, shape (N,); None stands for no value."""
+        matches = np.ones(self.measured.n_rows)
         for name, value in condition.items():
             if is_missing(value):
-                found *= self.missing(name)
+                matches *= self.missing(name)
             else:
                 label = _label(name, value)
                 self._require_told_apart(name, label)
-                found *= self.levels(name, label)[label]
-        return found
+                matches *= self.levels(name, label)[label]
+        return matches
 
     def _require_told_apart(self, name: str, label: str) -> None:
-        """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise.
-
-        Raises:
-            EstimateError: the labels were estimated, and it is that.
-        """
+        """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise."""
         kind = self.kind(name)
         estimated = self.measured.release.schema.sources.get(name) == DISCOVERED
         if estimated and isinstance(kind, Categorical) and kind.other == label:
@@ -134,7 +172,7 @@ class Rows:
             )
 
     def levels(self, name: str, *wanted: str) -> dict[str, np.ndarray]:
-        """Return which rows have each label of a column.
+        """Return the indicators of rows with each label of a column, shape (N,).
 
         Raises:
             ConfigError: the column is numeric, or a wanted label is not one of its labels.
@@ -161,7 +199,7 @@ class Rows:
         }
 
     def condition(self, condition: object) -> dict[str, object]:
-        """Return labels by column as they are asked of: with the columns of truth values that stand for items of sets.
+        """Return labels by column, with the columns of truth values that stand for items of sets.
 
         Raises:
             ConfigError: it is no mapping from columns, or names an item that is none of the column's.
@@ -169,23 +207,19 @@ class Rows:
         if not isinstance(condition, Mapping) or not all(isinstance(name, str) for name in condition):
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, or {'sex': None} of missing cells.")
         sets = self.measured.release.schema.set_columns
-        found: dict[str, object] = {}
+        labels: dict[str, object] = {}
         for name, value in condition.items():
             if name not in sets:
-                found[name] = value
+                labels[name] = value
                 continue
             for item in value if isinstance(value, list | tuple) else [value]:
                 require_instance(_LABEL, f"an item of {name!r}", item=item)
-                found[sets[name].items[sets[name].code_of(item)]] = Boolean().labels[IN]
-        return found
+                labels[sets[name].items[sets[name].code_of(item)]] = Boolean().labels[IN]
+        return labels
 
 
 def _label(name: str, value: object) -> str:
-    """Return a label as the release names it: truth values are `true` and `false`.
-
-    Raises:
-        ConfigError: it is several, or no label at all.
-    """
+    """Return a label as the release names it: truth values are `true` and `false`; several are refused."""
     if not isinstance(value, _LABEL):
         raise ConfigError(f"Expected one label of {name!r}, or None for missing, got a {type(value).__name__}.")
     return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)

@@ -1,4 +1,4 @@
-"""What a release of sets alone can answer, and what it cannot.
+"""The answers of a release of sets alone, and its refusals.
 
 Free: uses released values only.
 """
@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, islice
+from typing import cast
 
 import numpy as np
 import pandas as pd
 
-from sfumato.errors import EstimateError, require_open_unit
-from sfumato.inference.answers import Answer, listed
-from sfumato.inference.question_table import BY_KIND, QuestionKind, listed_of
+from sfumato.errors import require_open_unit
+from sfumato.inference.answers import AnswerLine, Lister, answer_table
+from sfumato.inference.calibration import Target
+from sfumato.inference.question_table import BY_KIND, questions_about
 from sfumato.inference.set_questions import SetQuestions
 
 ASKED_PAIRS = 500
@@ -27,54 +29,36 @@ _NO_RECORDS = "Single sets, the largest one and the order of sets were not measu
 
 
 def set_answers(questions: SetQuestions, *, target: str = "population", level: float = 0.95) -> pd.DataFrame:
-    """Return a row for each question, with the fields of `Answer` as columns; see `Release.answers`."""
+    """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`."""
     require_open_unit(level=level)
-    lister = SetLister(questions, target, level)
+    lister = SetLister(questions, cast("Target", target), level)  # which the first question checks
     lines = [lister.line(BY_KIND["rows"])]
-    lines += [lister.line(question, questions.measured.column.name) for question in listed_of(_KINDS)]
-    return listed(lines, _NO_THREE, _NO_RECORDS)
+    lines += [lister.line(question, questions.measured.column.name) for question in questions_about(_KINDS)]
+    return answer_table(lines, _NO_THREE, _NO_RECORDS)
 
 
-class SetLister:
-    """Answers to what can be asked of sets alone."""
+class SetLister(Lister[SetQuestions]):
+    """Lines about sets alone."""
 
-    def __init__(self, questions: SetQuestions, target: str, level: float) -> None:
-        self._questions, self._target, self._level = questions, target, level
-
-    def line(self, question: QuestionKind, *columns: str) -> Answer:
-        """The line of a question."""
-        if question.several:
-            return getattr(self, f"_{question.several}")(question.kind, *columns)
-        ask = question.ask
-        assert ask is not None
-        try:
-            estimate = ask(self._questions, *columns, self._target)
-        except EstimateError as error:
-            return Answer(question.kind, "".join(columns), answered="no", why=str(error))
-        low, high = estimate.interval(self._level)
-        return Answer(
-            question.kind, "".join(columns), value=estimate.value, std_error=estimate.std_error, low=low, high=high
-        )
-
-    def _items(self, kind: str, name: str) -> Answer:
-        codes = range(self._questions.measured.kind.size)
+    def _items(self, kind: str, name: str) -> AnswerLine:
+        codes = range(self.questions.measured.kind.size)
         error = self._error([(code,) for code in islice(codes, ASKED_PAIRS)])
-        return Answer(kind, name, numbers=len(codes), std_error=error)
+        return AnswerLine(kind, name, numbers=len(codes), std_error=error)
 
-    def _item_pairs(self, kind: str, name: str) -> Answer:
-        query, m = self._questions.measured.pair_query, self._questions.measured.kind.size
+    def _item_pairs(self, kind: str, name: str) -> AnswerLine:
+        query, m = self.questions.measured.pair_query, self.questions.measured.kind.size
         whole = m * (m - 1) // 2
         if query is None or query.watched.size < 2:
-            return Answer(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
+            return AnswerLine(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
         pairs = list(islice(combinations(query.watched.tolist(), 2), ASKED_PAIRS))
-        sure = [pair for pair in pairs if self._questions.knows(pair)]
+        sure = [pair for pair in pairs if self.questions.knows(pair)]
         if not sure:
-            return Answer(kind, name, "", "no", whole, why=_UNSAID)
+            return AnswerLine(kind, name, "", "no", whole, why=_UNSAID)
         every = query.watched.size == m
         why = "" if every and len(sure) == len(pairs) else _RARE if not every else _UNSAID
-        return Answer(kind, name, "", "some" if why else "yes", whole, std_error=self._error(sure), why=why)
+        return AnswerLine(kind, name, "", "some" if why else "yes", whole, std_error=self._error(sure), why=why)
 
     def _error(self, questions: Sequence[tuple[int, ...]]) -> float:
         """The median standard error of shares of sets that hold these items."""
-        errors = (self._questions.share_of(codes, self._target).std_error for codes in questions)
+        errors = (self.questions.share_of(codes, self.target).std_error for codes in questions)
         return float(np.median(np.array(list(errors), dtype=np.float64)))

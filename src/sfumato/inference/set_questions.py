@@ -1,4 +1,4 @@
-"""What can be asked of a release of sets alone: shares and numbers of sets that hold items, and their mean size.
+"""Questions to a release of sets alone: shares and numbers of sets that hold items, and their mean size.
 
 Each is a noisy total that was measured, so that its error is known: no model stands between, but for what long sets
 lack in weighted counts of pairs.
@@ -7,7 +7,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NoReturn, cast
 
 import numpy as np
@@ -16,8 +16,8 @@ from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.intervals import bounded
-from sfumato.inference.items import ItemTotal, MeasuredItems
+from sfumato.inference.intervals import size_of, within_bounds
+from sfumato.inference.item_measurements import ItemTotal, MeasuredItems
 from sfumato.release.model import ReleaseValue
 
 LEAST_KNOWN = 1 / 3
@@ -34,62 +34,55 @@ class SetQuestions:
 
     def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate:
         """Share of the sets that hold an item, or both of two."""
-        self._require(by, target)
-        return self.share_of(self._codes(condition), target)
+        return self.share_of(self._codes(condition), self._target(by, target))
 
-    def share_of(self, codes: tuple[int, ...], target: str) -> Estimate:
+    def share_of(self, codes: tuple[int, ...], target: Target) -> Estimate:
         """Share of the sets that hold all of these items, by code."""
         total, n = self._total(codes), self.measured.n_public
         share = min(max(total.value / n, 0.0), 1.0)
         count = share**2 * (self.measured.count_variance or 0.0)
-        law = _ShareLaw(
-            share,
-            (total.noise + count) / n**2,
-            total.unmeasured / n**2,
-            self.measured.sets_of_unit / n,
-            cast("Target", target),
-        )
-        says = f"{self._said(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
-        return Estimate(share, law.std_error, cast("Target", target), says, law.parts, law.ends)
+        noise, unmeasured = (total.noise + count) / n**2, total.unmeasured / n**2
+        law = _ShareLaw(share, noise, unmeasured, self.measured.sets_of_unit / n, target)
+        says = f"{self._measured_text(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
+        return Estimate(share, size_of(law.parts), target, says, law.parts, law.ends)
 
     def knows(self, pair: tuple[int, int]) -> bool:
         """Whether enough was measured of two watched items together."""
         return self.measured.pair(*pair).known >= LEAST_KNOWN
 
     def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
-        """Number of sets that hold an item, or both of two; of all sets where it was bought."""
-        self._require(None, target)
-        n = self.measured.n_public
+        """Number of sets that hold an item, or both of two; of all sets where it was measured."""
+        of, n = self._target(None, target), self.measured.n_public
         if condition is None or (isinstance(condition, Mapping) and not condition):
-            return self._number_of_sets(cast("Target", target))
+            return self._number_of_sets(of)
         codes = self._codes(condition)
-        total, of = self._total(codes), cast("Target", target)
+        total = self._total(codes)
         share = min(max(total.value / n, 0.0), 1.0)
         sampling = self.measured.sets_of_unit * n * share * (1 - share)
         parts = _parts(total.noise, total.unmeasured, sampling, of)
-        says = f"{self._said(codes, target)} {_causes(parts)}{self._truncation(share)}"
-        return bounded(Estimate(max(total.value, 0.0), _size(parts), of, says, parts), 0.0, np.inf)
+        says = f"{self._measured_text(codes, of)} {_causes(parts)}{self._truncation(share)}"
+        return within_bounds(Estimate(max(total.value, 0.0), size_of(parts), of, says, parts), 0.0, np.inf)
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate:
         """Mean number of items of a set."""
-        self._require(by, target)
-        self._require_column(name)
+        of = self._target(by, target)
         measured, n = self.measured, self.measured.n_public
+        if not isinstance(name, str) or name != measured.column.name:
+            raise ConfigError(f"Expected the column of sets, {measured.column.name!r}, got {shown(name)}.")
         mean, noise = measured.mean_size
         variance, of_model = measured.size_variance
         noise += mean**2 * (measured.count_variance or 0.0) / n**2
-        parts = _parts(noise, 0.0, variance * measured.sets_of_unit / n, cast("Target", target))
-        most = "" if of_model or target == "table" else " Its sampling error is the largest that such sets can have."
+        parts = _parts(noise, 0.0, variance * measured.sets_of_unit / n, of)
+        most = "" if of_model or of == "table" else " Its sampling error is the largest that such sets can have."
         full = ""
         if self._may_be_longer:
             full = (
                 f" Of a set the first {measured.kind.longest} items count: up to {100 * measured.full_share:.2g} % of "
                 "the sets have so many, and may have had more."
             )
-        rests = f"{self._unit(target)}Measured: noisy counts of the items of {name}. {self._of_sets}"
+        rests = f"{self._unit(of)}Measured: noisy counts of the items of {name}. {self._of_sets}"
         says = f"{rests} {_causes(parts)}{most}{full}"
-        estimate = Estimate(mean, _size(parts), cast("Target", target), says, parts)
-        return bounded(estimate, 0.0, float(measured.kind.longest))
+        return within_bounds(Estimate(mean, size_of(parts), of, says, parts), 0.0, float(measured.kind.longest))
 
     def _number_of_sets(self, target: Target) -> Estimate:
         variance, n = self.measured.count_variance, self.measured.n_public
@@ -98,28 +91,21 @@ class SetQuestions:
                 f"Expected items to count sets by, got none: the number of sets was declared, {n}, and not measured."
             )
         parts = {"noise": float(variance) ** 0.5}
-        return bounded(
-            Estimate(n, parts["noise"], target, f"Measured: a noisy count. {_causes(parts)}", parts), 0, np.inf
-        )
+        says = f"Measured: a noisy count. {_causes(parts)}"
+        return within_bounds(Estimate(n, parts["noise"], target, says, parts), 0, np.inf)
 
-    def _require(self, by: str | None, target: str) -> None:
+    def _target(self, by: str | None, target: str) -> Target:
+        """Return a target; refuse another one, and columns to group sets by."""
         require_choice(("population", "table"), target=target)
         if by is not None:
             raise ConfigError(
                 f"Expected no column to group sets by, got by={shown(by)}: the release has sets and nothing beside "
                 "them."
             )
-
-    def _require_column(self, name: object) -> None:
-        if not isinstance(name, str) or name != self.measured.column.name:
-            raise ConfigError(f"Expected the column of sets, {self.measured.column.name!r}, got {shown(name)}.")
+        return cast("Target", target)
 
     def _codes(self, condition: object) -> tuple[int, ...]:
-        """The items that are asked of.
-
-        Raises:
-            ConfigError: the condition names another column, no item, or one that is none.
-        """
+        """The codes of a condition's items; one that names another column, no item, or none of the kind, is refused."""
         column = self.measured.column
         if not isinstance(condition, Mapping) or list(condition) != [column.name]:
             raise ConfigError(f"Expected an item of the sets or two, such as {{{column.name!r}: 'milk'}}.")
@@ -131,11 +117,7 @@ class SetQuestions:
         return codes
 
     def _total(self, codes: tuple[int, ...]) -> ItemTotal:
-        """How many sets hold these items.
-
-        Raises:
-            EstimateError: they were not counted together, or the measurements say too little of it.
-        """
+        """The number of sets that hold these items; refused where too little of it was measured."""
         if len(codes) == 1:
             return self.measured.item(codes[0])
         names = self._names(codes)
@@ -179,7 +161,7 @@ class SetQuestions:
             return ""
         return f"Up to {most} sets of a unit may go together: sampling errors are those of independent sets × √{most}. "
 
-    def _said(self, codes: tuple[int, ...], target: str) -> str:
+    def _measured_text(self, codes: tuple[int, ...], target: str) -> str:
         counts = "a noisy count" if len(codes) == 1 else "a noisy count, in which sets of many items weigh less,"
         if len(codes) > 1 and self.measured.pair(*codes).known == 1.0:
             counts = "a noisy count"
@@ -204,24 +186,19 @@ class _ShareLaw:
     """A share with its errors; intervals of a population by the score (Wilson 1927), with noise beside sampling."""
 
     def __init__(self, share: float, noise: float, unmeasured: float, per_set: float, target: Target) -> None:
-        self._share, self._fixed, self._per_set, self.target = share, noise + unmeasured, per_set, target
+        self._share, self._fixed = share, noise + unmeasured
+        self._per_set = per_set if target == "population" else 0.0
         self.parts = _parts(noise, unmeasured, per_set * share * (1 - share), target)
-        self.std_error = _size(self.parts)
 
-    @property
-    def ends(self) -> Callable[[float], tuple[float, float]]:
+    def ends(self, z: float) -> tuple[float, float]:
         """Ends of intervals within [0, 1]."""
-
-        def ends(z: float) -> tuple[float, float]:
-            c = z**2 * self._per_set if self.target == "population" else 0.0
-            middle = (self._share + c / 2) / (1 + c)
-            half = np.sqrt(
-                (z**2 * self._fixed + c * self._share * (1 - self._share) + c**2 / 4 + c * z**2 * self._fixed)
-                / (1 + c) ** 2
-            )
-            return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
-
-        return ends
+        c = z**2 * self._per_set
+        middle = (self._share + c / 2) / (1 + c)
+        half = np.sqrt(
+            (z**2 * self._fixed + c * self._share * (1 - self._share) + c**2 / 4 + c * z**2 * self._fixed)
+            / (1 + c) ** 2
+        )
+        return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
 
 
 def _parts(noise: float, unmeasured: float, sampling: float, target: Target) -> dict[str, float]:
@@ -232,10 +209,6 @@ def _parts(noise: float, unmeasured: float, sampling: float, target: Target) -> 
     if not unmeasured:
         causes.pop("unmeasured")
     return {cause: float(np.sqrt(part)) for cause, part in causes.items()}
-
-
-def _size(parts: Mapping[str, float]) -> float:
-    return float(np.sqrt(sum(size**2 for size in parts.values())))
 
 
 def _causes(parts: Mapping[str, float]) -> str:

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 from typing import cast
 
-import numpy as np
-
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
-from sfumato.inference.asked import Asked
-from sfumato.inference.calibration import STRONG, Calibration, Target
-from sfumato.inference.measured import Measured
-from sfumato.inference.noisy_counts import asked_tables
+from sfumato.inference.calibration import STRONG, Target
+from sfumato.inference.estimator import Estimator
+from sfumato.inference.noisy_counts import tables_of
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_together
 from sfumato.inference.totals import Totals
-from sfumato.schema.set_columns import IN, SetColumn
+from sfumato.schema.set_columns import SetColumn
 
 MOST_BY = 24
 """Items that are solved for together, with the labels of a column or in linked rows."""
 
 
-def set_column(measured: Measured, name: object) -> SetColumn:
-    """A column of sets beside others.
-
-    Raises:
-        ConfigError: it is none.
-    """
+def set_column(measured: TableMeasurements, name: object) -> SetColumn:
+    """Return a column of sets beside others; another column is refused (`ConfigError`)."""
     sets = measured.release.schema.set_columns
     if not isinstance(name, str) or name not in sets:
         items = [column for column in measured.columns if column.startswith(f"{name}: ")]
@@ -42,49 +36,29 @@ def set_column(measured: Measured, name: object) -> SetColumn:
     return sets[name]
 
 
-def set_sizes(measured: Measured, column: SetColumn) -> np.ndarray:
-    """Number of items of each of the model's rows, shape (N,)."""
-    return np.stack([measured.codes[item] == IN for item in column.items]).sum(axis=0, dtype=np.float64)
-
-
-def rows_by_counts(measured: Measured, column: SetColumn, target: str) -> Asked:
+def rows_by_counts(measured: TableMeasurements, column: SetColumn, target: str) -> Estimator:
     """Rows calibrated to the counts of each item: a sum of these needs no products."""
     require_choice(("population", "table"), target=target)
     parts = [
         table.totals(measured.base, measured.n_rows)
         for item in column.items
-        for table in asked_tables(measured.tables, {item})
+        for table in tables_of(measured.tables, {item})
         if table.columns
     ]
-    calibration = Calibration(
-        Totals.joined(parts).with_rows(),
-        measured.size,
-        measured.rows_variance,
-        measured.weighting,
-        measured.rows_of_unit,
-        fitted=STRONG,
-    )
+    calibration = measured.calibration(Totals.joined(parts).with_rows(), STRONG)
     weight = None if measured.weight is None else measured.weight.column
-    return Asked(calibration, (column.name,), cast("Target", target), weight, products=False)
+    return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)
 
 
-def require_items_by(measured: Measured, column: SetColumn, by: str) -> None:
-    """Refuse the size of sets by a column whose labels were not measured with each item, or of too many items.
-
-    Raises:
-        EstimateError: so it is.
-    """
+def require_items_by(measured: TableMeasurements, column: SetColumn, by: str) -> None:
+    """Refuse the size of sets by a column whose labels were not measured with each item, or of too many items."""
     require_few_items(column)
     for item in column.items:
         require_together(measured, (item, by), f"the mean size of {column.name!r} by {by!r}")
 
 
 def require_few_items(column: SetColumn) -> None:
-    """Refuse more items than are solved for together.
-
-    Raises:
-        EstimateError: there are.
-    """
+    """Refuse more items than are solved for together (`EstimateError`)."""
     if len(column.items) > MOST_BY:
         raise EstimateError(
             f"Expected at most {MOST_BY} items for the size of sets by labels, or of linked rows, got "

@@ -53,7 +53,7 @@ class ColumnCounts:
         return (self.runs * precise + sums * coarse) / (precise + coarse), 1 / (precise + coarse)
 
 
-def supported(
+def with_support(
     cells: np.ndarray, columns: Sequence[ColumnCounts | None], size: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the model's rows, some of them moved to where there are records and hardly a row.
@@ -68,13 +68,13 @@ def supported(
     for j, column in enumerate(columns):
         if column is None:
             continue
-        held = np.bincount(cells[:, j], minlength=column.cells.size)
-        for cell, count in _single(column, held):
+        drawn_rows = np.bincount(cells[:, j], minlength=column.cells.size)
+        for cell, count in _single(column, drawn_rows):
             n = min(max(round(count / max(size, _NO_NOISE) * n_rows), _FEWEST), int(_LARGEST * n_rows))
             cells[rng.choice(n_rows, n, replace=False), j] = cell
         for _ in range(_MOST_GROUPS):
-            held = np.bincount(cells[:, j], minlength=column.cells.size)
-            shares, lack = _group(column, held * (size / n_rows), size / n_rows)
+            drawn_rows = np.bincount(cells[:, j], minlength=column.cells.size)
+            shares, lack = _group(column, drawn_rows * (size / n_rows), size / n_rows)
             n = min(round(lack / max(size, _NO_NOISE) * n_rows), n_rows // 3)
             if n < _FEWEST:
                 break
@@ -82,31 +82,31 @@ def supported(
     return cells
 
 
-def _single(column: ColumnCounts, held: np.ndarray) -> list[tuple[int, float]]:
+def _single(column: ColumnCounts, drawn_rows: np.ndarray) -> list[tuple[int, float]]:
     """Return the cells that stand out of noise by themselves or as their run, and have hardly a row."""
     counts, (totals, variances) = column.cells, column.together
-    found = []
+    lacking = []
     for run, total in enumerate(totals):
         members = np.flatnonzero(column.run_of == run)
-        if held[members].sum() >= _FEWEST:
+        if drawn_rows[members].sum() >= _FEWEST:
             least = _STANDS_OUT * max(column.cell_variance, _NO_NOISE) ** 0.5
-            found += [(int(c), float(counts[c])) for c in members if held[c] < _FEWEST and counts[c] > least]
+            lacking += [(int(c), float(counts[c])) for c in members if drawn_rows[c] < _FEWEST and counts[c] > least]
         elif total > _STANDS_OUT * variances[run] ** 0.5:
             # of the run's cells only the largest: the others are as likely noise
-            found.append((int(members[np.argmax(counts[members])]), float(total)))
-    return found
+            lacking.append((int(members[np.argmax(counts[members])]), float(total)))
+    return lacking
 
 
-def _group(column: ColumnCounts, drawn: np.ndarray, each: float) -> tuple[np.ndarray, float]:
+def _group(column: ColumnCounts, model_counts: np.ndarray, each: float) -> tuple[np.ndarray, float]:
     """Return how the window that lacks most rows is shared among cells, shape (c,), and how many records it lacks.
 
     Args:
         column: its counts.
-        drawn: records of each cell as the model has them, shape (c,).
+        model_counts: records of each cell as the model has them, shape (c,).
         each: records that a row of the model stands for.
     """
-    totals, variances = (found[: column.ordered] for found in column.together)
-    model = np.bincount(column.run_of, drawn, minlength=column.runs.size)[: column.ordered]
+    totals, variances = (counts[: column.ordered] for counts in column.together)
+    model = np.bincount(column.run_of, model_counts, minlength=column.runs.size)[: column.ordered]
     best, chosen, lack = _TOGETHER, None, 0.0
     for width in _WIDTHS:
         if width > column.ordered:

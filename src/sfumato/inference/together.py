@@ -12,14 +12,14 @@ import itertools
 from collections.abc import Collection, Sequence
 
 from sfumato.errors import EstimateError
-from sfumato.inference.following import Terms
-from sfumato.inference.measured import Measured
+from sfumato.inference.rows import Terms
+from sfumato.inference.table_measurements import TableMeasurements
 
 _MOST = 2
 
 
-def measured_together(measured: Measured, columns: Collection[str]) -> bool:
-    """Return whether what these columns hold together was measured."""
+def measured_together(measured: TableMeasurements, columns: Collection[str]) -> bool:
+    """Whether these columns were measured together."""
     if len(set(columns)) <= 1 or any(set(columns) <= table.columns for table in measured.tables):
         return True
     products = measured.products
@@ -29,22 +29,14 @@ def measured_together(measured: Measured, columns: Collection[str]) -> bool:
     return len(set(columns) - own) <= _MOST and set(columns) <= products.columns.keys() | own
 
 
-def require_terms_together(measured: Measured, sums: Sequence[Terms], what: str) -> None:
-    """Refuse a product of sums of functions of columns, where some of its parts were not measured together.
-
-    Raises:
-        EstimateError: some were not.
-    """
+def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
+    """Refuse a product of sums of functions of columns, where some of its parts were not measured together."""
     for chosen in itertools.product(*sums):
         require_together(measured, frozenset().union(*chosen), what)
 
 
-def require_together(measured: Measured, columns: Collection[str], what: str) -> None:
-    """Refuse a question that asks what columns hold together, where that was not measured.
-
-    Raises:
-        EstimateError: it was not.
-    """
+def require_together(measured: TableMeasurements, columns: Collection[str], what: str) -> None:
+    """Refuse a question about columns that were not measured together (`EstimateError`)."""
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))

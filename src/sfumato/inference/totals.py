@@ -37,13 +37,13 @@ class Totals:
 
     def with_rows(self) -> Totals:
         """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
-        kept = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
-        return Totals(self.functions[:, kept], self.totals[kept], self.variances[kept])
+        frequent = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        return Totals(self.functions[:, frequent], self.totals[frequent], self.variances[frequent])
 
 
 @dataclass(frozen=True, slots=True)
 class RowWeights:
-    """What weighted records weigh, for the errors of drawing them.
+    """Weights of records, for the errors of drawing them.
 
     Attributes:
         each: weight of a record like each of the model's rows, shape (N,). Rows are drawn by the weighted law, so the
@@ -79,5 +79,5 @@ class UnitSums:
         return np.asarray(self._rows @ functions)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """What each unit has, at each of its rows, shape (N,)."""
+        """Values of units at each of their rows, shape (N,)."""
         return values[self.owners]

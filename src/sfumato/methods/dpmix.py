@@ -26,7 +26,7 @@ from sfumato.plugins import (
     Facts,
     Fit,
     FitOptions,
-    Fitted,
+    FittedModel,
     FixedDegreeMixing,
     MixableRecords,
     Mixing,
@@ -205,7 +205,7 @@ class DPMix(Synthesizer):
         labels = f", ±{y:.2g} on a label" if shape.n_labels else ""
         return {MIXTURES: f"{settings.degree} records in each on average, noise ±{x:.2g} on a feature{labels}"}
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Read the records once, and mix them."""
         shape, settings, blocks = self._mix(fit)
         features = np.empty((settings.n_mixtures, shape.n_features), dtype=np.float32)
@@ -269,7 +269,7 @@ class DPMix(Synthesizer):
             _or_refuse(Path(out), lambda: _write_text(partial / CERTIFICATE_FILE, text))
         return release.certificate
 
-    def _write(self, fit: Fit, path: Path) -> Fitted:
+    def _write(self, fit: Fit, path: Path) -> FittedModel:
         shape, settings, blocks = self._mix(fit)
         sampler = self._sampler(fit)
 
@@ -295,14 +295,14 @@ class DPMix(Synthesizer):
 
     def _fitted(
         self, fit: Fit, shape: _Shape, settings: MixtureSettings, features: np.ndarray, labels: np.ndarray
-    ) -> Fitted:
+    ) -> FittedModel:
         stds = (0.0, 0.0)
         if not fit.noise.silent:
             stds = settings.noise_stds(fit.plan[MIXTURES], shape.feature_norm, shape.label_norm)
         measured = [("mixed features", Noisy(features, stds[0]))]
         if shape.n_labels:
             measured.append(("mixed labels", Noisy(labels, stds[1])))
-        return Fitted(
+        return FittedModel(
             sampler=self._sampler(fit),
             parameters={"features": features, "labels": labels},
             measurements=tuple(measured),

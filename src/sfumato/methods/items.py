@@ -19,7 +19,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.measurements.item_queries import ItemQuery, SetsOf
@@ -112,12 +112,12 @@ class IndependentItems(Synthesizer):
         """The noise of an item's share of the sets."""
         return item_share_error(plan, facts)
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Buy the counts."""
         statistic = ItemCounts(SetEncoder.of(fit.data.schema))
         counts = fit.measure(COUNTS, statistic)
         clear = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)
-        return Fitted(
+        return FittedModel(
             sampler={"name": IndependentItemsSampler.name},
             parameters={"probabilities": np.clip(clear / fit.n_public, 0.0, 1.0)},
             measurements=((ItemCounts.name, counts),),

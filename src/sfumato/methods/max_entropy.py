@@ -17,7 +17,7 @@ from typing import ClassVar, final
 
 from sfumato.entry_points import built_in
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
@@ -95,7 +95,7 @@ class MaxEntropy(Synthesizer):
             return self._images.one_way_error(plan, facts)
         return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
             return self._images.run(fit)

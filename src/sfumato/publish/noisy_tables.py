@@ -80,7 +80,7 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
     if plan is not None and column.name in {**plan.follows, **plan.gaps}:
         tables.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
         return
-    question = questions.asked((column.name,), "table")
+    question = questions.estimator((column.name,), "table")
     cells = questions.measured.cells(column.name)
     for cell in range(column.n_cells):
         inside = (cells == cell).astype(np.float64)

@@ -15,14 +15,14 @@ import pandas as pd
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
+from sfumato.inference.answer_batches import bar_ends
 from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
-from sfumato.inference.batches import bar_ends
-from sfumato.inference.moments import shown
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
 from sfumato.inference.set_answers import set_answers
 from sfumato.inference.set_questions import SetQuestions
+from sfumato.inference.times import shown
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import itemised, sets_alone
 

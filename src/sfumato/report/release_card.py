@@ -19,7 +19,7 @@ from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.inference.column_lines import column_lines, cures, worst
-from sfumato.inference.items import MeasuredItems
+from sfumato.inference.item_measurements import MeasuredItems
 from sfumato.inference.questions import Questions
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import spending, standing

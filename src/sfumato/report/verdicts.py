@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from sfumato.inference.moments import figure
+from sfumato.inference.times import figure
 from sfumato.report.estimates import PairLine
 
 Word = Literal["good", "with care", "poor", "not measured"]

@@ -22,9 +22,9 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_door, number_of_rows, warn_of_draft
+from sfumato.fitting.arguments import noise_source, number_of_rows, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
-from sfumato.fitting.driver import Driver, Fit, Fitted, described
+from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
@@ -122,7 +122,7 @@ def tune(
         SchemaError: the schema does not describe the data, or has facts that were read off the records.
         DataError: the data cannot be read.
     """
-    fit_options = FitOptions.collected(options, of=SearchKeywords)
+    fit_options = FitOptions.from_keywords(options, of=SearchKeywords)
     refuse_lists_of_data(schema, data)
     schema = with_areas(open_schema(schema), fit_options.areas)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
@@ -133,7 +133,7 @@ def tune(
         candidates, schema, fit_options.target, fit_options.n_public, Repetitions(mean_repetitions, shape),
         score_share=score_share, accept_share=accept_share,
     )  # fmt: skip
-    noise = noise_door(search.budget, fit_options.seed)
+    noise = noise_source(search.budget, fit_options.seed)
     source = open_records(data, schema)
     records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema)
     check_types(records.source, schema, as_source=fit_options.as_source)
@@ -166,7 +166,7 @@ class Best:
 
     candidate: int
     distance: float
-    fitted: Fitted
+    fitted: FittedModel
     counts: tuple[Noisy, ...]
     verdicts: tuple[Verdict, ...] = ()
 
@@ -267,7 +267,7 @@ class Search:
         return best
 
     def _verdicts(
-        self, fitted: Fitted, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
+        self, fitted: FittedModel, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
     ) -> tuple[Verdict, ...]:
         """Judge one fit by every criterion, in order."""
         of_rules = verdicts_of_rules(self.facts.described.accept)
@@ -276,21 +276,21 @@ class Search:
         sampler = PlainRows(self.facts.described, self._inner(fitted))  # coded as the records are
         return (*verdicts_on(self.judges, sampler, records, account.verdicts(), noise), *of_rules)
 
-    def _inner(self, fitted: Fitted) -> Sampler:
+    def _inner(self, fitted: FittedModel) -> Sampler:
         """Return the release's own sampler."""
         sampler = build_sampler(self.facts.schema, with_package(fitted.sampler), fitted.parameters)
         if isinstance(sampler, DataSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
         return sampler
 
-    def _sampled(self, fitted: Fitted) -> list[np.ndarray]:
+    def _sampled(self, fitted: FittedModel) -> list[np.ndarray]:
         """Return counts of samples of one fit: of its own release, at no cost."""
         return sampled_counts(self.scores, self.facts.described, self._inner(fitted))
 
     def description(self, best: Best, source: type, as_source: bool = False) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""
         chosen = self.candidates[best.candidate]
-        return described(
+        return description_of(
             self.plans[best.candidate],
             self.budget,
             methods=tuple(map(type, self.candidates)),

@@ -16,7 +16,7 @@ from sfumato import plugins
 from sfumato.plugins import (
     Cells,
     ConfigError,
-    Fitted,
+    FittedModel,
     Grid,
     MarginalQuery,
     QueryCounts,
@@ -78,7 +78,7 @@ class ChowLiu(plugins.Synthesizer):
             laws = np.where(joints[parent, child].any(axis=1)[:, None], joints[parent, child], joints[alone, child])
             parameters[f"column {child}"] = laws / laws.sum(axis=1, keepdims=True)
         parameters |= self.grid(fit.data.schema).arrays()
-        return Fitted({"name": TreeSampler.name, "target": fit.target}, parameters, ((PAIRS, noisy),))
+        return FittedModel({"name": TreeSampler.name, "target": fit.target}, parameters, ((PAIRS, noisy),))
 
 
 class TreeSampler:

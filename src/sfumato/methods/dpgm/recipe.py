@@ -44,7 +44,7 @@ from sfumato.models.nets.flat import AnyVectors, ImageVectors, RankVectors, SetV
 from sfumato.plugins import (
     Facts,
     Fit,
-    Fitted,
+    FittedModel,
     InParts,
     Noisy,
     Preset,
@@ -225,7 +225,7 @@ class DPGM(Synthesizer):
     def _needs_width(self) -> bool:
         return self.n_clusters > 1 and self.distance is None
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit clusters, profiles and networks; of a table, marginals first."""
         vectors, arrays, measured = self._mapped(fit)
         records = InParts(fit.data, vectors.dimension + self.n_features)
@@ -237,7 +237,7 @@ class DPGM(Synthesizer):
         networks, own = self._networks(fit, records, vectors, assign, profiles)
         arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
         arrays |= calibrated(networks, vectors, profiles)
-        return Fitted(
+        return FittedModel(
             {"name": NetworkMixture.name, "binary": self.binary, **own},
             arrays,
             (*measured, *clustered, (PROFILES, bought)),

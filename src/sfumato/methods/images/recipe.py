@@ -37,7 +37,7 @@ from sfumato.models.images.sampler import ImagePortrait
 from sfumato.plugins import (
     Facts,
     Fit,
-    Fitted,
+    FittedModel,
     Noisy,
     Plan,
     Pose,
@@ -143,7 +143,7 @@ class ImageEntropy(Synthesizer):
             known[TEACHER] = f"standard error of an entry of a mean gradient ±{step:.2g}"
         return known
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit the images."""
         layout = ImageLayout.of(fit.data.schema)
         profiles = Profiles(layout)
@@ -158,7 +158,7 @@ class ImageEntropy(Synthesizer):
         spread = Spread.of(pooled, third, float(known.counts.sum()))
         moments = ClassMoments(encoder, known.means, spread.axes, spread.clip_norm, bits=product_bits(fit.n_public))
         fourth = fit.measure(MOMENTS, moments)
-        fitted = Fitted(
+        fitted = FittedModel(
             sampler={"name": ImagePortrait.name, "image": layout.image, "label": layout.label},
             parameters=sampler_arrays(intensities, known, spread, class_factors(fourth, known.counts), encoder),
             measurements=((PROFILES, first), (SUMS, second), (POOLED, third), (MOMENTS, fourth)),
@@ -167,7 +167,7 @@ class ImageEntropy(Synthesizer):
         return _for_training(fit, fitted, encoder, purpose) if isinstance(purpose, Training) else fitted
 
 
-def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Training) -> Fitted:
+def _for_training(fit: Fit, fitted: FittedModel, encoder: ImageEncoder, purpose: Training) -> FittedModel:
     """Train the classifier that samples have to agree with, and vary samples."""
     layout = encoder.layout
     sampler = ImagePortrait(fit.data.schema, fitted.sampler, fitted.parameters)
@@ -186,7 +186,7 @@ def _for_training(fit: Fit, fitted: Fitted, encoder: ImageEncoder, purpose: Trai
     start = warm_start(standardised.vectors(features), classes, layout.n_classes)
     coefficients, offsets = standardised.linear(train(start, gradient, fit.n_public))
     varied = {"spread": purpose.spread, "elastic": purpose.elastic, "jitter": purpose.jitter}
-    return Fitted(
+    return FittedModel(
         sampler={**fitted.sampler, **varied},
         parameters={**fitted.parameters, "teacher_coefficients": coefficients, "teacher_offsets": offsets},
         measurements=(*fitted.measurements, (TEACHER, together(released))),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
@@ -154,7 +154,7 @@ class MeasuringSteps(Measuring):
         return StepMoments(layout, vectors, clip_norm, **how)
 
 
-def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> Fitted:
+def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> FittedModel:
     """Buy the releases of units and of steps, and fit a chain to each."""
     data = fit.data
     if not isinstance(data, LinkedData):
@@ -179,7 +179,7 @@ def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int
     return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps), tables)
 
 
-def counted_units(facts: Facts, units: Fitted) -> float:
+def counted_units(facts: Facts, units: FittedModel) -> float:
     """Return the public number of units; of weighted ones the sum of their weights ÷ the bound, public or released."""
     weight = facts.described.weight
     if weight is None or weight.total is not None:
@@ -188,7 +188,7 @@ def counted_units(facts: Facts, units: Fitted) -> float:
     return max(1.0, float(runs.sum()) / TableFacts.of(facts).n_features / weight_bound(facts.described))
 
 
-def number_of_steps(tables: LinkedTables, units: Fitted) -> np.ndarray:
+def number_of_steps(tables: LinkedTables, units: FittedModel) -> np.ndarray:
     """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
     columns = [c for c in Grid.stored(tables.units, units.parameters).columns if c.name != units.sampler["target"]]
     place = [column.name for column in columns].index(tables.count)
@@ -218,10 +218,10 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> t
     return Sharing(best), counted[best]
 
 
-def _joined(units: Fitted, steps: Fitted | None, tables: LinkedTables) -> Fitted:
+def _joined(units: FittedModel, steps: FittedModel | None, tables: LinkedTables) -> FittedModel:
     weighted = {"weight": tables.weight} if tables.weight else {}
-    parts: Mapping[str, Fitted] = {"units": units} | ({} if steps is None else {"steps": steps})
-    return Fitted(
+    parts: Mapping[str, FittedModel] = {"units": units} | ({} if steps is None else {"steps": steps})
+    return FittedModel(
         sampler={"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}},
         parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
         measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),

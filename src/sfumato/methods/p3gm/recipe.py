@@ -67,7 +67,7 @@ from sfumato.models.nets.flat import Vectors
 from sfumato.plugins import (
     Facts,
     Fit,
-    Fitted,
+    FittedModel,
     LevelKind,
     Noisy,
     Plan,
@@ -257,7 +257,7 @@ class P3GM(Synthesizer):
         column = _class_column(facts)
         return 1 if column is None else facts.schema.of_kind(LevelKind)[column].n_levels
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Fit axes, mixture and decoder, or encoder and decoder; of a table, marginals first."""
         mapped = map_records(fit)
         if isinstance(self.prior, StandardNormal):
@@ -272,11 +272,11 @@ class P3GM(Synthesizer):
 
     def _fitted(
         self, fit: Fit, mapped: Mapped, prior: GaussianMixture, decoder: Layers, *measured: tuple[str, Noisy]
-    ) -> Fitted:
+    ) -> FittedModel:
         """The sampler of a prior and a decoder, with all that was measured."""
         column = _class_column(fit.facts) if isinstance(self.prior, ByClass) else None
         settings, arrays = sampler_of(mapped, prior, decoder, heads=self.heads, draw=self.draw, class_column=column)
-        return Fitted(settings, arrays, (*mapped.measured, *measured))
+        return FittedModel(settings, arrays, (*mapped.measured, *measured))
 
     def _axes(self, fit: Fit, vectors: Vectors) -> tuple[LatentAxes, list[tuple[str, Noisy]]]:
         norm = vectors.typical_norm if self.record_norm is None else self.record_norm

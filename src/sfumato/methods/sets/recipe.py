@@ -15,7 +15,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from sfumato.errors import require_integer, require_open_unit
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.shrinkage import denoised
@@ -94,7 +94,7 @@ class LatentClasses(Synthesizer):
         """The noise of an item's share of the sets."""
         return item_share_error(plan, facts)
 
-    def run(self, fit: Fit) -> Fitted:
+    def run(self, fit: Fit) -> FittedModel:
         """Buy both counts, and fit the classes."""
         encoder = SetEncoder.of(fit.data.schema)
         counts = fit.measure(COUNTS, ItemCounts(encoder))
@@ -115,7 +115,9 @@ class LatentClasses(Synthesizer):
             "size_starts": _edges(statistic),
             "size_shares": classes.sizes,
         }
-        return Fitted({"name": ItemClasses.name}, arrays, ((ItemCounts.name, counts), (ItemPairCounts.name, bought)))
+        return FittedModel(
+            {"name": ItemClasses.name}, arrays, ((ItemCounts.name, counts), (ItemPairCounts.name, bought))
+        )
 
     def _in_full(self, plan: Plan, facts: Facts) -> int:
         """Return how many frequent items a set may hold and count in full; from public facts."""

@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, ReleaseError, require_instance
 from sfumato.fitting.contents import pandas_form
-from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
+from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
@@ -157,7 +157,7 @@ def _grouped(cells: Cells, finest: Mapping[str, Cells]) -> Cells:
 
 def _number_of_rows(schema: Schema, tables: Sequence[CountTable]) -> int:
     """The public number of rows, or what the counts add up to."""
-    whole = asked_tables(tables, ())[0]
+    whole = tables_of(tables, ())[0]
     total, deviation = float(whole.value), float(np.sqrt(whole.variance))
     if schema.rows is None:
         if total < 1:
@@ -204,7 +204,7 @@ def _grid_column(name: str, schema: Schema, tables: Sequence[CountTable]) -> Col
 def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution: Resolution) -> ColumnShares:
     """One column's shares and features, from all tables that it is in."""
     own = Cells.of(column)
-    alone = combined(table.over({column.name}) for table in tables if column.name in table.columns)
+    alone = pool_tables(table.over({column.name}) for table in tables if column.name in table.columns)
     fine = next((table for table in alone if table.axes[0].same(own)), None)
     if fine is None:
         raise ConfigError(f"Expected a marginal in which every cell of {column.name!r} is counted by itself, got none.")

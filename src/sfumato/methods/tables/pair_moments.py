@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.inference.noisy_counts import CountTable, combined
+from sfumato.inference.noisy_counts import CountTable, pool_tables
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import Measurement
 from sfumato.mechanisms.queries import Noisy
@@ -26,7 +26,7 @@ def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tupl
     """The finest table of every pair of columns that was measured, its axes in the order of the columns."""
     pairs = {}
     for (i, one), (j, other) in combinations(enumerate(names), 2):
-        candidates = combined(t.over({one, other}) for t in tables if {one, other} <= t.columns)
+        candidates = pool_tables(t.over({one, other}) for t in tables if {one, other} <= t.columns)
         if candidates:
             table = max(candidates, key=lambda t: t.value.size)
             if table.axes[0].column != one:

@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
-from sfumato.fitting.driver import Fit, Fitted
+from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.streams import public_stream
@@ -356,7 +356,7 @@ def run_table(
     simulated: int | None,
     measuring: Measuring | None = None,
     second: SecondStage | None = None,
-) -> Fitted:
+) -> FittedModel:
     """Measure twice and fit the chain; the second stage is by default that of second moments."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
@@ -386,7 +386,7 @@ def run_table(
     chain = fit_table_chain(
         columns, class_counts, released.moments, settings.effort, public_stream(SIZES.seed), measuring.drawn_first
     )
-    return Fitted(
+    return FittedModel(
         sampler={"name": TableSoftmax.name, "target": target},
         parameters={**chain.to_arrays(), **grid.arrays()},
         measurements=(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import EstimateError
+from sfumato.inference.bootstrap import stretches
 from sfumato.inference.calibration import Calibration
-from sfumato.inference.redrawn import stretches
 from sfumato.inference.totals import Totals
 
 

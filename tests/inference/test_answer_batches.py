@@ -10,8 +10,8 @@ from scipy.stats.contingency import association as of_table
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.answer_batches import bar_ends, indicators, ratios, shares
 from sfumato.inference.associations import association, ranked_pairs, strongest
-from sfumato.inference.batches import bar_ends, indicators, ratios, shares
 from sfumato.inference.questions import Questions
 
 N = 4_000
@@ -106,7 +106,7 @@ def test_bars_are_the_shares_that_are_asked_one_by_one(known, target):
 def test_means_by_label_and_cells_are_those_that_are_asked_one_by_one(known):
     release = redrawn(known, 2)
     questions = release._questions
-    asked = questions.asked(("x", "many"), "population")
+    asked = questions.estimator(("x", "many"), "population")
     values, there = questions.numbers("x")
     wholes = indicators(*bins_of(questions, "many")) * there[:, None]
     found = ratios(asked, values[:, None] * wholes, wholes)
@@ -237,7 +237,7 @@ def test_spikes_that_the_model_has_no_row_of_are_in_answers(frame):
 
 
 def test_rows_are_those_of_the_model_where_nothing_stands_out(known):
-    from sfumato.inference.measured import MODEL_ROWS
+    from sfumato.inference.table_measurements import MODEL_ROWS
     from sfumato.maths.streams import public_stream
 
     measured = redrawn(known, 6)._questions.measured

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.inference.asked import LEAST_KNOWN, LEAST_SEEN, Asked
 from sfumato.inference.estimate import deviations
+from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator
 from sfumato.inference.questions import Questions
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
@@ -21,21 +21,21 @@ class Batch:
     """Estimates of one kind, each array of shape (k,).
 
     Attributes:
-        value: NaN where `seen` is false.
+        value: NaN where `significant` is false.
         std_error: likewise.
-        seen: whether the whole that a share or mean is of stands out of its noise.
-        said: whether the measurements say enough of it.
+        significant: whether the whole that a share or mean is of stands out of its noise.
+        explained: whether the measurements say enough of it.
     """
 
     value: np.ndarray
     std_error: np.ndarray
-    seen: np.ndarray
-    said: np.ndarray
+    significant: np.ndarray
+    explained: np.ndarray
 
     @property
     def answered(self) -> np.ndarray:
         """Which of them the release answers, shape (k,)."""
-        return self.seen & self.said
+        return self.significant & self.explained
 
     def ends(self, level: float, lowest: float = -np.inf, highest: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the intervals within bounds that the target has, NaN where there is no answer.
@@ -49,20 +49,20 @@ class Batch:
         return np.where(self.answered, low, np.nan), np.where(self.answered, high, np.nan)
 
 
-def ratios(asked: Asked, parts: np.ndarray, wholes: np.ndarray) -> Batch:
+def ratios(estimator: Estimator, parts: np.ndarray, wholes: np.ndarray) -> Batch:
     """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; wholes may be (N, 1)."""
-    calibration = asked.calibration
+    calibration = estimator.calibration
     over = calibration.total(wholes)
-    seen = over > LEAST_SEEN * np.sqrt(calibration.each(wholes).of("table"))
-    safe = np.where(seen, over, 1.0)
+    significant = over > LEAST_SEEN * np.sqrt(calibration.each(wholes).of("table"))
+    safe = np.where(significant, over, 1.0)
     value = calibration.total(parts) / safe
-    found = calibration.each((parts - value * wholes) / safe)
-    seen = np.broadcast_to(seen, value.shape)
+    variances = calibration.each((parts - value * wholes) / safe)
+    significant = np.broadcast_to(significant, value.shape)
     return Batch(
-        np.where(seen, value, np.nan),
-        np.where(seen, np.sqrt(found.of(asked.target)), np.nan),
-        seen,
-        found.known >= LEAST_KNOWN,
+        np.where(significant, value, np.nan),
+        np.where(significant, np.sqrt(variances.of(estimator.target)), np.nan),
+        significant,
+        variances.known >= LEAST_KNOWN,
     )
 
 
@@ -79,11 +79,11 @@ def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target:
     Raises:
         ConfigError, EstimateError: the column is not there, or follows from others by a rule.
     """
-    asked = questions.asked((name,), target)
+    estimator = questions.estimator((name,), target)
     parts = indicators(bins, n)
-    found = ratios(asked, parts, np.ones((bins.size, 1)))
-    said = found.said & (np.count_nonzero(parts, axis=0) >= FEWEST_ROWS)
-    return Batch(np.clip(found.value, 0.0, 1.0), found.std_error, found.seen, said)
+    batch = ratios(estimator, parts, np.ones((bins.size, 1)))
+    explained = batch.explained & (np.count_nonzero(parts, axis=0) >= FEWEST_ROWS)
+    return Batch(np.clip(batch.value, 0.0, 1.0), batch.std_error, batch.significant, explained)
 
 
 def bar_ends(
@@ -105,29 +105,31 @@ def bar_ends(
         level: of the intervals, in (0, 1).
 
     Raises:
-        ConfigError, EstimateError: as `Questions.asked`.
+        ConfigError, EstimateError: as `Questions.estimator`.
     """
-    asked = questions.asked((name,), target)
+    estimator = questions.estimator((name,), target)
     measured = questions.measured
     places = np.arange(n)
     reach = (first[:, None] <= places) & (places <= last[:, None])
     inside = reach & (first == last)[:, None]
     cells, counts = measured.cells(name), measured.counts(name)
     whole = np.ones((cells.size, 1))
-    low = _held_ends(asked, inside[cells].astype(np.float64), whole, level)[0]
-    high = _held_ends(asked, reach[cells].astype(np.float64), whole, level)[1]
+    low = _share_ends(estimator, inside[cells].astype(np.float64), whole, level)[0]
+    high = _share_ends(estimator, reach[cells].astype(np.float64), whole, level)[1]
     few = np.isnan(high)
     if counts is not None and few.any():
         totals = np.maximum(counts.cells @ reach, 0.0)
         errors = np.sqrt(reach.sum(axis=0) * counts.cell_variance)
-        n_rows = asked.calibration.size
+        n_rows = estimator.calibration.size
         high = np.where(few, np.clip((totals + deviations(level) * errors) / n_rows, 0.0, 1.0), high)
     low = np.where(np.isnan(low), 0.0, low)
     return np.where(np.isnan(high), np.nan, np.minimum(low, high)), high
 
 
-def _held_ends(asked: Asked, parts: np.ndarray, whole: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def _share_ends(
+    estimator: Estimator, parts: np.ndarray, whole: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of shares; NaN where hardly a row is in them."""
-    low, high = ratios(asked, parts, whole).ends(level, 0.0, 1.0)
-    held = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS
-    return np.where(held, low, np.nan), np.where(held, high, np.nan)
+    low, high = ratios(estimator, parts, whole).ends(level, 0.0, 1.0)
+    frequent = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS
+    return np.where(frequent, low, np.nan), np.where(frequent, high, np.nan)

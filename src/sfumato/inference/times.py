@@ -22,8 +22,8 @@ def moment(steps: float, resolution: Resolution) -> pd.Timestamp:
     ends = (step_of(end, resolution) for end in (_FIRST, _LAST))
     whole = math.floor(min(max(steps, next(ends)), next(ends)))
     first, following = (moment_of(step, resolution) for step in (whole, whole + 1))
-    found = min(max(first + (steps - whole) * (following - first), _FIRST), _LAST)
-    return pd.Timestamp(np.datetime64(round(found), "us"))
+    microseconds = min(max(first + (steps - whole) * (following - first), _FIRST), _LAST)
+    return pd.Timestamp(np.datetime64(round(microseconds), "us"))
 
 
 def length(steps: float, microseconds: int) -> pd.Timedelta:

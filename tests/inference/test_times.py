@@ -11,9 +11,9 @@ import pytest
 
 import sfumato
 from sfumato.errors import ConfigError, UnknownGroupError
-from sfumato.inference.measured import MODEL_ROWS
-from sfumato.inference.moments import shown
 from sfumato.inference.questions import Questions
+from sfumato.inference.table_measurements import MODEL_ROWS
+from sfumato.inference.times import shown
 
 N = 3_000
 START = pd.Timestamp("2020-01-01")

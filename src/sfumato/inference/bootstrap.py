@@ -23,34 +23,34 @@ _MIDDLE = stats.norm.ppf(0.84) - stats.norm.ppf(0.16)
 def stretches(
     calibration: Calibration, ask: Callable[[np.ndarray], np.ndarray], linear: np.ndarray, what: str
 ) -> np.ndarray:
-    """Return by what each standard error of noise is too small, at least 1, shape (k,).
+    """Return the factors by which standard errors of noise are too small, at least 1, shape (k,).
 
     Noise is redrawn about what was measured, and the question asked of the weights that this gives; the spread is that
     of the middle 68 % of the answers, which a few wild ones leave alone. The stream of draws is public and fixed, so
     that an estimate is a function of the release.
 
     Args:
-        calibration: of the columns that are asked of.
+        calibration: of the columns of the question.
         ask: from weights of the model's rows, shape (N,), to coefficients, shape (k,).
         linear: standard errors by linearisation, shape (k,).
-        what: is asked.
+        what: the question, for messages.
 
     Raises:
         EstimateError: a fourth of the draws have no answer.
     """
     if not linear.any():
         return np.ones_like(linear)
-    rng, found = public_stream(_STREAM), []
+    rng, estimates = public_stream(_STREAM), []
     for _ in range(DRAWS):
-        weights = calibration.redrawn(rng)
+        weights = calibration.redraw(rng)
         try:
-            found.append(ask(weights))
+            estimates.append(ask(weights))
         except EstimateError:
             continue
-    if len(found) < (1 - _MOST_LOST) * DRAWS:
+    if len(estimates) < (1 - _MOST_LOST) * DRAWS:
         raise EstimateError(
             f"Expected {what} to have a solution whatever the noise was, got one that noise decides about. Use fewer "
             "terms, or fit with a larger epsilon."
         )
-    low, high = np.quantile(found, [0.16, 0.84], axis=0)
+    low, high = np.quantile(estimates, [0.16, 0.84], axis=0)
     return np.maximum((high - low) / _MIDDLE / np.where(linear > 0, linear, np.inf), 1.0)

@@ -1,4 +1,4 @@
-"""What a release of sets alone measured of their items: noisy totals, and what a total leaves open.
+"""Measurements of items in a release of sets alone: noisy totals, and what a total leaves open.
 
 Items were counted by themselves, and pairs of frequent ones with weights: a set of many watched items counts less. How
 much less the sets that hold a pair count on average, and how much that varies, is read off the model's sets.
@@ -67,7 +67,7 @@ class MeasuredItems:
 
     def __init__(self, release: ReleaseValue) -> None:
         # a copy of what it holds: no cycle with a release that keeps its questions
-        self.release = replace(release)
+        self.release, self._owners_of = replace(release), dict[int, np.ndarray]()
         items = [m for m in release.measurements if isinstance(m.query, ItemQuery)]
         if not sets_alone(release.schema) or not items:
             raise EstimateError(
@@ -84,7 +84,7 @@ class MeasuredItems:
 
     @property
     def kind(self) -> ItemSet:
-        """What a set may hold."""
+        """The kind of the column of sets."""
         return self.column.kind
 
     @property
@@ -95,7 +95,7 @@ class MeasuredItems:
 
     @property
     def n_public(self) -> int:
-        """The public number of sets, declared or bought."""
+        """The public number of sets, declared or measured."""
         return self.release.certificate.n_public
 
     @property
@@ -106,7 +106,7 @@ class MeasuredItems:
 
     @cached_property
     def count_variance(self) -> float | None:
-        """Variance of the noise of a bought number of sets; None of a declared one."""
+        """Variance of the noise of a measured number of sets; None of a declared one."""
         if self.release.certificate.n_public_source == "declared":
             return None
         return sum(m.noise_std**2 for m in self.release.measurements if m.name == _COUNT)
@@ -146,15 +146,11 @@ class MeasuredItems:
         assert query is not None
         return query.weights[query.watched_of(self._sets)] / WEIGHT_PARTS
 
-    @cached_property
-    def _holding(self) -> dict[int, np.ndarray]:
-        return {}
-
-    def _holders(self, code: int) -> np.ndarray:
+    def _owners(self, code: int) -> np.ndarray:
         """The model's sets that hold an item, ascending."""
-        if code not in self._holding:
-            self._holding[code] = self._sets.owners[self._sets.codes == code]
-        return self._holding[code]
+        if code not in self._owners_of:
+            self._owners_of[code] = self._sets.owners[self._sets.codes == code]
+        return self._owners_of[code]
 
     @cached_property
     def _weights_of_all(self) -> tuple[float, float]:
@@ -172,7 +168,7 @@ class MeasuredItems:
         """Mean weight of the sets that hold both items, and the mean square ÷ its square."""
         if (query.weights == WEIGHT_PARTS).all():
             return 1.0, 1.0
-        both = np.intersect1d(self._holders(first), self._holders(second), assume_unique=True)
+        both = np.intersect1d(self._owners(first), self._owners(second), assume_unique=True)
         weights, (mean, square) = self._set_weights[both], self._weights_of_all
         n = both.size + _AS_ALL
         known = (float(weights.sum()) + _AS_ALL * mean) / n

@@ -1,4 +1,4 @@
-"""What a release of a table measured, and rows of its model on which the same queries are evaluated.
+"""Measurements of a release of a table, and rows of its model on which the same queries are evaluated.
 
 Every measurement is a query, a sum over records of a function of the record's columns, and its noisy value. This takes
 them as the release holds them, which may be a stranger's, and knows of no method.
@@ -17,11 +17,12 @@ import pandas as pd
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.gaps import filled
-from sfumato.inference.noisy_counts import CountTable, asked_tables, combined
+from sfumato.inference.calibration import FITTED, Calibration
+from sfumato.inference.gaps import fill_gaps
+from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
 from sfumato.inference.products import Products
-from sfumato.inference.support import ColumnCounts, supported
-from sfumato.inference.totals import RowWeights
+from sfumato.inference.support import ColumnCounts, with_support
+from sfumato.inference.totals import RowWeights, Totals, UnitSums
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream
@@ -44,7 +45,7 @@ _NO_NOISE = 1e-6  # variance of a count
 _SAME_TOTAL = 1e-3  # of a declared total: rounding of weights to steps
 
 
-class Measured:
+class TableMeasurements:
     """The measurements of a release, and rows of its model.
 
     Args:
@@ -73,8 +74,11 @@ class Measured:
                 "Expected a question about sets of items, share, count or set_size, got another: the release has "
                 "sets and nothing beside them."
             )
-        held, weight = release.measurements, "" if release.schema.weight is None else release.schema.weight.column
-        self.tables = [table for m in held for table in CountTable.all_of(m, weight)]
+        measurements, weight = (
+            release.measurements,
+            "" if release.schema.weight is None else release.schema.weight.column,
+        )
+        self.tables = [table for m in measurements for table in CountTable.all_of(m, weight)]
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
         if not self.tables or isinstance(self._sampler, DataSet):
             raise EstimateError(
@@ -85,7 +89,7 @@ class Measured:
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream = replace(release), stream
         self._counts: dict[str, ColumnCounts | None] = {}
-        self.products = Products.of(held, self._sampler.class_column, weight)
+        self.products = Products.of(measurements, self._sampler.class_column, weight)
         self.columns = self._finest()
         wanted = self._sampler.class_column if self.products is None else self.products.class_column
         self.class_column = wanted if wanted in self.columns else None
@@ -101,7 +105,14 @@ class Measured:
             if cells.column != ALL_ROWS and (known is None or cells.base > known.base):
                 finest[cells.column] = cells
         kinds = plain_schema(self.release.schema).of_kind(TabularKind)
-        return {name: _grid(finest[name], kind) for name, kind in kinds.items() if name in finest}
+        known = {name: finest[name] for name in kinds if name in finest}
+        return {name: column_grid(name, kinds[name], cells.edges, cells.base) for name, cells in known.items()}
+
+    def calibration(self, totals: Totals, fitted: float = FITTED, parts: UnitSums | None = None) -> Calibration:
+        """Return weights of the model's rows that follow noisy totals; `fitted` and `parts` as in `Calibration`."""
+        return Calibration(
+            totals, self.size, self.rows_variance, self.weighting, self.rows_of_unit, fitted=fitted, parts=parts
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +130,7 @@ class Measured:
         return MODEL_ROWS
 
     @cached_property
-    def counted(self) -> np.ndarray | None:
+    def row_counts(self) -> np.ndarray | None:
         """How much each of the model's rows adds to counts, shape (N,); None where each adds once."""
         return None
 
@@ -144,20 +155,16 @@ class Measured:
     @cached_property
     def _measured_size(self) -> tuple[float, float]:
         """The sum of all weights as all columns' counts say it, and the standard error of that."""
-        whole = asked_tables(self.tables, ())[0]
+        whole = tables_of(self.tables, ())[0]
         error = float(np.sqrt(whole.variance))
         return max(float(whole.value), error, _NO_NOISE), error
 
     def _check_total(self) -> None:
-        """Refuse a declared total that the measurements contradict: every estimate would lean on it.
-
-        Raises:
-            EstimateError: they do.
-        """
+        """Refuse a declared total that the measurements contradict: every estimate would lean on it."""
         if self.weight is None or self.weight.total is None:
             return
-        found, error = self._measured_size
-        if abs(found - self.weight.total) > _STANDS_OUT * error + _SAME_TOTAL * self.weight.total:
+        total, error = self._measured_size
+        if abs(total - self.weight.total) > _STANDS_OUT * error + _SAME_TOTAL * self.weight.total:
             raise EstimateError(
                 "Expected weights that add up to the schema's `total`, got measurements that are far from it. Are "
                 "weights above the bound, or rows left out? Fit again without `total`: then it is measured."
@@ -168,8 +175,8 @@ class Measured:
         """The weights of records like the model's rows; None of unweighted rows."""
         if self.weight is None:
             return None
-        found = self.codes[self.weight.column] * weight_bound(self.release.schema)
-        return RowWeights(found, self.n_public, fixed=self.weight.total is not None)
+        weights = self.codes[self.weight.column] * weight_bound(self.release.schema)
+        return RowWeights(weights, self.n_public, fixed=self.weight.total is not None)
 
     @property
     def rows_variance(self) -> float:
@@ -184,24 +191,24 @@ class Measured:
         return (_SPREAD_OF_ROWS * self.n_public) ** 2
 
     @cached_property
-    def _drawn(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The model's rows as it draws them, and the cell of each in every measured column."""
         assert not isinstance(self._sampler, DataSet)
-        drawn = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
+        codes = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
         names = [*self.names, *([] if self.class_column is None else [self.class_column])]
-        cells = np.stack([self.columns[name].cells(drawn[name]) for name in names], axis=1)
+        cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1)
         if self.products is not None:
-            base = BaseCells(drawn)
+            base = BaseCells(codes)
             features = [
                 (names.index(entries.cells.column) if entries.cells.column in names else -1,
                  self.products.vectors(place)[base.of(entries.cells)])
                 for place, entries in enumerate(self.products.query.features)
             ]  # fmt: skip
             missing = [self._missing_cell(name) for name in names]
-            cells = filled(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
+            cells = fill_gaps(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
         counts = [self.counts(name) for name in self.names]
-        cells = supported(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
-        return drawn, dict(zip(names, cells.T, strict=True))
+        cells = with_support(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
+        return codes, dict(zip(names, cells.T, strict=True))
 
     def _missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, if it has one; the class is not matched by its own."""
@@ -217,7 +224,7 @@ class Measured:
 
     def _counts_of(self, name: str) -> ColumnCounts | None:
         column = self.columns[name]
-        tables = combined(table.over({name}) for table in self.tables if name in table.columns)
+        tables = pool_tables(table.over({name}) for table in self.tables if name in table.columns)
         own = Cells.of(column)
         fine = next((table for table in tables if table.axes[0].same(own)), None)
         if fine is None:
@@ -234,7 +241,7 @@ class Measured:
 
     def cells(self, name: str) -> np.ndarray:
         """The cell of each of the model's rows in a measured column, shape (N,)."""
-        return self._drawn[1][name]
+        return self._model_rows[1][name]
 
     @cached_property
     def base(self) -> BaseCells:
@@ -257,8 +264,8 @@ class Measured:
     @cached_property
     def free_codes(self) -> dict[str, np.ndarray]:
         """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
-        rng, (drawn, cells) = public_stream(*self._stream, _CODES_STREAM), self._drawn
-        return {**drawn, **{name: column.codes(cells[name], rng) for name, column in self.columns.items()}}
+        rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._model_rows
+        return {**codes, **{name: column.codes(cells[name], rng) for name, column in self.columns.items()}}
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -272,19 +279,19 @@ class Measured:
         return self.columns[name]
 
 
-def _grid(cells: Cells, kind: TabularKind) -> ColumnGrid:
-    """The base cells of a column as a grid has them."""
-    if isinstance(kind, NumericKind) and cells.edges is not None:
-        return ColumnGrid.stored(cells.column, kind, cells.edges)
-    return ColumnGrid(cells.column, kind, cells.base)
+def column_grid(name: str, kind: TabularKind, edges: np.ndarray | None, n_cells: int) -> ColumnGrid:
+    """Return a column's cells, by their edges if they are of numbers."""
+    if isinstance(kind, NumericKind) and edges is not None:
+        return ColumnGrid.stored(name, kind, edges)
+    return ColumnGrid(name, kind, n_cells)
 
 
 def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
     """Return the values of codes: numbers as float64, NaN where missing; labels as categories."""
     decoded = getattr(kind, "decoded", None)
     if kind.is_numeric and decoded is not None:
-        found, absent = decoded(np.asarray(codes, dtype=np.float64))
-        return pd.Series(np.where(absent, np.nan, np.asarray(found, dtype=np.float64)))
+        numbers, absent = decoded(np.asarray(codes, dtype=np.float64))
+        return pd.Series(np.where(absent, np.nan, np.asarray(numbers, dtype=np.float64)))
     labels = list(kind.labels)
     known = np.where(codes < len(labels), codes, -1)
     return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))

@@ -1,4 +1,4 @@
-"""A question about some columns: their calibrated rows, how its estimate and errors follow, and how it is worded.
+"""Estimators of totals and ratios on the calibrated rows of some columns: value, errors, and what they rest on.
 
 Free: uses released values only.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate
+from sfumato.inference.intervals import size_of
 from sfumato.maths.outer_mass import Beyond
 
 LEAST_KNOWN = 0.6
@@ -25,20 +26,20 @@ EndsOf = Callable[[Mapping[str, float]], Ends]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Calibrated rows of some columns, and how answers are worded."""
+class Estimator:
+    """Calibrated rows of some columns, and the words for estimates on them."""
 
     calibration: Calibration
     columns: tuple[str, ...]
     target: Target
     weight: str | None = None
     products: bool = True
-    counted: str = ""
+    row_note: str = ""
 
     @property
-    def said(self) -> str:
-        """What is said before all else: of weights, and of several rows of a unit."""
-        weighted = self.counted + ("" if self.weight is None else f"Rows weighted by {self.weight!r}. ")
+    def preface(self) -> str:
+        """The first sentences of an answer: on weights, and on several rows of a unit."""
+        weighted = self.row_note + ("" if self.weight is None else f"Rows weighted by {self.weight!r}. ")
         most = self.calibration.rows_of_unit
         if most == 1 or self.target == "table":
             return weighted
@@ -71,24 +72,15 @@ class Asked:
         Raises:
             EstimateError: the measurements say too little of it.
         """
-        found = self.calibration.variances(influence[:, None])
-        known = found.known if functions is None else self.calibration.each(functions).known
+        variances = self.calibration.variances(influence[:, None])
+        known = variances.known if functions is None else self.calibration.each(functions).known
         require_known(known, self.columns, what)
-        parts = {"noise": found.noise, "sampling": found.sampling, "unmeasured": found.unmeasured}
-        if self.target == "table":
-            parts.pop("sampling")
-        sizes = {name: float(np.sqrt(max(part[0, 0], 0.0))) for name, part in parts.items()}
+        parts = variances.by_cause(self.target)
+        sizes = {cause: float(np.sqrt(max(part[0, 0], 0.0))) for cause, part in parts.items()}
         if beyond is not None:
             value, sizes["beyond"] = value + beyond.value, beyond.std_error
-        std_error = float(np.sqrt(sum(size**2 for size in sizes.values())))
-        return Estimate(
-            float(value),
-            std_error,
-            self.target,
-            self.said + over + rests_on(self, sizes),
-            sizes,
-            ends and ends(sizes),
-        )
+        rests = self.preface + over + rests_on(self, sizes)
+        return Estimate(float(value), size_of(sizes), self.target, rests, sizes, ends and ends(sizes))
 
     def ratio(
         self,
@@ -109,11 +101,7 @@ class Asked:
         return self.estimate(value, (part - value * whole) / rows, what, ends, over, beyond=beyond)
 
     def positive(self, whole: np.ndarray, what: str) -> float:
-        """Return a number of records that is well above its noise.
-
-        Raises:
-            EstimateError: it is not.
-        """
+        """Return a number of records that is well above its noise; one that is not is refused (`EstimateError`)."""
         rows = float(self.calibration.total(whole[:, None])[0])
         error = float(np.sqrt(self.calibration.variances(whole[:, None]).of("table")[0, 0]))
         if not rows > LEAST_SEEN * error:
@@ -125,11 +113,7 @@ class Asked:
 
 
 def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> None:
-    """Refuse what the measurements of these columns do not say.
-
-    Raises:
-        EstimateError: they say less than 60 % of it.
-    """
+    """Refuse a question (`EstimateError`) of which the measurements of these columns say less than 60 %."""
     if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
@@ -138,11 +122,11 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
         )
 
 
-def rests_on(asked: Asked, sizes: Mapping[str, float]) -> str:
+def rests_on(estimator: Estimator, sizes: Mapping[str, float]) -> str:
     """Return the sentence on what an estimate rests on."""
     whole = max(sum(size**2 for size in sizes.values()), 1e-300)
     allowed = "an allowance for what noise hides or nobody measured"
     causes = {"noise": "privacy noise", "sampling": "sampling", "unmeasured": allowed, "beyond": _BEYOND}
-    said = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
-    measured = "noisy counts and products" if asked.products and len(asked.columns) > 1 else "noisy counts"
-    return f"Measured: {measured} of {', '.join(asked.columns)}. Its variance is {said}."
+    causes_text = ", ".join(f"{100 * size**2 / whole:.0f} % {causes[name]}" for name, size in sizes.items())
+    measured = "noisy counts and products" if estimator.products and len(estimator.columns) > 1 else "noisy counts"
+    return f"Measured: {measured} of {', '.join(estimator.columns)}. Its variance is {causes_text}."

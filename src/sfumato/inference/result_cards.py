@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ import pandas as pd
 from sfumato.cards.html import Html, card, fold, paragraph, table
 from sfumato.cards.svg import interval
 from sfumato.cards.text import sentence, shown
-from sfumato.inference.moments import Value, figure
-from sfumato.inference.moments import shown as text_of
+from sfumato.inference.times import Value, figure
+from sfumato.inference.times import shown as text_of
 
 LEVEL = 0.95
 """Of the intervals on cards."""
@@ -67,7 +68,7 @@ def combined_card(m: int, frame: pd.DataFrame) -> str:
     return card(f"Combined results of {m} replicates", *_terms(frame))
 
 
-def answers_card(found: pd.DataFrame) -> str:
+def answers_card(answers: pd.DataFrame) -> str:
     """Return the card of the list of what a release can answer."""
     rows = [
         (
@@ -76,17 +77,14 @@ def answers_card(found: pd.DataFrame) -> str:
             shown(entry["answered"]),
             *_texts(*(entry[name] for name in ("value", "std_error", "low", "high"))),
         )
-        for entry in _records(found)
+        for entry in _records(answers)
     ]
-    reasons: dict[str, int] = {}
-    for entry in _records(found):
-        if entry["why"]:
-            reasons[entry["why"]] = reasons.get(entry["why"], 0) + 1
+    reasons = Counter(entry["why"] for entry in _records(answers) if entry["why"])
     header = ["question", "columns", "answered", "value", "std_error", "from", "to"]
     lines = [(count, sentence(why)) for why, count in reasons.items()]
-    yes = int((found["answered"] == "yes").sum())
+    yes = int((answers["answered"] == "yes").sum())
     return card(
-        f"What the release can answer: {yes} of {len(found)} questions",
+        f"What the release can answer: {yes} of {len(answers)} questions",
         *_cut(header, rows, range(3, 7)),
         *([fold("Why others are not answered", table(["questions", "why"], lines))] if lines else []),
         paragraph("A frame: filter it as any other. The error of several numbers is the median.", quiet=True),
@@ -97,7 +95,7 @@ def _terms(frame: pd.DataFrame) -> list[Html]:
     rows = []
     for term, (value, error, p, low, high) in _lines(frame, ["coef", "std_error", "p", "low", "high"]):
         reach = max(abs(low), abs(high))
-        picture = interval(low, value, high, (-reach, reach), _said(low, high))
+        picture = interval(low, value, high, (-reach, reach), f"from {_number(low)} to {_number(high)}")
         rows.append((*_keys(term), *map(_number, (value, error)), _number(p, 2), _number(low), _number(high), picture))
     return _cut(["term", *_COEFFICIENTS], rows, range(1, 6))
 
@@ -124,10 +122,6 @@ def _span(low: pd.Series, high: pd.Series) -> tuple[float, float]:
     ends = figure(low.min()), figure(high.max())
     room = 0.05 * (ends[1] - ends[0])
     return ends[0] - room, ends[1] + room
-
-
-def _said(low: float, high: float) -> str:
-    return f"from {_number(low)} to {_number(high)}"
 
 
 def _texts(value: Value, error: Value, low: Value, high: Value) -> tuple[str, ...]:
