@@ -167,7 +167,7 @@ def test_a_run_that_another_took_over_gives_nothing_out(ledger, tmp_path):
     """Where a process that runs seems to have ended, on another machine or in a container, two may run at once."""
     journal = Journal(tmp_path / "c", {})
     with pytest.raises(ConfigError, match="Nothing leaves this run"):  # noqa: SIM117
-        with settled(charge(ledger, PLAN, method="m", unit="row", checkpoint=journal), kept=True):
+        with settled(charge(ledger, PLAN, method="m", unit="row", checkpoint=journal), has_checkpoint=True):
             charge_of_another = charge_after_an_end(ledger, tmp_path / "c")
     assert charge_of_another.number == 1
 
@@ -262,7 +262,7 @@ def run(ledger, path, stop=None):
             charge(ledger, PLAN, checkpoint=journal, **options)
         raise Kill
     charged = charge(ledger, PLAN, checkpoint=journal, **options)
-    with settled(charged, kept=True):
+    with settled(charged, has_checkpoint=True):
         if stop == "before a":
             raise Kill
         drawn = []
