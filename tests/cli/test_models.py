@@ -100,7 +100,6 @@ def test_a_ledger_is_charged(folder, call, command):
         ("rows: 2000", "rows: 2000", ("--clip-norm", -1), "clip_norm"),
         ("rows: 2000", "rows: 2000", ("--epsilon", 0), "epsilon"),
         ("rows: 2000\n", "unit: {column: b, max_rows: 2, order: a, units: 2000}\n", (), "linked rows for estimators"),
-        ("rows: 2000", "rows: 2000\nweight: {column: b, upper: 2}", (), "estimators"),
     ],
 )
 def test_refused_before_the_ledger_is_charged(folder, call, old, new, options, said):
