@@ -26,17 +26,17 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 76_121,
-    "lines of the core": 47_003,
-    "files": 489,
+    "lines": 75_480,
+    "lines of the core": 46_890,
+    "files": 480,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
     "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 0,
-    "functions with a participle as a local": 428,
-    "repeated basenames": 29,
-    "repeated class names": 22,
+    "functions with a participle as a local": 30,
+    "repeated basenames": 21,
+    "repeated class names": 12,
 }
 GOALS = {
     "lines": 55_000,
