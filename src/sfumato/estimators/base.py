@@ -233,8 +233,8 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
         )
 
     def _schema(self, kinds: dict[str, Continuous]) -> Schema:
-        said = self.certificate_.weight
-        weight = None if said is None else Weight(column=said.column, upper=said.upper, total=said.total)
+        stated = self.certificate_.weight
+        weight = None if stated is None else Weight(column=stated.column, upper=stated.upper, total=stated.total)
         hidden = {part.column: Identifier() for part in (self._unit, weight) if part is not None}
         return Schema(columns={**hidden, **kinds}, unit=self._unit, weight=weight, rows=self.certificate_.n_public)
 

@@ -40,9 +40,9 @@ def content_hash(manifest: Mapping[str, Any]) -> str:
     form and not_kept that are there, as `json.dumps(..., sort_keys=True, separators=(",", ":"))` writes it: ASCII,
     numbers as Python's shortest repr.
     """
-    said = {key: manifest[key] for key in _BOUND if key in manifest}
-    said["certificate"] = {key: value for key, value in said["certificate"].items() if key != "release"}
-    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    bound_parts = {key: manifest[key] for key in _BOUND if key in manifest}
+    bound_parts["certificate"] = {key: value for key, value in bound_parts["certificate"].items() if key != "release"}
+    canonical = json.dumps(bound_parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -56,12 +56,12 @@ def check_binding(manifest: Mapping[str, Any], certificate: Certificate) -> None
     Raises:
         ReleaseError: it belongs to another release, or something was changed.
     """
-    said = certificate.release
-    if said is None:
+    hashes = certificate.release
+    if hashes is None:
         raise ReleaseError("Expected a certificate that names its release, got one that names none: it was taken out.")
-    if said.arrays != manifest["arrays"]["sha256"]:
+    if hashes.arrays != manifest["arrays"]["sha256"]:
         raise ReleaseError("The certificate was written for other arrays: it belongs to another release.")
-    if said.content != content_hash(manifest):
+    if hashes.content != content_hash(manifest):
         raise ReleaseError(
             "The certificate was written for another schema, sampler, measurements or form, or was changed since: it "
             "does not belong to this release."

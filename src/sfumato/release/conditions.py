@@ -48,15 +48,15 @@ class Conditions:
         Raises:
             ConfigError: a column or a value is not the schema's, or the release cannot have such rows.
         """
-        for argument, asked in (("given", given), ("class_counts", class_counts)):
-            if asked is not None and not isinstance(asked, Mapping):
-                raise ConfigError(f"Expected {argument} to be a mapping, got {type(asked).__name__}.")
+        for argument, condition in (("given", given), ("class_counts", class_counts)):
+            if condition is not None and not isinstance(condition, Mapping):
+                raise ConfigError(f"Expected {argument} to be a mapping, got {type(condition).__name__}.")
         given, sets = dict(given or {}), schema.set_columns
         items = {name: column.taken_from(given) for name, column in sets.items()}
         values = {name: _read(schema, storage, name, value) for name, value in given.items()}
         if values or any(items.values()):
-            asked = {sets[name].items[item]: bool(said) for name, held in items.items() for item, said in held.items()}
-            truths = {name: Boolean().given(name, said, pa.bool_()) for name, said in asked.items()}
+            chosen = [(sets[name].items[item], truth) for name, own in items.items() for item, truth in own.items()]
+            truths = {name: Boolean().given(name, bool(truth), pa.bool_()) for name, truth in chosen}
             sampler = given_values(sampler, values | truths)
         counts = None
         if class_counts is not None:

@@ -72,8 +72,8 @@ class LinkedTable(UnitSampler):
             rows.append(last)
         whose = np.concatenate(owners)
         order = np.argsort(whose, kind="stable")
-        found = {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
-        return Units(whose[order], found, sizes[whose[order]] == 0)
+        together = {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
+        return Units(whose[order], together, sizes[whose[order]] == 0)
 
     def _complete(self, first: dict[str, np.ndarray], sizes: np.ndarray, rng: np.random.Generator) -> None:
         """Draw first rows anew where there is none, or where a value is missing that cannot be.
@@ -87,10 +87,10 @@ class LinkedTable(UnitSampler):
                 return
             known = {name: first[name][left] for name in tables.constants}
             known[tables.count] = np.maximum(sizes[left], 1) / tables.max_rows
-            found = self._first.followed(known, rng)
+            anew = self._first.followed(known, rng)
             for name in tables.before:
-                first[name][left] = found[name]
-            left = left[self._lacking(found)]
+                first[name][left] = anew[name]
+            left = left[self._lacking(anew)]
         good = np.setdiff1d(np.arange(sizes.size), left)
         for name in tables.before if left.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
@@ -114,10 +114,10 @@ class LinkedTable(UnitSampler):
         known[tables.place] = np.full(sizes.size, (place - 2) / most)
         known |= {before: last[name] for name, before in tables.before.items()}
         assert self._steps is not None
-        found = self._steps.followed(known, rng)
-        rows = {name: last[name] if name == tables.weight else found[name] for name in self._columns}
+        steps = self._steps.followed(known, rng)
+        rows = {name: last[name] if name == tables.weight else steps[name] for name in self._columns}
         if tables.order is not None:
-            rows[tables.order] = later_order(tables, found)
+            rows[tables.order] = later_order(tables, steps)
         return rows
 
     def given(self, codes: Mapping[str, float]) -> LinkedTable:
@@ -133,10 +133,10 @@ class LinkedTable(UnitSampler):
                 f"Expected given columns that are constant, got {others[0]!r}, which varies from row to row. Constant: "
                 f"{known}."
             )
-        found = copy.copy(self)
-        found._units = self._units.given(codes)
-        found.possible = found._units.possible
-        return found
+        sampler = copy.copy(self)
+        sampler._units = self._units.given(codes)
+        sampler.possible = sampler._units.possible
+        return sampler
 
 
 def later_order(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.ndarray:

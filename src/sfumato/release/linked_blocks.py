@@ -43,7 +43,7 @@ class LinkedBlocks(Blocks):
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0
-            yield with_parts(table, starts=starts, there=~without[some])
+            yield with_parts(table, starts=starts, present=~without[some])
 
     def _numbered(self, block: int, units: Units) -> Units:
         """Return the units of a block that stay, with their numbers in the sample."""

@@ -119,7 +119,7 @@ def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarr
                 noise_std=m.noise_std,
                 symmetric=m.symmetric,
                 query=None if m.query is None else write_query(m.query, arrays),
-                **_said(m.origin, i, arrays),
+                **_origin_entries(m.origin, i, arrays),
             )
             for i, (name, m) in enumerate(zip(names, content.measurements, strict=True))
         ),
@@ -129,19 +129,19 @@ def written(content: ReleaseContent) -> tuple[dict[str, Any], dict[str, np.ndarr
     return plain(manifest), arrays
 
 
-def _said(origin: Origin | None, i: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _origin_entries(origin: Origin | None, i: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Return the entries of an origin; a grid of several steps joins the arrays."""
     if origin is None:
         return {}
-    found: dict[str, Any] = {"stage": origin.stage, "norm_bound": origin.norm_bound}
+    entries: dict[str, Any] = {"stage": origin.stage, "norm_bound": origin.norm_bound}
     for key in ("grid", "off_diagonal_grid"):
         grid: Grid | None = getattr(origin, key)
         if isinstance(grid, np.ndarray):
-            found[key] = f"{_GRIDS}{i}.{key}"
-            arrays[found[key]] = grid
+            entries[key] = f"{_GRIDS}{i}.{key}"
+            arrays[entries[key]] = grid
         elif grid is not None:
-            found[key] = grid
-    return found
+            entries[key] = grid
+    return entries
 
 
 def stages_not_kept(certificate: Certificate, measurements: Iterable[Measurement]) -> tuple[str, ...]:
@@ -160,30 +160,32 @@ def read(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Relea
     Raises:
         SfumatoError: an entry is not as it has to be. What else a hostile manifest provokes is the caller's to catch.
     """
-    said = reader(_Manifest)(manifest, _PLACE)
+    entries = reader(_Manifest)(manifest, _PLACE)
     place = _PLACE.at("measurements")
-    held = {part for m in said.measurements for part in (m.array, m.grid, m.off_diagonal_grid) if isinstance(part, str)}
-    if not held <= arrays.keys():
+    parts = {
+        part for m in entries.measurements for part in (m.array, m.grid, m.off_diagonal_grid) if isinstance(part, str)
+    }
+    if not parts <= arrays.keys():
         place.refuse("names an array that is not there")
-    if any(are_too_large(arrays[name]) for name in {m.array for m in said.measurements}):
+    if any(are_too_large(arrays[name]) for name in {m.array for m in entries.measurements}):
         place.refuse(f"has a value above {LARGEST:g}")
     queries = QueryArrays(arrays)
-    measurements = tuple(_measurement(m, arrays, queries, place) for m in said.measurements)
-    require_queries_fit(measurements, said.schema)
+    measurements = tuple(_measurement(m, arrays, queries, place) for m in entries.measurements)
+    require_queries_fit(measurements, entries.schema)
     return ReleaseContent(
-        schema=said.schema,
-        certificate=said.certificate,
-        sampler=said.sampler,
+        schema=entries.schema,
+        certificate=entries.certificate,
+        sampler=entries.sampler,
         parameters={name.removeprefix(_PARAMETERS): a for name, a in arrays.items() if name.startswith(_PARAMETERS)},
         measurements=measurements,
-        form=_of_schema(said.form, said.schema, _PLACE.at("form")),
+        form=_of_schema(entries.form, entries.schema, _PLACE.at("form")),
     )
 
 
-def _measurement(said: _Measured, arrays: Mapping[str, np.ndarray], queries: QueryArrays, place: Place) -> Measurement:
-    query = None if said.query is None else read_query(said.query, place.at("query"), queries)
-    origin = _origin(said, arrays, place)
-    return Measurement(said.name, arrays[said.array], float(said.noise_std), said.symmetric, origin, query)
+def _measurement(entry: _Measured, arrays: Mapping[str, np.ndarray], queries: QueryArrays, place: Place) -> Measurement:
+    query = None if entry.query is None else read_query(entry.query, place.at("query"), queries)
+    origin = _origin(entry, arrays, place)
+    return Measurement(entry.name, arrays[entry.array], float(entry.noise_std), entry.symmetric, origin, query)
 
 
 def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> None:
@@ -202,27 +204,27 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 
 
-def _origin(said: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:
+def _origin(entry: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:
     """Return where a measurement says that it comes from."""
-    if said.stage is None or said.norm_bound is None:
-        stray = (said.stage, said.norm_bound, said.grid, said.off_diagonal_grid) != (None,) * 4
+    if entry.stage is None or entry.norm_bound is None:
+        stray = (entry.stage, entry.norm_bound, entry.grid, entry.off_diagonal_grid) != (None,) * 4
         return place.refuse("has a bound or a grid without a stage, or a stage without a bound") if stray else None
-    value = arrays[said.array]
-    found: list[Grid | None] = []
-    for grid in (said.grid, said.off_diagonal_grid):
+    value = arrays[entry.array]
+    grids: list[Grid | None] = []
+    for grid in (entry.grid, entry.off_diagonal_grid):
         steps = arrays[grid] if isinstance(grid, str) else grid
         if isinstance(steps, np.ndarray):
             fits = steps.ndim <= value.ndim and (steps > 0).all()
             fits = fits and all(a in (1, b) for a, b in zip(steps.shape[::-1], value.shape[::-1], strict=False))
             if not fits:
                 place.refuse("has a grid that does not fit its values")
-        found.append(steps)
+        grids.append(steps)
     square = value.ndim > 1 and value.shape[-1] == value.shape[-2]
-    if (said.off_diagonal_grid is not None) != (said.symmetric and said.grid is not None) or (
-        said.symmetric and not square
+    if (entry.off_diagonal_grid is not None) != (entry.symmetric and entry.grid is not None) or (
+        entry.symmetric and not square
     ):
         place.refuse("has a grid off the diagonal of what is no symmetric matrix, or lacks it")
-    return Origin(said.stage, float(said.norm_bound), *found)
+    return Origin(entry.stage, float(entry.norm_bound), *grids)
 
 
 def _of_schema(form: SourceForm, schema: Schema, place: Place) -> SourceForm:

@@ -104,8 +104,8 @@ class ReleaseValue:
         if self.certificate.weight != weighting_of(self.schema):
             raise ReleaseError("Expected a certificate of the weights that the schema names, got one of others.")
         verdicts = () if self.certificate.search is None else self.certificate.search.verdicts
-        asked = [criterion.words for criterion in self.schema.accept]
-        if [verdict.criterion for verdict in verdicts if verdict.passed] != asked or len(verdicts) != len(asked):
+        criteria = [criterion.words for criterion in self.schema.accept]
+        if [verdict.criterion for verdict in verdicts if verdict.passed] != criteria or len(verdicts) != len(criteria):
             raise ReleaseError(
                 "Expected a certificate with a passed verdict on each criterion of the schema, got others."
             )
@@ -278,8 +278,8 @@ class ReleaseValue:
         n = require_integer(at_least=0, n=self.certificate.n_public if n is None else n)
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
-        made = LinkedBlocks if self.schema.linked else Blocks
-        blocks = made(self._decoder, n, seed_of(seed), conditions)
+        kind = LinkedBlocks if self.schema.linked else Blocks
+        blocks = kind(self._decoder, n, seed_of(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
         if isinstance(blocks, LinkedBlocks):

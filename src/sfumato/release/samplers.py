@@ -73,11 +73,11 @@ def _sampler_class(settings: Mapping[str, Any]) -> Callable[..., Sampler | DataS
     return sampler
 
 
-def _require_package(name: str, stated: object, found: str) -> None:
-    if not (isinstance(stated, str) and canonical(stated) == canonical(found)):
+def _require_package(name: str, stated: object, package: str) -> None:
+    if not (isinstance(stated, str) and canonical(stated) == canonical(package)):
         raise ReleaseError(
             f"Expected the sampler {shown(name)} of the package {shown(stated)}, as the release says, got that of "
-            f"{found}. Do not use this release with it."
+            f"{package}. Do not use this release with it."
         )
 
 

@@ -96,12 +96,12 @@ def sign_release(
     private = _private_key(Path(key))
     read_release(release, ReleaseValue)  # nobody signs what does not load
     manifest, packed = read_bytes(release)
-    found = fingerprint(private.public_key())
+    key_print = fingerprint(private.public_key())
     signature = base64.b64encode(private.sign(statement(manifest, packed))).decode()
-    content = {"format": _FORMAT, "algorithm": "Ed25519", "key": found, "signature": signature}
+    content = {"format": _FORMAT, "algorithm": "Ed25519", "key": key_print, "signature": signature}
     place = signature_path(release) if out is None else Path(out)
     _write(place, (json.dumps(content, indent=1) + "\n").encode(), overwrite=overwrite)
-    return found
+    return key_print
 
 
 def verify_release(
@@ -123,10 +123,10 @@ def verify_release(
     release = Path(release)
     public = _public_key(Path(public_key))
     read_release(release, ReleaseValue)
-    said = _signature(signature_path(release) if signature is None else Path(signature))
+    signature_bytes = _signature(signature_path(release) if signature is None else Path(signature))
     valid = True
     try:
-        public.verify(said, statement(*read_bytes(release)))
+        public.verify(signature_bytes, statement(*read_bytes(release)))
     except InvalidSignature:
         valid = False
     if not valid:
@@ -138,38 +138,38 @@ def verify_release(
 
 
 def _signature(path: Path) -> bytes:
-    found = None
+    content = None
     try:
         if path.stat().st_size <= _MOST_BYTES:
-            said = parse_object(path.read_bytes())
-            if said["format"] == _FORMAT and said["algorithm"] == "Ed25519":
-                found = base64.b64decode(said["signature"], validate=True)
+            document = parse_object(path.read_bytes())
+            if document["format"] == _FORMAT and document["algorithm"] == "Ed25519":
+                content = base64.b64decode(document["signature"], validate=True)
     except (OSError, ValueError, KeyError, TypeError, binascii.Error):
         pass
-    if found is None:
+    if content is None:
         raise ReleaseError(f"Expected a signature of Sfumato in {path}, got none. `sfumato sign` writes one.")
-    return found
+    return content
 
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
-    found = None
+    key = None
     with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        found = serialization.load_pem_private_key(_bytes_of(path), password=None)
-    if not isinstance(found, Ed25519PrivateKey):
+        key = serialization.load_pem_private_key(_bytes_of(path), password=None)
+    if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(
             f"Expected an Ed25519 private key in PEM without a password in {path}, got something else. `sfumato sign "
             "--new-key FILE` makes one."
         )
-    return found
+    return key
 
 
 def _public_key(path: Path) -> Ed25519PublicKey:
-    found = None
+    key = None
     with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        found = serialization.load_pem_public_key(_bytes_of(path))
-    if not isinstance(found, Ed25519PublicKey):
+        key = serialization.load_pem_public_key(_bytes_of(path))
+    if not isinstance(key, Ed25519PublicKey):
         raise ConfigError(f"Expected an Ed25519 public key in PEM in {path}, got something else. Name another file.")
-    return found
+    return key
 
 
 def _bytes_of(path: Path) -> bytes:

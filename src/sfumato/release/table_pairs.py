@@ -17,9 +17,9 @@ _PARTS = ""
 _STARTS, _THERE = 1, 2
 
 
-def with_parts(rows: pa.Table, *, starts: np.ndarray, there: np.ndarray) -> pa.Table:
+def with_parts(rows: pa.Table, *, starts: np.ndarray, present: np.ndarray) -> pa.Table:
     """Return rows of units that say which is the first of its unit, and which is a row and no unit without any."""
-    parts = _STARTS * starts.astype(np.int8) + _THERE * there.astype(np.int8)
+    parts = _STARTS * starts.astype(np.int8) + _THERE * present.astype(np.int8)
     return rows.append_column(_PARTS, pa.array(parts.astype(np.int8)))
 
 
@@ -60,8 +60,8 @@ def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
 
 def joined_pairs(batches: Iterator[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
     """Return both tables, whole."""
-    found = list(batches)
-    return {name: pa.concat_tables([batch[name] for batch in found]) for name in found[0]}
+    pairs = list(batches)
+    return {name: pa.concat_tables([batch[name] for batch in pairs]) for name in pairs[0]}
 
 
 def _chosen(batch: pa.Table, part: int) -> pa.Table:

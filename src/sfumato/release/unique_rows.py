@@ -95,13 +95,13 @@ def repeated_rows(blocks: Blocks, columns: Sequence[str], workers: int) -> Itera
     """
     keep = _kept(blocks, columns, workers, "rows without unique ones")
     start = 0
-    drawn = replace(blocks, n=_MOST).tables_between(0, max(1, -(-len(keep) // blocks.size)), workers)
-    for block, table in enumerate(_marked(drawn)):
+    tables = replace(blocks, n=_MOST).tables_between(0, max(1, -(-len(keep) // blocks.size)), workers)
+    for block, table in enumerate(_marked(tables)):
         mask = keep[start : start + table.num_rows]
         start += table.num_rows
-        found = table.slice(0, len(mask)).filter(pa.array(mask))
-        if found.num_rows or block == 0:  # at least one table
-            yield found
+        chosen = table.slice(0, len(mask)).filter(pa.array(mask))
+        if chosen.num_rows or block == 0:  # at least one table
+            yield chosen
 
 
 def repeated_units(blocks: LinkedBlocks, columns: Sequence[str], workers: int) -> Iterator[pa.Table]:
@@ -118,18 +118,18 @@ def _kept(blocks: Blocks, columns: Sequence[str], workers: int, words: str) -> n
     """Return which of the records that are drawn are kept, up to the last of them; `words` are for what was asked."""
     n, size, endless = blocks.n, blocks.size, replace(blocks, n=_MOST)
     most = max(1, -(-_MOST_DRAWN * n // size))
-    seen: list[np.ndarray] = []
-    drawn, upto = 0, max(1, -(-n // size))
+    digest_parts: list[np.ndarray] = []
+    first, upto = 0, max(1, -(-n // size))
     while True:
-        seen += [_read(table, columns, blocks) for table in endless.tables_between(drawn, upto, workers)]
-        marks, rows = np.concatenate(seen, axis=1)
+        digest_parts += [_read(table, columns, blocks) for table in endless.tables_between(first, upto, workers)]
+        marks, rows = np.concatenate(digest_parts, axis=1)
         linked = isinstance(blocks, LinkedBlocks)
         owners = np.cumsum(np.diff(marks, prepend=marks[:1]) != 0) if linked else np.arange(marks.size)
         keep = kept_records(owners, rows, n)
         came = int(np.count_nonzero(keep))
         if upto == most or came == n:
             break
-        drawn, upto = upto, min(most, 2 * upto)
+        first, upto = upto, min(most, 2 * upto)
     if came < n:
         warnings.warn(
             f"Expected {n} {words}, got {came}: too few of {upto * size} that were drawn repeat in the columns that "
@@ -142,12 +142,12 @@ def _kept(blocks: Blocks, columns: Sequence[str], workers: int, words: str) -> n
 
 def _read(table: pa.Table, columns: Sequence[str], blocks: Blocks) -> np.ndarray:
     """Return digests of the unit of each row and of the row, shape (2, rows); of single rows the unit says nothing."""
-    rows, there, unit = digests(table, columns), rows_present(table), blocks.decoder.schema.unit
+    rows, present, unit = digests(table, columns), rows_present(table), blocks.decoder.schema.unit
     if not isinstance(blocks, LinkedBlocks) or unit is None:
         return np.stack([rows, rows])
-    if there is not None:
+    if present is not None:
         constant = [name for name in columns if name in unit.constant]
-        rows = np.where(there, rows, ~digests(table, constant) if constant else _MISSING)
+        rows = np.where(present, rows, ~digests(table, constant) if constant else _MISSING)
     return np.stack([digests(table, [unit.column]), rows])
 
 
@@ -168,8 +168,8 @@ def kept_records(owners: np.ndarray, digest: np.ndarray, n: int) -> np.ndarray:
         """The largest set of the first records in which each row is like one of another: those with a lone row go."""
         stays, end = np.ones(first, dtype=bool), int(ends[first - 1]) if first else 0
         while True:
-            there = np.flatnonzero(stays[owner[:end]])
-            alone = there[np.bincount(key[there], minlength=values.size)[key[there]] == 1]
+            places = np.flatnonzero(stays[owner[:end]])
+            alone = places[np.bincount(key[places], minlength=values.size)[key[places]] == 1]
             if not alone.size:
                 return stays
             stays[owner[alone]] = False
@@ -197,20 +197,20 @@ def _hashed(column: pa.ChunkedArray) -> np.ndarray:
     """Return 64 bits per cell."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    found = column.combine_chunks().dictionary_encode()
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    values: pa.Array = found.dictionary
+    encoded = column.combine_chunks().dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    values: pa.Array = encoded.dictionary
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         cells = values.to_numpy(zero_copy_only=False)
     else:
         cells = np.array([repr(value) for value in values.to_pylist()], dtype=object)
     hashes = np.append(pd.util.hash_array(cells, categorize=False), _MISSING)
-    places = found.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False).astype(np.int64)
+    places = encoded.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False).astype(np.int64)
     return hashes[places]
 
 
 def _marked(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Write into tables' metadata, which Parquet keeps, what was done."""
     for table in tables:
-        told = {**(table.schema.metadata or {}), METADATA_KEY: FOR_EYES.encode()}
-        yield table.replace_schema_metadata(told)
+        metadata = {**(table.schema.metadata or {}), METADATA_KEY: FOR_EYES.encode()}
+        yield table.replace_schema_metadata(metadata)

@@ -114,10 +114,11 @@ class MeasuringSteps(Measuring):
 
     def weighted(self, settings: Settings) -> Settings:
         """Return settings with few polynomials unless noise is small: what steps say is mostly in their scores."""
-        found = Measuring.weighted(self, settings)
-        if found.entry <= _FAINT_STEPS:
-            return found
-        return replace(found, resolution=replace(found.resolution, orders=min(found.resolution.orders, _STEP_ORDERS)))
+        weighted = Measuring.weighted(self, settings)
+        if weighted.entry <= _FAINT_STEPS:
+            return weighted
+        orders = min(weighted.resolution.orders, _STEP_ORDERS)
+        return replace(weighted, resolution=replace(weighted.resolution, orders=orders))
 
     def counts(self, layout: TableLayout) -> StepCounts:
         """Return the counts of steps."""
@@ -213,7 +214,7 @@ def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> t
         noise = entry_noise(fit.plan[STEPS.moments].noise_multiplier, sizes, n_units)
     whole = max(float(law @ k), _NO_STEPS)
     counted = {full: max(float(law @ np.minimum(k, full)), _NO_STEPS) for full in range(1, law.size)}
-    cost = {full: noise * full / seen + _LOST * (1 - seen / whole) for full, seen in counted.items()}
+    cost = {full: noise * full / steps + _LOST * (1 - steps / whole) for full, steps in counted.items()}
     best = min(cost, key=lambda full: cost[full])
     return Sharing(best), counted[best]
 
