@@ -21,7 +21,7 @@ from harness.privacy import (
 )
 from sfumato.fitting.discovery import DomainCounts
 from sfumato.mechanisms import mixing, norms, queries
-from sfumato.mechanisms import words as thresholds
+from sfumato.mechanisms import unlisted_words as thresholds
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, SubsetMixing, noisy_mixtures
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.unlisted_words import noisy_words, threshold_of

@@ -21,7 +21,7 @@ from sfumato.errors import PrivacyWarning, SfumatoError
 from sfumato.fitting.contents import form_of
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
-from sfumato.release.manifest import write_manifest
+from sfumato.release.manifest import ReleaseContent, written
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
@@ -133,7 +133,10 @@ _NOISY = ("noise_std", "norm_bound", "grid", "off_diagonal_grid")  # clipping fo
 
 
 def _said(release):
-    said = write_manifest(release)[0]
+    content = ReleaseContent(
+        release.schema, release.certificate, release.sampler, release.parameters, release.measurements, release.form
+    )
+    said = written(content)[0]
     for measurement in said["measurements"]:
         for key in _NOISY:
             measurement.pop(key, None)

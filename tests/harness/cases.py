@@ -55,7 +55,7 @@ from sfumato.schema.accept import Criterion
 from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
-from sfumato.search.auroc import ScoreCounts, Task
+from sfumato.search.auroc import AurocTask, ScoreCounts
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, WeightedPairCounts, pair_layout
 
@@ -583,7 +583,7 @@ def score_counts() -> ScoreCounts:
     rng = np.random.default_rng(5)
     grid = Grid.of(TABLE, numeric_cells=16)
     cells = np.stack([rng.integers(0, column.n_cells, 400) for column in grid.columns], axis=1)
-    task = Task.of(TABLE, Criterion(kind="auroc", threshold=0.8, target="member"))
+    task = AurocTask.of(TABLE, Criterion(kind="auroc", threshold=0.8, target="member"))
     return ScoreCounts.taught_by(task, [grid.rows(cells, rng)])
 
 
