@@ -64,7 +64,7 @@ def test_transforms_count_rows_by_their_weights_and_leave_out_missing_values() -
         found = design(f"y ~ center({name}) + scale({name})", weights)
         assert np.allclose(found.right[there, 1], values[there] - middle)
         assert np.allclose(found.right[there, 2], (values[there] - middle) / spread)
-        assert np.array_equal(found.there, there.astype(float))
+        assert np.array_equal(found.present, there.astype(float))
 
 
 def test_polynomials_are_without_correlation_under_the_weights() -> None:
