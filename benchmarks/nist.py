@@ -1,7 +1,7 @@
 """The score of NIST's Collaborative Research Cycle, K-marginal of `sdnist` 2.4, of releases of three excerpts.
 
     python benchmarks/nist.py DATA [--table ma|tx|national] [--columns 9|10|11|21|24] [--epsilon 1|none]
-        [--target PUMA] [--runs 3] [--seed 0] [--out FILE] [--sdnist SDNIST/bin/python]
+        [--target PINCP_DECILE] [--areas PUMA] [--runs 3] [--seed 0] [--out FILE] [--sdnist SDNIST/bin/python]
 
     python -m venv SDNIST && SDNIST/bin/pip install sdnist==2.4     # Python 3.11, an environment of its own
 
@@ -184,13 +184,13 @@ def their_score(python: Path, table: Excerpt, made: pd.DataFrame) -> float:
     return float(answer.stdout.splitlines()[-1])
 
 
-def released(table: Excerpt, epsilon: float | None, target: str | None, seed: int) -> tuple[pd.DataFrame, float]:
+def released(table: Excerpt, epsilon: float | None, favoured: dict[str, Any], seed: int) -> tuple[pd.DataFrame, float]:
     """Fit the default method and sample as many rows as were fitted; and the seconds that took."""
     method = sfumato.MaxEntropy(epsilon=sfumato.NonPrivate() if epsilon is None else epsilon, delta=DELTA)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that no noise is not private
-        release = method.fit(table.frame, schema=table.schema, target=target)
+        release = method.fit(table.frame, schema=table.schema, **favoured)
     return release.sample(len(table.frame), seed=seed), time.perf_counter() - start
 
 
@@ -198,9 +198,11 @@ def figures(table: Excerpt, arguments: argparse.Namespace) -> Iterator[dict[str,
     """Yield a figure of each release, then of random real rows."""
     facts = {"table": table.name, "columns": len(table.frame.columns), "rows": len(table.frame)}
     cost = "no noise" if arguments.epsilon is None else f"ε = {arguments.epsilon:g}"
-    towards = f", target {arguments.target}" if arguments.target else ""
+    favoured = {"target": arguments.target, "areas": arguments.areas}
+    favoured = {name: value for name, value in favoured.items() if value}
+    towards = "".join(f", {name} {value if name == 'target' else ' '.join(value)}" for name, value in favoured.items())
     for run in range(arguments.runs):
-        made, seconds = released(table, arguments.epsilon, arguments.target, arguments.seed + run)
+        made, seconds = released(table, arguments.epsilon, favoured, arguments.seed + run)
         asked = {"of": f"max-entropy, {cost}{towards}", "run": run, "seconds": round(seconds, 1)}
         yield facts | asked | scored(table, made, arguments.sdnist)
     for share in SHARES:
@@ -227,6 +229,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, choices=(9, 10, 11, 21, 24), default=21)
     parser.add_argument("--epsilon", type=lambda text: None if text == "none" else float(text), default=1.0)
     parser.add_argument("--target", help="column to favour, such as PUMA or PINCP; by default none")
+    parser.add_argument("--areas", nargs="+", help="columns that others are counted by, such as PUMA; by default none")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0, help="of samples and of random rows; noise is secret")
     parser.add_argument("--out", type=Path, help="file that figures are added to, a JSON line each")

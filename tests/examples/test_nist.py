@@ -87,6 +87,6 @@ def test_a_release_is_scored_beside_random_rows(folder, monkeypatch, capsys):
 def test_a_score_unlike_the_package_ends_the_run(folder, monkeypatch):
     table = nist.excerpt(folder, "ma", 9)
     monkeypatch.setattr(nist, "their_score", lambda *_: 999.0)
-    arguments = argparse.Namespace(runs=0, epsilon=1.0, target=None, seed=0, sdnist=Path("python"))
+    arguments = argparse.Namespace(runs=0, epsilon=1.0, target=None, areas=None, seed=0, sdnist=Path("python"))
     with pytest.raises(SystemExit, match=r"Expected the score of sdnist, 999\.0"):
         list(nist.figures(table, arguments))
