@@ -204,6 +204,7 @@ def test_images_and_very_wide_tables_are_not_simulated():
 
 
 def peak_of_drafting(folder, blocks):
+    folder.mkdir()
     path = folder / f"{blocks}.csv"
     block = "".join(f"{20 + i % 50},{'yes' if i % 3 else 'no'}\n" for i in range(10_000))
     with path.open("w") as file:
@@ -217,8 +218,10 @@ def peak_of_drafting(folder, blocks):
 
 
 def test_five_times_the_rows_a_million_take_less_than_twice_the_memory(tmp_path):
-    """What Python holds; Arrow's own reader goes by blocks, which the tests of `io` hold to."""
-    few, many = (peak_of_drafting(tmp_path, blocks) for blocks in (20, 100))
+    """What Python holds, without what a thread of another test may hold; Arrow's reader goes by blocks."""
+    few, many = (
+        min(peak_of_drafting(tmp_path / f"{blocks} {turn}", blocks) for turn in range(2)) for blocks in (20, 100)
+    )
     assert many < 2 * few
 
 
