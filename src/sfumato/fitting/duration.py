@@ -16,7 +16,7 @@ _COLUMN = 0.11
 _CELL = 2.5e-7
 """Seconds for each cell of the records: reading and two passes."""
 _BY_CLASS = 1.6
-"""Times as much with a target, whose classes are modelled apart."""
+"""Times as much with a target, whose classes are modelled apart, or areas."""
 
 
 def fit_seconds(
@@ -40,7 +40,9 @@ def fit_seconds(
     if method != "max-entropy" or schema.linked or not isinstance(rows, int) or not tables:
         return None
     columns = len(schema.released)
-    return _START + _COLUMN * columns * (1 if target is None else _BY_CLASS) + _CELL * columns * rows
+    return (
+        _START + _COLUMN * columns * (_BY_CLASS if target is not None or schema.areas else 1) + _CELL * columns * rows
+    )
 
 
 def rounded(seconds: float) -> str:
