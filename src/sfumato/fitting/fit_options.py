@@ -18,6 +18,7 @@ class SearchKeywords(TypedDict, total=False):
 
     target: str | None
     areas: Sequence[str] | None
+    questions: Sequence[Any] | None
     n_public: int | BuyCount | None
     seed: int | None
     ledger: str | os.PathLike[str] | None
@@ -37,11 +38,13 @@ class FitKeywords(SearchKeywords, total=False):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOptions:
-    """Options of a fit beside data, schema and method: keyword arguments of `fit`; `tune` takes the first seven.
+    """Options of a fit beside data, schema and method: keyword arguments of `fit`; `tune` takes the first eight.
 
     Attributes:
         target: column whose classes are modelled apart; by default one class.
         areas: columns of labels that all others are counted by; by default the schema's.
+        questions: that the fit measures with a part of its budget, such as `"ols: income ~ age"`,
+            `{"mean": "income", "by": ["region", "sex"]}`; by default the schema's.
         n_public: the public number of rows (of linked rows, of units), from 1; by default the schema's. `BuyCount()`
             spends part of the budget on a noisy count.
         seed: a whole number from 0, for tests and papers only: reproducible noise, and a release that says it is not
@@ -72,6 +75,7 @@ class FitOptions:
 
     target: str | None = None
     areas: Sequence[str] | None = None
+    questions: Sequence[Any] | None = None
     n_public: int | BuyCount | None = None
     seed: int | None = None
     ledger: str | os.PathLike[str] | None = None

@@ -51,6 +51,7 @@ from sfumato.records.table_pairs import open_records
 from sfumato.release_front import Release
 from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.sources import with_discovered, without_rows
@@ -280,7 +281,7 @@ class Synthesizer(ABC):
     ) -> Release:
         """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`."""
         refuse_lists_of_data(schema, data)
-        schema = with_areas(open_schema(schema), options.areas)
+        schema = with_questions(with_areas(open_schema(schema), options.areas), options.questions)
         warn_of_draft(schema, accept_draft=options.accept_draft)
         warn_of_units(schema)
         refuse_criteria(schema)

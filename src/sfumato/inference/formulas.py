@@ -79,6 +79,19 @@ class ReadFormula:
         """The columns that it names, sorted."""
         return tuple(sorted(self.names.values()))
 
+    @property
+    def terms(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The terms of both sides, each as its factors are written, in any order."""
+        both: Any = self.formula
+        left, right = ([":".join(sorted(self._as_written(term))) for term in side] for side in (both.lhs, both.rhs))
+        return frozenset(left), frozenset(right)
+
+    def _as_written(self, term: Any) -> list[str]:  # noqa: ANN401 - of formulaic
+        factors = [str(factor) for factor in term.factors]
+        for name, column in self.names.items():
+            factors = [re.sub(rf"\b{name}\b", repr(column), factor) for factor in factors]
+        return [factor.replace(" ", "") for factor in factors]
+
     def design(
         self,
         frame: pd.DataFrame,

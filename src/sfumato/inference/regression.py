@@ -160,7 +160,9 @@ def fit_formula(
     read = read_formula(formula, list(frame.columns))
     estimator = questions.estimator(read.columns if by is None else (*read.columns, by), target)
     design = read.design(frame, estimator.calibration.weights, logistic=logistic)
-    return fit_design(questions, design, read.columns, by, target, formula, logistic=logistic)
+    link = "logit" if logistic else "identity"
+    named = by is None and any(scores.of_regression(read, link) for scores in questions.measured.scores)
+    return fit_design(questions, design, read.columns, by, target, formula, logistic=logistic, named=named)
 
 
 def fit_design(
@@ -172,14 +174,18 @@ def fit_design(
     formula: str,
     *,
     logistic: bool,
+    named: bool = False,
 ) -> Regression | Regressions:
     """Return the regression of a design on the model's rows, which holds these columns; `formula` names it.
+
+    Where it was `named` before the fit, its own scores were measured, and need no products of two columns.
 
     Raises:
         EstimateError: the measurements do not answer it.
     """
     estimator = questions.estimator(columns if by is None else (*columns, by), target)
-    _require_products(questions, design, by, f"the regression {formula!r}")
+    if not named:
+        _require_products(questions, design, by, f"the regression {formula!r}")
     for name in columns:
         questions.require_squares(name, estimator)
     if by is None:

@@ -21,12 +21,14 @@ from sfumato.inference.calibration import FITTED, Calibration
 from sfumato.inference.gaps import fill_gaps
 from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
 from sfumato.inference.products import Products
+from sfumato.inference.scores import Scores
 from sfumato.inference.support import ColumnCounts, with_support
 from sfumato.inference.totals import RowWeights, Totals, UnitSums
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells
+from sfumato.measurements.score_query import ScoreQuery
 from sfumato.privacy.plan import Neighbours
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
@@ -55,6 +57,7 @@ class TableMeasurements:
     Attributes:
         tables: every noisy table of counts.
         products: noisy second moments; None where there are none.
+        scores: noisy scores of regressions that were named before the fit.
         columns: the columns that something was measured of, by name, in the schema's order, in their finest cells.
         class_column: the column whose classes the model tells apart, if it is one of them.
 
@@ -90,6 +93,7 @@ class TableMeasurements:
         self.release, self._stream = replace(release), stream
         self._counts: dict[str, ColumnCounts | None] = {}
         self.products = Products.of(measurements, self._sampler.class_column, weight)
+        self.scores = [Scores(m) for m in measurements if isinstance(m.query, ScoreQuery) and m.query.weight == weight]
         self.columns = self._finest()
         wanted = self._sampler.class_column if self.products is None else self.products.class_column
         self.class_column = wanted if wanted in self.columns else None

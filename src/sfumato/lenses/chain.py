@@ -51,7 +51,7 @@ def plain_schema(schema: Schema) -> Schema:
     for lens in lenses:
         columns = lens.columns(columns)
     areas = tuple(name for name in schema.areas if name in columns)  # the others follow from it
-    cleared = {"sources": {}, "table_source": {}, "weight": None, "areas": areas}
+    cleared = {"sources": {}, "table_source": {}, "weight": None, "areas": areas, "questions": ()}
     return dataclasses.replace(schema, columns=columns, rules=(), accept=(), **cleared)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery
+from sfumato.measurements.score_query import ScoreQuery
 
 MOST_AXES = 8
 """Of one table, those of `by` with its own."""
@@ -183,7 +184,7 @@ class MomentQuery:
         return np.minimum(most // np.maximum(squares, 1), 1 << self.bits.weights).astype(np.float64)
 
 
-Query: TypeAlias = MarginalQuery | MomentQuery | ItemQuery | ItemPairQuery
+Query: TypeAlias = MarginalQuery | MomentQuery | ItemQuery | ItemPairQuery | ScoreQuery
 
 
 def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str | None:
@@ -196,6 +197,8 @@ def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str |
     """
     if isinstance(query, ItemQuery | ItemPairQuery):
         return query.fault(kinds)
+    if isinstance(query, ScoreQuery):
+        return query.fault(kinds, weight)
     if query.weight not in ("", weight):
         return f"counts records by {query.weight!r}, which is not the schema's weight"
     if fault := _fault_of_axes(query):

@@ -14,6 +14,7 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
 from sfumato.measurements.measurement import LARGEST
 from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
+from sfumato.measurements.score_query import LARGEST_NUMBER, LINKS, ScoreQuery
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
 
 ARRAYS = "queries."
@@ -46,8 +47,22 @@ class _SetsOf:
 
 
 @document
+class _Scores:
+    formula: str = entry(str)
+    functions: tuple[str, ...] = entry(many(str))
+    products: str = entry(str)
+    coefficients: str = entry(str)
+    turn: str = entry(str)
+    link: str = entry(one_of(*LINKS), default="identity")
+    offset: int = entry(whole(-LARGEST_NUMBER), default=0)
+
+
+_KINDS = (MarginalQuery.kind, MomentQuery.kind, ItemQuery.kind, ItemPairQuery.kind, ScoreQuery.kind)
+
+
+@document
 class _Query:
-    kind: str = entry(one_of(MarginalQuery.kind, MomentQuery.kind, ItemQuery.kind, ItemPairQuery.kind))
+    kind: str = entry(one_of(*_KINDS))
     by: tuple[_Cells, ...] = entry(many(_Cells), default=())
     tables: tuple[tuple[_Cells, ...], ...] = entry(many(many(_Cells)), default=())
     features: tuple[_CellEntries, ...] = entry(many(_CellEntries), default=())
@@ -62,6 +77,7 @@ class _Query:
     held_bins: str | None = entry(str, default=None)
     set_weights: str | None = entry(str, default=None)
     few_weight: int = entry(whole(1, _MOST_FEW), default=1)
+    scores: _Scores | None = entry(_Scores, default=None)
 
 
 def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -86,6 +102,9 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 
     if isinstance(query, ItemQuery | ItemPairQuery):
         return plain(_items_form(query, keep))
+    if isinstance(query, ScoreQuery):
+        axes = (tuple(map(cells, query.axes)),)
+        return plain(_Query(kind=query.kind, weight=query.weight, tables=axes, scores=_scores_form(query, keep)))
     rows = {"weight": query.weight, "whole_rows": query.whole_rows, "by": tuple(map(cells, query.by))}
     if isinstance(query, MarginalQuery):
         return plain(_Query(kind=query.kind, tables=tuple(tuple(map(cells, axes)) for axes in query.tables), **rows))
@@ -109,6 +128,18 @@ def _items_form(query: ItemQuery | ItemPairQuery, keep: Callable[[np.ndarray | N
     )
 
 
+def _scores_form(query: ScoreQuery, keep: Callable[[np.ndarray | None], str | None]) -> _Scores:
+    return _Scores(
+        formula=query.formula,
+        functions=tuple(keep(functions) or "" for functions in query.functions),
+        products=keep(query.products) or "",
+        coefficients=keep(query.coefficients) or "",
+        turn=keep(query.turn) or "",
+        link=query.link,
+        offset=query.offset,
+    )
+
+
 def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
     """The query that `write_query` was given.
 
@@ -123,6 +154,10 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
     def cells(entries: _Cells) -> Cells:
         return arrays.cells(entries, place)
 
+    if form.kind == ScoreQuery.kind:
+        if form.scores is None or len(form.tables) != 1:
+            return place.refuse("has no scores, or not the columns of one regression")
+        return arrays.scores(form.scores, tuple(map(cells, form.tables[0])), form.weight, place)
     by = tuple(map(cells, form.by))
     if form.kind == MarginalQuery.kind:
         tables = tuple(tuple(map(cells, axes)) for axes in form.tables)
@@ -183,6 +218,18 @@ class QueryArrays:
         if watched is None or bins is None or held_bins is None or weights is None:
             return place.refuse("names an array that is not there, or is none of whole numbers")
         return ItemPairQuery(sets, watched, bins, held_bins, weights, document.few_weight)
+
+    def scores(self, form: _Scores, axes: tuple[Cells, ...], weight: str, place: Place) -> ScoreQuery:
+        """Scores of a regression; whether its parts fit each other is for `Measurement.fault`."""
+        functions = [self._array(name, 2) for name in form.functions]
+        products, turn = self._array(form.products, 2), self._array(form.turn, 2)
+        coefficients = self._array(form.coefficients, 1)
+        tables = tuple(table for table in functions if table is not None)
+        if products is None or turn is None or coefficients is None or len(tables) < len(functions):
+            return place.refuse("names an array that is not there, or is none of whole numbers")
+        link: Any = form.link
+        parts = (products, coefficients, turn, link, int(form.offset))
+        return ScoreQuery(form.formula, axes, tables, *parts, weight)
 
     def cells(self, form: _Cells, place: Place) -> Cells:
         """The cells of a column."""

@@ -23,6 +23,7 @@ from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
+from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
@@ -43,6 +44,8 @@ class MaxEntropy(Synthesizer):
             classifier best.
         pose: whether images are centred, straightened and scaled before their moments, and samples moved back:
             "affine", "none", or "auto": where most images do not touch their border, as a release says.
+        question_share: part of the squared budget for the schema's named questions, in (0, 1); without any it is the
+            table's.
         calibration_rows: rows simulated to fit the chain of columns; by default 20,000, of more than 30 columns
             fewer, down to 8,000, without noise 40,000. Fewer
             are quicker, and samples are less like the records; audits use few.
@@ -57,10 +60,12 @@ class MaxEntropy(Synthesizer):
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)
     pose: Pose = "auto"
+    question_share: float = 0.2
     calibration_rows: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_open_unit(marginal_share=self.marginal_share)
+        require_open_unit(question_share=self.question_share)
         require_integer(at_least=2, level_groups=self.level_groups)
         require_positive(clip_slack=self.clip_slack)
         if self.calibration_rows is not None:
@@ -80,8 +85,14 @@ class MaxEntropy(Synthesizer):
         """For tables two releases, for linked rows and for images four; see the module's docstring."""
         if facts.schema.images:
             return self._images.stages(facts)
-        stages = linked_stages if facts.schema.linked else table_stages
-        return stages(facts, marginal_share=self.marginal_share, level_groups=self.level_groups)
+        marginal, groups = self.marginal_share, self.level_groups
+        if facts.schema.linked:
+            return linked_stages(facts, marginal_share=marginal, level_groups=groups)
+        if not facts.described.questions:
+            return table_stages(facts, marginal_share=marginal, level_groups=groups)
+        part = self.question_share
+        stages = table_stages(facts, marginal_share=marginal, level_groups=groups, share=1 - part)
+        return [*stages, question_stage(facts, part)]
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
@@ -103,6 +114,7 @@ class MaxEntropy(Synthesizer):
         if fit.facts.schema.linked:
             return run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
         measuring = MeasuringWeights.of(fit.facts)
-        return run_table(
+        fitted = run_table(
             fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated, measuring=measuring
         )
+        return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted

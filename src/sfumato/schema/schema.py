@@ -29,6 +29,7 @@ from sfumato.rules import RulePlan
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.accept import criteria_of
 from sfumato.schema.areas import area_faults, read_areas, require_one_area
+from sfumato.schema.named_questions import question_faults, read_questions
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
@@ -55,7 +56,7 @@ from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import weight_of
 
 _KEYS = (
-    "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept",
+    "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept", "questions",
 )  # fmt: skip
 
 
@@ -80,6 +81,8 @@ class Schema(SchemaFacts):
         weight: the column of survey weights, or its name; None counts every row once.
         areas: columns of labels that everything else is counted by; of several, the others follow from one by rules.
 
+        questions: that a fit measures with a part of its budget: `NamedQuestion`s, or as a schema file has them.
+
     Example:
         >>> from sfumato.columns import Boolean, Integer
         >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
@@ -95,8 +98,9 @@ class Schema(SchemaFacts):
         missing = tokens(self.missing, faults)
         faults += draft_faults(self.draft)
         areas = read_areas(self.areas, faults)
+        questions = read_questions(self.questions, faults)
         faults += table_faults(self)
-        faults += [] if faults else sources_faults(self) + area_faults(self, areas)
+        faults += [] if faults else sources_faults(self) + area_faults(self, areas) + question_faults(self, questions)
         if not isinstance(self.reader, Reader):
             faults.append(f"Expected reader to be a Reader, got {shown(self.reader)}.")
         accept = criteria_of(self.accept, faults)
@@ -109,6 +113,7 @@ class Schema(SchemaFacts):
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "areas", areas)
+        object.__setattr__(self, "questions", questions)
         object.__setattr__(self, "rows", plain_value(self.rows))
         object.__setattr__(self, "rules", plain_rules(self.rules))
         plan = self.rule_plan  # faults of rules are told here
@@ -184,6 +189,8 @@ class Schema(SchemaFacts):
             document["rules"] = [dict(rule) for rule in self.rules]
         if self.accept:
             document["accept"] = [criterion.to_dict() for criterion in self.accept]
+        if self.questions:
+            document["questions"] = [question.to_dict() for question in self.questions]
         return document
 
     @classmethod
@@ -245,6 +252,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
     rest |= {"draft": document.get("draft", False), "table_source": document.get("source", {})}
     rest |= {"rules": document.get("rules", ()), "areas": document.get("areas", ())}
+    rest["questions"] = document.get("questions", ())
     rest["accept"] = criteria_of(document.get("accept", ()), faults)
     rest["weight"] = weight_of(document.get("weight"), faults)
     if faults:  # faults of the table as a whole are worth telling in the same breath

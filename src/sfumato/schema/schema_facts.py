@@ -39,6 +39,7 @@ class SchemaFacts:
     accept: tuple[Criterion, ...] = ()
     weight: Weight | None = None
     areas: tuple[str, ...] = ()
+    questions: tuple[Any, ...] = ()
 
     def missing_in(self, source: Source) -> tuple[str, ...]:
         """Return the texts that stand for no value in a source: the declared, or the usual where only text can say it.

@@ -62,6 +62,9 @@ SHAPES: Mapping[str, Shape] = {
     "areas": Shape(
         "areas", lambda schema: ", ".join(map(repr, schema.areas)), "Take `areas` out, or name the column as target"
     ),
+    "questions": Shape(
+        "named questions", lambda schema: repr(schema.questions[0].words) if schema.questions else "", "Take it out"
+    ),
     "open": Shape(
         "open columns", lambda schema: ", ".join(map(repr, schema.open)), "Declare them, with their bounds or labels"
     ),
@@ -89,6 +92,7 @@ CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
 LIMITS = (
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
     Limit("linked", "areas", "the class of a unit is its target: name a constant there"),
+    Limit("linked", "questions", "they are about single rows, and here a unit with all its rows is the record"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
@@ -98,6 +102,8 @@ LIMITS = (
     Limit("linked", ESTIMATORS, "their plan and certificate are those of single rows"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
     Limit("areas", ESTIMATORS, "their sums count rows by nothing"),
+    Limit("questions", ESTIMATORS, "their plan has no stage for them"),
+    Limit("questions", MODEL, "what was measured is given"),
     Limit("areas", MODEL, "what was measured says what rows are counted by"),
     Limit("rules", MODEL, "what was measured counts rows as they are written, not what rules leave free"),
     Limit("unit", MODEL, "whom the noise protects is for those to say who drew it"),

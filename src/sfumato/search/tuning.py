@@ -49,6 +49,7 @@ from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
 from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
@@ -124,7 +125,7 @@ def tune(
     """
     fit_options = FitOptions.from_keywords(options, of=SearchKeywords)
     refuse_lists_of_data(schema, data)
-    schema = with_areas(open_schema(schema), fit_options.areas)
+    schema = with_questions(with_areas(open_schema(schema), fit_options.areas), fit_options.questions)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
     schema = with_criteria(read_schema(schema), accept)
     if schema.accept:

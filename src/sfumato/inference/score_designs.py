@@ -1,0 +1,290 @@
+"""The terms of a formula as products of functions of columns' cells, and the scores to measure for it.
+
+A formula is evaluated on rows of middles of cells alone: of each column of a term its cells in turn, the others held
+where the term is largest. A term that is no product of functions of one column each, as a logarithm of a sum is none,
+is refused.
+
+Where scores are measured, which turn and which norm: by rows of a model, that is by what was released before. Noise of
+a turn T has covariance (TᵀT)⁻¹, and every score has to have ‖T s‖ ≤ 1: the least trace of the coefficients' noise,
+beside their sampling errors, is that of the optimal design of Edmonds, Nikolov and Ullman 2020 for these rows.
+
+Free: uses public facts and released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy import linalg, special
+
+from sfumato.errors import ConfigError
+from sfumato.inference.formulas import Design, ReadFormula, read_formula
+from sfumato.inference.table_measurements import TableMeasurements, values
+from sfumato.maths.streams import public_stream
+from sfumato.measurements.cells import Cells
+from sfumato.measurements.score_query import MOST_TERMS, ONE, Link, ScoreQuery
+from sfumato.schema.grid import ColumnGrid
+
+_COMBINATIONS, _STREAM = 4096, 50_126
+_SAME = 1e-6  # of a term: what evaluating it may lose
+_BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
+_RIDGE, _ROUNDS = 1e-4, 25
+_TURNS, _CLIPPED = 12, 0.02  # steps to the best turn, and the part of rows whose scores are clipped
+_FAINT = 1e-4  # of the largest direction of scores: fainter ones are taken for as large
+_INTERCEPT = 0.1  # of what the error of a constant term counts beside others
+_LARGEST_LOGIT = 8.0
+
+
+def score_design(
+    question: str,
+    formula: str,
+    link: Link,
+    columns: Mapping[str, ColumnGrid],
+    rows: pd.DataFrame | None = None,
+    weights: np.ndarray | None = None,
+) -> ScoreQuery:
+    """Return the scores of a formula at coefficients of 0, not turned.
+
+    Args:
+        question: as it was written, for messages.
+        formula: of the columns.
+        link: of the regression.
+        columns: cells of each column that may be named.
+        rows: of a model, for means and deviations in `center`, `scale` and `poly`; None for cells alone.
+        weights: of these rows.
+
+    Raises:
+        ConfigError: the formula cannot be read or evaluated, or a term is no product of functions of single columns.
+    """
+    read = read_formula(formula, list(columns))
+    _refuse_functions_of_rows(read, question)
+    cells = _Cells(read, [columns[name] for name in read.columns], rows, weights, logistic=link == "logit")
+    places = cells.combinations()
+    values_there, terms = cells.evaluated(places)
+    if values_there.shape[1] > MOST_TERMS + 1:
+        raise ConfigError(
+            f"Expected at most {MOST_TERMS} terms in the question {question!r}, got {values_there.shape[1] - 1}. Put "
+            "labels together, or name fewer interactions."
+        )
+    pivots = np.argmax(np.abs(values_there), axis=0)
+    for j, term in enumerate(terms):
+        if not values_there[pivots[j], j]:
+            raise ConfigError(f"Expected terms that vary in the question {question!r}, got {term}, which is always 0.")
+    functions, products, amplitudes = _factored(cells, places, values_there, pivots)
+    together = amplitudes * np.prod(
+        [f[:, line][place] for f, line, place in zip(functions, products.T, places.T, strict=True)], axis=0
+    )
+    off = np.abs(together - values_there).max(axis=0) > _SAME * np.abs(values_there).max(axis=0)
+    if off.any():
+        raise ConfigError(
+            f"Expected terms that are products of functions of one column each in the question {question!r}, got "
+            f"{terms[int(np.argmax(off))]}. Write a sum of terms, or a product with `:`."
+        )
+    k = len(terms) - 1
+    whole = tuple(np.rint(f * ONE).astype(np.int64) for f in functions)
+    offset = round(-np.log(amplitudes[0]) * ONE) if link == "log" else 0
+    axes = tuple(Cells.of(column) for column in cells.columns)
+    nothing = np.zeros(k, dtype=np.int64)
+    return ScoreQuery(formula, axes, whole, products, nothing, np.diag(nothing), link, offset)
+
+
+def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
+    """Refuse functions that depend on all rows otherwise than by means and deviations, which move no span."""
+    for name in sorted(_BY_ROWS):
+        if f"{name}(" in read.text.replace(" ", ""):
+            raise ConfigError(
+                f"Expected functions of single values in the question {question!r}, got {name}(), which depends on "
+                "all rows. Write powers, or cut the column with a condition."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """A formula on middles of cells.
+
+    Attributes:
+        read: the formula.
+        columns: its columns.
+        rows: of a model, evaluated beside; None for none.
+        weights: of these rows.
+        logistic: whether the left side has to have two values.
+    """
+
+    read: ReadFormula
+    columns: Sequence[ColumnGrid]
+    rows: pd.DataFrame | None
+    weights: np.ndarray | None
+    logistic: bool
+
+    def present(self, column: ColumnGrid) -> np.ndarray:
+        """The cells of a column but that of missing ones."""
+        return np.arange(column.n_cells - bool(getattr(column.kind, "nullable", False)))
+
+    def combinations(self) -> np.ndarray:
+        """Cells of all columns together, drawn from a public stream, shape (n, columns)."""
+        rng = public_stream(_STREAM)
+        return np.stack([rng.choice(self.present(column), _COMBINATIONS) for column in self.columns], axis=1)
+
+    def line(self, place: np.ndarray, axis: int) -> np.ndarray:
+        """The cells at a place, with those of one column in turn, shape (cells, columns)."""
+        own = self.present(self.columns[axis])
+        places = np.repeat(place[None], own.size, axis=0)
+        places[:, axis] = own
+        return places
+
+    def evaluated(self, places: np.ndarray) -> tuple[np.ndarray, list[str]]:
+        """The left side and the terms at places, shape (n, 1 + k), and their names."""
+        frame = pd.DataFrame(
+            {c.name: values(c.kind, _middles(c)[places[:, j]]) for j, c in enumerate(self.columns)}
+        )
+        n, weights = 0, np.ones(len(frame))
+        if self.rows is not None and self.weights is not None:
+            n = len(self.rows)
+            frame = pd.concat([self.rows[list(frame.columns)], frame], ignore_index=True)
+            weights = np.concatenate([np.maximum(self.weights, 0.0), np.zeros(len(places))])
+        references = {c.name: str(next(iter(c.kind.labels))) for c in self.columns if not c.kind.is_numeric}
+        design: Design = self.read.design(frame, weights, references, logistic=self.logistic)
+        sides = np.column_stack([design.left, design.right])[n:]
+        return sides, [self.read.text.partition("~")[0].strip(), *design.terms]
+
+
+def _middles(column: ColumnGrid) -> np.ndarray:
+    """The code in the middle of each cell, shape (cells,); of missing numbers NaN."""
+    if column.edges is None or column.steps is None:
+        return np.arange(column.n_cells)
+    codes = column.steps.codes((column.edges[:-1] + column.edges[1:] - 1) / 2.0)
+    if column.zero is not None:
+        codes[column.zero[0]] = column.zero[1]
+    return np.append(codes, np.nan) if column.n_cells > codes.size else codes
+
+
+def _factored(
+    cells: _Cells, places: np.ndarray, known: np.ndarray, pivots: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Return the columns' functions, shape (cells, m) each, which of them each term has, and the terms' sizes."""
+    functions: list[list[np.ndarray]] = []
+    amplitudes = known[pivots, np.arange(pivots.size)]
+    products = np.zeros((pivots.size, len(cells.columns)), dtype=np.int64)
+    distinct, line_of = np.unique(pivots, return_inverse=True)
+    for axis, column in enumerate(cells.columns):
+        own = cells.present(column)
+        lines = np.concatenate([cells.line(places[pivot], axis) for pivot in distinct])
+        there = cells.evaluated(lines)[0].reshape(distinct.size, own.size, -1)
+        present = np.zeros(column.n_cells)
+        present[own] = 1.0
+        functions.append([present])
+        for j in range(pivots.size):
+            part = there[line_of[j], :, j] / known[pivots[j], j]
+            largest = np.abs(part).max()
+            amplitudes[j] *= largest
+            function = np.zeros(column.n_cells)
+            function[own] = part / largest
+            products[j, axis] = _place_of(function, functions[axis])
+    return [np.stack(of_axis, axis=1) for of_axis in functions], products, amplitudes
+
+
+def _place_of(function: np.ndarray, known: list[np.ndarray]) -> int:
+    """The place of a function among others, to which it is added if it is none of them."""
+    for place, other in enumerate(known):
+        if np.abs(function - other).max() < 1 / ONE:
+            return place
+    known.append(function)
+    return len(known) - 1
+
+
+def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray) -> ScoreQuery:
+    """Return scores at the coefficients that a model's weighted rows have, turned and clipped by these rows.
+
+    Args:
+        query: of `score_design`.
+        measured: the model's rows.
+        weights: of the rows, shape (N,); those below 0 count 0.
+    """
+    left, terms = query.sides(measured.base)
+    right = np.stack(terms, axis=1)
+    present = np.ones(left.size)
+    for axis, functions in zip(query.axes, query.functions, strict=True):
+        present *= functions[:, 0][measured.base.of(axis)] / ONE
+    weights = np.maximum(weights, 0.0) * present
+    weights = weights / max(float(weights.sum()), 1e-300)
+    coefficients = np.rint(_coefficients(query, left, right, weights) * ONE).astype(np.int64)
+    query = replace(query, coefficients=coefficients)
+    residual = query.residual(left, terms)
+    curvature = _curvature(query, right)
+    slope = (right * (weights * curvature)[:, None]).T @ right
+    turn = _best_turn(right * residual[:, None], slope, weights, _constant(right, present))
+    return replace(query, turn=np.rint(turn * ONE).astype(np.int64))
+
+
+def _constant(right: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Which terms are the same for all rows, shape (k,)."""
+    inside = right[present > 0]
+    return np.ptp(inside, axis=0) == 0 if len(inside) else np.zeros(right.shape[1], dtype=bool)
+
+
+def _coefficients(query: ScoreQuery, left: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The solution of the scores' equations on weighted rows, drawn a little to 0."""
+    k = right.shape[1]
+    ridge = _RIDGE * np.eye(k)
+    if query.link == "identity":
+        return linalg.solve((right * weights[:, None]).T @ right + ridge, right.T @ (weights * left), assume_a="pos")
+    params, shift = np.zeros(k), query.offset / ONE
+    for _ in range(_ROUNDS):
+        predictor = np.clip(right @ params + shift, -_LARGEST_LOGIT - abs(shift), _LARGEST_LOGIT)
+        mean = special.expit(predictor) if query.link == "logit" else np.exp(predictor)
+        slope = mean * (1 - mean) if query.link == "logit" else mean
+        gradient = right.T @ (weights * (left - mean)) - _RIDGE * params
+        step = linalg.solve((right * (weights * slope)[:, None]).T @ right + ridge, gradient, assume_a="pos")
+        step *= min(1.0, 2.0 / max(float(np.abs(right @ step).max()), 1e-300))
+        params = params + step
+    return params
+
+
+def _curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
+    """The slope of the mean in the linear predictor, shape (N,)."""
+    if query.link == "identity":
+        return np.ones(len(right))
+    predictor = right @ (query.coefficients / ONE) + query.offset / ONE
+    return np.exp(np.minimum(predictor, 1.0)) if query.link == "log" else special.expit(predictor) * special.expit(-predictor)
+
+
+def _best_turn(scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return T, by which all but a few scores have a norm of at most 1, shape (k, k).
+
+    Args:
+        scores: of rows, shape (N, k).
+        slope: minus the derivative of their mean in the coefficients, shape (k, k).
+        weights: of the rows, of sum 1.
+        constant: terms that matter less, shape (k,).
+    """
+    k = scores.shape[1]
+    size = float(weights @ (scores**2).sum(axis=1))
+    if not size > 0:
+        return np.eye(k)
+    inverse = np.linalg.inv(slope + _RIDGE * np.eye(k))
+    spread = (scores * weights[:, None]).T @ scores + _FAINT * size / k * np.eye(k)
+    sampling = np.diagonal(inverse @ spread @ inverse)
+    wanted = np.where(constant, _INTERCEPT, 1.0) / sampling
+    root = _root(inverse @ np.diag(wanted) @ inverse)
+    chances = weights
+    for _ in range(_TURNS):
+        moments = (scores * chances[:, None]).T @ scores + _FAINT * size / k * np.eye(k)
+        inner = _root(root @ moments @ root)
+        precision = root @ np.linalg.inv(inner) @ root
+        lengths = np.einsum("ni,ij,nj->n", scores, precision, scores)
+        chances = chances * lengths
+        chances = chances / chances.sum()
+    turn = _root(precision)
+    norms = np.linalg.norm(scores @ turn, axis=1)
+    order = np.argsort(norms)
+    last = int(np.searchsorted(np.cumsum(weights[order]), 1 - _CLIPPED))
+    return turn / max(float(norms[order[min(last, order.size - 1)]]), 1e-300)
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    """The square root of a symmetric matrix without negative eigenvalues."""
+    eigenvalues, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T

@@ -1,0 +1,46 @@
+"""Noisy scores of a regression that a release measured.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.inference.formulas import ReadFormula, read_formula
+from sfumato.inference.totals import Totals
+from sfumato.measurements.cells import BaseCells
+from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.score_query import ONE, Link, ScoreQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Noisy sums of turned, clipped scores.
+
+    Attributes:
+        measurement: of a `ScoreQuery`.
+    """
+
+    measurement: Measurement
+
+    @property
+    def query(self) -> ScoreQuery:
+        """The scores."""
+        query = self.measurement.query
+        assert isinstance(query, ScoreQuery)
+        return query
+
+    def of_regression(self, read: ReadFormula, link: Link) -> bool:
+        """Whether they are of this regression: the same left side, terms and link."""
+        if link != self.query.link or set(read.columns) != self.query.columns:
+            return False
+        return read.terms == read_formula(self.query.formula, read.columns).terms
+
+    def totals(self, base: BaseCells) -> Totals:
+        """The scores of a model's rows, and their noisy sums."""
+        measurement = self.measurement
+        variances = np.full(measurement.value.size, measurement.noise_std**2)
+        return Totals(self.query.scores(base) / ONE, measurement.value, variances)

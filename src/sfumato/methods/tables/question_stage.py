@@ -1,0 +1,174 @@
+"""A third stage of the table method: questions that were named before the fit, with a declared part of the budget.
+
+    ols, logit, poisson   scores Σ x·(y − μ(xᵀb)) at the coefficients b that the first two stages say
+    mean by groups        the same, of a term for each group, and a table of the groups' sizes
+    table, share          counts of combinations of labels; numbers in runs of cells
+    quantile by groups    counts of the groups' runs
+
+A regression needs no matrix of moments: that is known well enough from the second stage, and what it is wrong by is of
+second order where the coefficients are near. So a question costs as many numbers as it has terms, and residuals, which
+are smaller than values, are clipped by what their model says of them.
+
+Everything that a question needs is checked on public facts, before a record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sfumato.errors import SchemaError
+from sfumato.fitting.contents import measurements_of, pandas_form
+from sfumato.fitting.driver import Fit, FittedModel
+from sfumato.fitting.facts import Facts
+from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.score_designs import aimed, score_design
+from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.measurements.cells import Cells
+from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.score_query import Link, ScoreQuery
+from sfumato.methods.tables.cell_counts import public_runs
+from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, replace_distance, weights_of
+from sfumato.privacy.certificate import measured_elsewhere
+from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.release.model import ReleaseValue
+from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.named_questions import FORMULAS, NamedQuestion
+from sfumato.schema.weighting import weight_bound
+
+QUESTIONS = "named questions"
+_LINKS: Mapping[str, Link] = {"ols": "identity", "mean": "identity", "logit": "logit", "poisson": "log"}
+_MOST_CELLS = 1 << 16
+_PUBLIC_CELLS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A part of a question before anything is measured: its cells or formula, and its share of the questions' budget."""
+
+    question: NamedQuestion
+    formula: str
+    link: Link
+    axes: tuple[str, ...]
+    share: float
+
+    @property
+    def name(self) -> str:
+        """Of the measurement."""
+        return f"{self.question.words}{', groups' if self.axes and self.question.form == 'mean' else ''}"
+
+
+def _planned(questions: Sequence[NamedQuestion]) -> list[_Planned]:
+    """The tables and the scores of questions."""
+    parts = []
+    for question in questions:
+        if question.form in FORMULAS:
+            parts.append(_Planned(question, question.formula, _LINKS[question.form], (), question.weight))
+        elif question.form == "mean":
+            parts.append(_Planned(question, question.regression, "identity", (), question.weight / 2))
+            if question.by:
+                parts.append(_Planned(question, "", "identity", question.by, question.weight / 2))
+        else:
+            parts.append(_Planned(question, "", "identity", question.named, question.weight))
+    return parts
+
+
+def question_stage(facts: Facts, share: float) -> Stage:
+    """The event, at a part of the table's squared budget, after every question was checked on public facts.
+
+    Raises:
+        SchemaError: a question is of a column that follows from others, of too many cells, or cannot be measured.
+        ConfigError: a formula cannot be read, or a term is no product of functions of single columns.
+    """
+    columns = {c.name: c for c in Grid.of(facts.schema, numeric_cells=_PUBLIC_CELLS, narrow=True).columns}
+    planned = _planned(facts.described.questions)
+    parts = []
+    for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
+        _require_columns(part, columns, facts)
+        query = score_design(part.question.words, part.formula, part.link, columns) if part.formula else None
+        parts.append(QuestionPart(part.name, query or _table(part, columns), weight))
+    return Stage(
+        name=QUESTIONS,
+        noise_multiplier=multiplier_for_share(share),
+        replace_distance=replace_distance(parts),
+        measures="what the named questions ask: " + "; ".join(q.words for q in facts.described.questions),
+    )
+
+
+def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
+    """Refuse a question of columns that are no part of the plain table."""
+    for name in part.question.named:
+        if name not in columns:
+            raise SchemaError(
+                f"Expected columns that are measured themselves in the question {part.question.words!r}, got "
+                f"{name!r}, which follows from others by a rule or holds sets. Ask of what it follows from."
+            )
+    weight = facts.described.weight
+    if weight is not None and weight.column in part.question.named:
+        raise SchemaError(f"Expected no weight in the question {part.question.words!r}, got {weight.column!r}.")
+
+
+def _table(part: _Planned, columns: Mapping[str, ColumnGrid], weight: str = "") -> MarginalQuery:
+    """The table of a question: labels one by one, numbers in public runs of cells."""
+    axes = []
+    for name in part.axes:
+        column = columns[name]
+        axes.append(Cells.of(column, public_runs(column) if column.numeric else None))
+    query = MarginalQuery((tuple(axes),), weight=weight)
+    if query.shape[-1] > _MOST_CELLS:
+        raise SchemaError(
+            f"Expected a table of at most {_MOST_CELLS} cells for the question {part.question.words!r}, got "
+            f"{query.shape[-1]}: noise would leave nothing of it. Name fewer columns, or merge labels."
+        )
+    return query
+
+
+def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
+    """Measure the named questions by what a fitted table says, and return it with their measurements.
+
+    Args:
+        fit: of which the table's stages are charged.
+        fitted: the table.
+    """
+    schema = fit.facts.described
+    column, worth = ("", 1.0) if schema.weight is None else (schema.weight.column, weight_bound(schema))
+    measured = TableMeasurements(_provisional(fit, fitted))
+    columns = {c.name: c for c in Grid.stored(fit.facts.schema, fitted.parameters).columns}
+    planned = _planned(fit.facts.described.questions)
+    parts = []
+    for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
+        query = _scores(part, measured, columns, column) if part.formula else _table(part, columns, column)
+        parts.append(QuestionPart(part.name, query, weight))
+    sums = QuestionSums(tuple(parts), column)
+    noisy = fit.measure(QUESTIONS, sums)
+    return FittedModel(
+        fitted.sampler, fitted.parameters, (*fitted.measurements, *sums.measurements(noisy, worth))
+    )
+
+
+def _scores(
+    part: _Planned, measured: TableMeasurements, columns: Mapping[str, ColumnGrid], weight: str
+) -> ScoreQuery:
+    """The scores of a question, at the coefficients and in the turn that released values say."""
+    query = score_design(part.question.words, part.formula, part.link, columns)
+    named = [axis.column for axis in query.axes]
+    totals = measured_functions(measured, cell_functions(measured, named))
+    weights = measured.calibration(totals).weights
+    rows = measured.frame[named] if any(f"{f}(" in part.formula for f in ("center", "scale", "standardize", "poly")) else None
+    if rows is not None:
+        query = score_design(part.question.words, part.formula, part.link, columns, rows, weights)
+    return aimed(replace(query, weight=weight), measured, weights)
+
+
+def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:
+    """What the stages before say, as a release that guarantees nothing and is never given to anybody."""
+    schema, unit = fit.facts.described, Protected(**fit.facts.described.protects)
+    return ReleaseValue(
+        schema=schema,
+        certificate=measured_elsewhere(QUESTIONS, unit, n_public=fit.n_public, declared=True),
+        sampler=fitted.sampler,
+        parameters=fitted.parameters,
+        measurements=measurements_of(fitted.measurements),
+        form=pandas_form(schema),
+    )

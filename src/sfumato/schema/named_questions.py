@@ -1,0 +1,187 @@
+"""Questions that are named before a fit, which measures them with a part of the budget.
+
+    questions:
+      - ols: "cost ~ age + C(arm) * C(sex)"
+      - logit: "readmitted ~ length + C(ward)"
+        weight: 2                                  # of the questions' part of the budget
+      - table: [region, sex, employed]             # how many rows have each combination
+      - mean: income
+        by: [region, sex]
+      - quantile: income
+        by: region
+
+A question is public. What the records say of it costs budget: docs/proofs/questions.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, final
+
+from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.kinds import TabularKind
+from sfumato.errors import SchemaError
+from sfumato.schema.schema_facts import AnySchema, SchemaFacts
+
+QuestionForm: TypeAlias = Literal["ols", "logit", "poisson", "table", "mean", "share", "quantile"]
+FORMULAS: tuple[QuestionForm, ...] = ("ols", "logit", "poisson")
+FORMS: tuple[QuestionForm, ...] = (*FORMULAS, "table", "mean", "share", "quantile")
+_MOST_QUESTIONS, _MOST_COLUMNS = 100, 4
+_EXAMPLE = 'such as "ols: income ~ age" or {mean: income, by: region}'
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedQuestion:
+    """One question that a fit measures.
+
+    Attributes:
+        form: `ols`, `logit` or `poisson`: a regression; `table`: rows of each combination of two to four columns;
+            `mean`, `share` or `quantile` of a column by the labels of up to three others.
+        formula: of a regression.
+        columns: of a table; of the others the one that is asked of.
+        by: columns of labels, whose groups are told apart.
+        weight: its part of the questions' budget, beside those of others.
+
+    Raises:
+        SchemaError: a part is missing, or outside its domain.
+
+    Example:
+        >>> NamedQuestion(form="mean", columns=("income",), by=("region",)).words
+        'mean: income by region'
+    """
+
+    form: QuestionForm
+    formula: str = ""
+    columns: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise SchemaError(f"Expected a question of {', '.join(FORMS)}, got {shown(self.form)}.")
+        weight = plain_value(self.weight)
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise SchemaError(f"Expected weight of a question to be a number above 0, got {shown(self.weight)}.")
+        named = (*self.columns, *self.by)
+        if not all(isinstance(name, str) for name in named) or len(set(named)) < len(named):
+            raise SchemaError(f"Expected {self.form} to name columns, each once, got {shown(list(named))}.")
+        if self.form in FORMULAS:
+            if not isinstance(self.formula, str) or "~" not in self.formula or self.columns or self.by:
+                raise SchemaError(f'Expected a formula such as "y ~ x" for {self.form}, got {shown(self.formula)}.')
+            return
+        fewest = 2 if self.form == "table" else 1
+        if not fewest <= len(self.columns) <= (_MOST_COLUMNS if fewest > 1 else 1) or len(named) > _MOST_COLUMNS:
+            raise SchemaError(
+                f"Expected {'two to four columns' if fewest > 1 else 'one column, by up to three others'} for "
+                f"{self.form}, got {shown(list(named))}."
+            )
+        if self.form == "table" and self.by:
+            raise SchemaError("Expected no `by` beside table, got some. Put its columns into the table.")
+
+    @property
+    def words(self) -> str:
+        """The question in one line, as it may be written too."""
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        return f"{self.form}: {self.formula or ', '.join(self.columns)}{by}"
+
+    @property
+    def regression(self) -> str:
+        """The formula of a regression that answers it: of means, a term for each combination of labels; or none."""
+        if self.form != "mean":
+            return self.formula
+        groups = ":".join(f"C(`{name}`)" for name in self.by)
+        return f"`{self.columns[0]}` ~ {f'0 + {groups}' if self.by else '1'}"
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that it names, but those of a formula."""
+        return (*self.columns, *self.by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question as a schema file holds it."""
+        of = self.formula or (list(self.columns) if self.form == "table" else self.columns[0])
+        by = {"by": list(self.by)} if self.by else {}
+        return {self.form: of, **by, **({} if self.weight == 1 else {"weight": self.weight})}
+
+
+def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySchema:
+    """The schema with the questions of a call, where it names some.
+
+    Raises:
+        SchemaError: they are none, or name columns that the schema does not release.
+    """
+    return schema if questions is None else replace(schema, questions=questions)
+
+
+def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, ...]:
+    """The questions that a list states; `faults` gets a sentence for every fault."""
+    if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
+        faults.append(f"Expected questions to be a list, {_EXAMPLE}, got {shown(entries)}.")
+        return ()
+    if len(entries) > _MOST_QUESTIONS:
+        faults.append(f"Expected at most {_MOST_QUESTIONS} questions, got {len(entries)}.")
+        return ()
+    questions: list[NamedQuestion] = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            question = entry if isinstance(entry, NamedQuestion) else _question(entry)
+        except SchemaError as error:
+            faults.append(f"Question {number}: {error}")
+            continue
+        if any(other.words == question.words for other in questions):
+            faults.append(f"Expected each question once, got {question.words!r} twice.")
+        questions.append(question)
+    return tuple(questions)
+
+
+def _question(entry: object) -> NamedQuestion:
+    if isinstance(entry, str):
+        form, _, rest = entry.partition(":")
+        parts: dict[str, Any] = {form.strip(): rest.strip()}
+        if form.strip() not in FORMULAS:
+            of, _, by = rest.partition(" by ")
+            names, groups = ([name.strip() for name in text.split(",") if name.strip()] for text in (of, by))
+            parts = {form.strip(): names, "by": groups}
+        entry = parts
+    if not isinstance(entry, Mapping):
+        raise SchemaError(f"expected a question {_EXAMPLE}, got {shown(entry)}.")
+    forms = [key for key in entry if key in FORMS]
+    if len(forms) != 1:
+        raise SchemaError(f"expected one of {', '.join(FORMS)}, {_EXAMPLE}, got {shown(dict(entry))}.")
+    (form,) = forms
+    unknown = next((key for key in entry if key not in (form, "by", "weight")), None)
+    if unknown is not None:
+        raise SchemaError(f"expected by or weight beside {form}, got {shown(unknown)}.")
+    weight, by = entry.get("weight", 1.0), _names(entry.get("by", ()), "by")
+    if form in FORMULAS:
+        return NamedQuestion(form=form, formula=entry[form], by=by, weight=weight)
+    return NamedQuestion(form=form, columns=_names(entry[form], form), by=by, weight=weight)
+
+
+def _names(value: object, key: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"expected {key} to name columns, got {shown(value)}.")
+    return tuple(names)
+
+
+def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> list[str]:
+    """Columns that questions name and the schema does not release, or of which they cannot be asked."""
+    faults = []
+    kinds, opened = schema.of_kind(TabularKind), schema.open
+    for question in questions:
+        for name in question.named:
+            if name not in kinds and name not in opened:
+                faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
+        numbers = [name for name in question.by if name in schema.numeric]
+        if question.form == "share":
+            numbers += [name for name in question.columns if name in schema.numeric]
+        if numbers:
+            faults.append(f"Expected labels in the question {question.words!r}, got {shown(numbers[0])}, a number.")
+        of = question.columns[0] if question.form in ("mean", "quantile") else ""
+        if of in kinds and of not in schema.numeric:
+            faults.append(f"Expected a number in the question {question.words!r}, got {shown(of)}. Ask of its share.")
+    return faults
