@@ -26,13 +26,16 @@ from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.score_query import MOST_TERMS, ONE, Link, ScoreQuery
-from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid
 
 _COMBINATIONS, _STREAM = 4096, 50_126
+_FINER = 4  # parts of a cell
 _SAME = 1e-6  # of a term: what evaluating it may lose
 _BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
 _RIDGE, _ROUNDS = 1e-4, 25
-_TURNS, _CLIPPED = 12, 0.02  # steps to the best turn, and the part of rows whose scores are clipped
+_TURNS = 12  # steps to the best turn
+_OFF = 0.1  # deviations by which a model's mean of what clipping takes away may be off
+_PARTS = np.append(1 - np.geomspace(0.3, 0.001, 24), 1.0)  # of rows whose scores are not clipped: what is tried
 _FAINT = 1e-4  # of the largest direction of scores: fainter ones are taken for as large
 _INTERCEPT = 0.1  # of what the error of a constant term counts beside others
 _LARGEST_LOGIT = 8.0
@@ -61,7 +64,8 @@ def score_design(
     """
     read = read_formula(formula, list(columns))
     _refuse_functions_of_rows(read, question)
-    cells = _Cells(read, [columns[name] for name in read.columns], rows, weights, logistic=link == "logit")
+    fine = [_finer(columns[name]) for name in read.columns]
+    cells = _Cells(read, fine, rows, weights, logistic=link == "logit")
     places = cells.combinations()
     values_there, terms = cells.evaluated(places)
     if values_there.shape[1] > MOST_TERMS + 1:
@@ -89,6 +93,20 @@ def score_design(
     axes = tuple(Cells.of(column) for column in cells.columns)
     nothing = np.zeros(k, dtype=np.int64)
     return ScoreQuery(formula, axes, whole, products, nothing, np.diag(nothing), link, offset)
+
+
+def _finer(column: ColumnGrid) -> ColumnGrid:
+    """A column in finer cells: scores tell values of a record apart, and cells cost them nothing."""
+    if column.edges is None or column.edges.size * _FINER > MOST_NUMERIC_CELLS:
+        return column
+    steps = np.arange(_FINER) / _FINER
+    edges = column.edges[:-1, None] + np.diff(column.edges)[:, None] * steps
+    edges = np.unique(np.append(np.floor(edges).astype(np.int64).ravel(), column.edges[-1]))
+    n_cells = column.n_cells + edges.size - column.edges.size
+    zero = column.zero
+    if zero is not None:
+        zero = int(np.searchsorted(edges, column.edges[zero[0]])), zero[1]
+    return replace(column, edges=edges, n_cells=n_cells, zero=zero)
 
 
 def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
@@ -195,14 +213,16 @@ def _place_of(function: np.ndarray, known: list[np.ndarray]) -> int:
     return len(known) - 1
 
 
-def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray) -> ScoreQuery:
+def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, noise_std: float) -> ScoreQuery:
     """Return scores at the coefficients that a model's weighted rows have, turned and clipped by these rows.
 
     Args:
         query: of `score_design`.
         measured: the model's rows.
         weights: of the rows, shape (N,); those below 0 count 0.
+        noise_std: of the sum of scores that are clipped to norm 1.
     """
+    size = measured.size
     left, terms = query.sides(measured.base)
     right = np.stack(terms, axis=1)
     present = np.ones(left.size)
@@ -215,7 +235,8 @@ def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray) -
     residual = query.residual(left, terms)
     curvature = _curvature(query, right)
     slope = (right * (weights * curvature)[:, None]).T @ right
-    turn = _best_turn(right * residual[:, None], slope, weights, _constant(right, present))
+    scores = right * residual[:, None]
+    turn = _best_turn(scores, slope, weights, _constant(right, present), 1 + _OFF**2 * size, noise_std / np.sqrt(size))
     return replace(query, turn=np.rint(turn * ONE).astype(np.int64))
 
 
@@ -251,14 +272,20 @@ def _curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(predictor, 1.0)) if query.link == "log" else special.expit(predictor) * special.expit(-predictor)
 
 
-def _best_turn(scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray) -> np.ndarray:
+def _best_turn(
+    scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray, allowed: float, noise: float
+) -> np.ndarray:
     """Return T, by which all but a few scores have a norm of at most 1, shape (k, k).
+
+    How many are clipped: so many that noise, and what is allowed for the clipped part, are together least.
 
     Args:
         scores: of rows, shape (N, k).
         slope: minus the derivative of their mean in the coefficients, shape (k, k).
         weights: of the rows, of sum 1.
         constant: terms that matter less, shape (k,).
+        allowed: variance of the total of what is not measured, for each record's unit of it.
+        noise: standard deviation of the noise of a mean, times √n.
     """
     k = scores.shape[1]
     size = float(weights @ (scores**2).sum(axis=1))
@@ -279,9 +306,15 @@ def _best_turn(scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, const
         chances = chances / chances.sum()
     turn = _root(precision)
     norms = np.linalg.norm(scores @ turn, axis=1)
+    matters = weights * ((scores @ root) ** 2).sum(axis=1)  # of a score, to the coefficients
+    cost = float(np.trace(root @ np.linalg.inv(precision) @ root)) * noise**2
     order = np.argsort(norms)
-    last = int(np.searchsorted(np.cumsum(weights[order]), 1 - _CLIPPED))
-    return turn / max(float(norms[order[min(last, order.size - 1)]]), 1e-300)
+    places = np.searchsorted(np.cumsum(weights[order]), _PARTS)
+    norm = min(
+        norms[order[np.minimum(places, order.size - 1)]],
+        key=lambda c: c**2 * cost + allowed * float(matters @ (1 - np.minimum(1.0, c / np.maximum(norms, 1e-300))) ** 2),
+    )
+    return turn / max(float(norm), 1e-300)
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:

@@ -138,7 +138,12 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     planned = _planned(fit.facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        query = _scores(part, measured, columns, column) if part.formula else _table(part, columns, column)
+        noise_std = 0.0 if fit.noise.silent else fit.plan[QUESTIONS].noise_multiplier * fit.facts.unit_rows / weight
+        query = (
+            _scores(part, measured, columns, column, noise_std * worth)
+            if part.formula
+            else _table(part, columns, column)
+        )
         parts.append(QuestionPart(part.name, query, weight))
     sums = QuestionSums(tuple(parts), column)
     noisy = fit.measure(QUESTIONS, sums)
@@ -148,7 +153,7 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
 
 
 def _scores(
-    part: _Planned, measured: TableMeasurements, columns: Mapping[str, ColumnGrid], weight: str
+    part: _Planned, measured: TableMeasurements, columns: Mapping[str, ColumnGrid], weight: str, noise_std: float
 ) -> ScoreQuery:
     """The scores of a question, at the coefficients and in the turn that released values say."""
     query = score_design(part.question.words, part.formula, part.link, columns)
@@ -158,7 +163,7 @@ def _scores(
     rows = measured.frame[named] if any(f"{f}(" in part.formula for f in ("center", "scale", "standardize", "poly")) else None
     if rows is not None:
         query = score_design(part.question.words, part.formula, part.link, columns, rows, weights)
-    return aimed(replace(query, weight=weight), measured, weights)
+    return aimed(replace(query, weight=weight), measured, weights, noise_std)
 
 
 def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:
