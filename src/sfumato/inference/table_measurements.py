@@ -8,8 +8,10 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -213,6 +215,11 @@ class TableMeasurements:
         counts = [self.counts(name) for name in self.names]
         cells = with_support(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
         return codes, dict(zip(names, cells.T, strict=True))
+
+    def simulated(self, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Return n coded rows of the model as it draws them."""
+        assert not isinstance(self._sampler, DataSet)
+        return self._sampler.rows(n, rng)
 
     def _missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, if it has one; the class is not matched by its own."""

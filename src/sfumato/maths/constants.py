@@ -259,6 +259,17 @@ class SamplingConstants:
     most_factor: float = 6.0  # logarithm by which candidates lean | not tuned
 
 
+@dataclass(frozen=True)
+class QuestionConstants:
+    """How samples are tilted to what named questions measured."""
+
+    simulated: int = 1 << 16  # rows of the chain on which multipliers are fitted | not tuned
+    ridge: float = 0.05  # part of the noise's variance by which means may be missed | not tuned
+    largest_multiplier: float = 20.0  # of a function of at most 1, in size | not tuned
+    steps: int = 200  # of the fit at most | not tuned
+    seed: int = 50  # of the stream of simulated rows | not tuned: any is as good
+
+
 SIZES = SizeConstants()
 CURVE = CurveConstants()
 TAILS = TailConstants()
@@ -269,3 +280,4 @@ CHAIN = ChainConstants()
 FIT = FitConstants()
 PRIORS = PriorConstants()
 SAMPLING = SamplingConstants()
+QUESTIONS = QuestionConstants()

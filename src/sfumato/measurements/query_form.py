@@ -81,14 +81,14 @@ class _Query:
 
 
 def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The document of a query; its arrays join the others, one that several queries hold once."""
+    """The document of a query; its arrays join the others, but for one that is there already, which it names."""
 
     def keep(array: np.ndarray | None) -> str | None:
         if array is None:
             return None
         packed = np.ascontiguousarray(array, dtype=np.int64)
-        known = [name for name in arrays if name.startswith(ARRAYS)]
-        same = next((name for name in known if arrays[name] is packed), f"{ARRAYS}{len(known)}")
+        number = sum(name.startswith(ARRAYS) for name in arrays)
+        same = next((name for name, known in arrays.items() if known is packed), f"{ARRAYS}{number}")
         arrays[same] = packed
         return same
 

@@ -23,6 +23,7 @@ from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
+from sfumato.methods.tables.question_forecast import forecast_words
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
@@ -98,7 +99,9 @@ class MaxEntropy(Synthesizer):
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
         if facts.schema.images:
             return self._images.forecast(plan, facts)
-        return (linked_forecast if facts.schema.linked else table_forecast)(plan, facts)
+        if facts.schema.linked:
+            return linked_forecast(plan, facts)
+        return {**table_forecast(plan, facts), **forecast_words(plan, facts)}
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""

@@ -29,10 +29,12 @@ from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, replace_distance, weights_of
+from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.certificate import measured_elsewhere
 from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.model import ReleaseValue
+from sfumato.release.tilted_table import TiltedTable, written_tilts
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
 from sfumato.schema.weighting import weight_bound
@@ -81,19 +83,29 @@ def question_stage(facts: Facts, share: float) -> Stage:
         SchemaError: a question is of a column that follows from others, of too many cells, or cannot be measured.
         ConfigError: a formula cannot be read, or a term is no product of functions of single columns.
     """
+    return Stage(
+        name=QUESTIONS,
+        noise_multiplier=multiplier_for_share(share),
+        replace_distance=replace_distance(part for _, part in planned_parts(facts)),
+        measures="what the named questions ask: " + "; ".join(q.words for q in facts.described.questions),
+    )
+
+
+def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
+    """Return each question's parts on public cells, with the question's words, at coefficients of 0.
+
+    Raises:
+        SchemaError: as `question_stage`.
+        ConfigError: likewise.
+    """
     columns = {c.name: c for c in Grid.of(facts.schema, numeric_cells=_PUBLIC_CELLS, narrow=True).columns}
     planned = _planned(facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
         _require_columns(part, columns, facts)
         query = score_design(part.question.words, part.formula, part.link, columns) if part.formula else None
-        parts.append(QuestionPart(part.name, query or _table(part, columns), weight))
-    return Stage(
-        name=QUESTIONS,
-        noise_multiplier=multiplier_for_share(share),
-        replace_distance=replace_distance(parts),
-        measures="what the named questions ask: " + "; ".join(q.words for q in facts.described.questions),
-    )
+        parts.append((part.question.words, QuestionPart(part.name, query or _table(part, columns), weight)))
+    return parts
 
 
 def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
@@ -147,9 +159,11 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
         parts.append(QuestionPart(part.name, query, weight))
     sums = QuestionSums(tuple(parts), column)
     noisy = fit.measure(QUESTIONS, sums)
-    return FittedModel(
-        fitted.sampler, fitted.parameters, (*fitted.measurements, *sums.measurements(noisy, worth))
-    )
+    known = replace(fitted, measurements=(*fitted.measurements, *sums.measurements(noisy, worth)))
+    tilts = fit_tilts(TableMeasurements(_provisional(fit, known)), [part.query for part in parts])
+    documents, arrays = written_tilts(tilts)
+    sampler = {**fitted.sampler, "name": TiltedTable.name, "tilts": documents}
+    return replace(known, sampler=sampler, parameters={**fitted.parameters, **arrays})
 
 
 def _scores(
