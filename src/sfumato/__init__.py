@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sfumato.front import describe, fit
     from sfumato.inference.combining import CombinedResult, combine
     from sfumato.inference.estimate import Estimate, Estimates
-    from sfumato.inference.regression import Regression, Regressions
+    from sfumato.inference.regression_results import Regression, Regressions
     from sfumato.measurements import Measurement
     from sfumato.measurements.stated_counts import marginal
     from sfumato.methods.dpgm.recipe import DPGM
@@ -80,8 +80,8 @@ else:  # a type checker should not take every name for one of ours
         "NonPrivate": "sfumato.privacy.budget",
         "OpenSchema": "sfumato.schema.open_schema",
         "PrivacyBudget": "sfumato.privacy.budget",
-        "Regression": "sfumato.inference.regression",
-        "Regressions": "sfumato.inference.regression",
+        "Regression": "sfumato.inference.regression_results",
+        "Regressions": "sfumato.inference.regression_results",
         "Release": "sfumato.release_front",
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",

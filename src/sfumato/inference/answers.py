@@ -22,10 +22,12 @@ from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.estimator import Estimator
+from sfumato.inference.families import FAMILIES
 from sfumato.inference.formulas import Design
 from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
 from sfumato.inference.questions import Questions
-from sfumato.inference.regression import Regression, Regressions, fit_design
+from sfumato.inference.regression import fit_design
+from sfumato.inference.regression_results import Regression, Regressions
 from sfumato.inference.times import Value, length
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
@@ -238,9 +240,7 @@ class TableLister(Lister[Questions]):
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""
         design, formula = self._design(left, right), f"{left} ~ {right}"
-        regression = fit_design(
-            self.questions, design, (left, right), by, self.target, formula, logistic=kind == "logit"
-        )
+        regression = fit_design(self.questions, design, (left, right), by, self.target, formula, FAMILIES[kind])
         if isinstance(regression, Regressions):
             whole = len(regression) + len(regression.left_out)
             error = float(np.median([one.bse.iloc[1] for one in regression.values()]))
