@@ -165,6 +165,16 @@ class GroupedResults(Mapping[Any, T]):
         return self.to_frame(level, simultaneous=simultaneous)[["low", "high"]]
 
     @abstractmethod
+    def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
+        """Yield each result as plain values, with intervals as `to_frame` has them."""
+
+    def to_dict(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[str, Any]:
+        """Return the results as plain values: what `estimate --json` prints; arguments as `to_frame`."""
+        keys = [list(key) if isinstance(key, tuple) else key for key in self]
+        entries = self._entries(level, simultaneous)
+        return {"groups": [{"group": key, **entry} for key, entry in zip(keys, entries, strict=True)]}
+
+    @abstractmethod
     def summary(self, level: float = 0.95) -> str:
         """Return the results with their intervals, what was left out, and what they rest on, as text."""
 
@@ -222,6 +232,12 @@ class Estimates(GroupedResults[Estimate]):
         if len(self._names) != 2:
             raise ConfigError(f"Expected estimates of pairs for a table, got some by {self._names[0]!r}: see to_frame.")
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
+
+    def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
+        z = self._deviations(level) if simultaneous else deviations(level)
+        for estimate in self.values():
+            low, high = map(plain, estimate.ends_at(z))
+            yield {**estimate.to_dict(level), "low": low, "high": high}
 
     def _deviations(self, level: float) -> float:
         """Return the deviations of intervals that all hold with this chance."""

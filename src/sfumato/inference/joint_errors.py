@@ -29,9 +29,14 @@ def deviations(level: float) -> float:
     return float(special.ndtri((1 + require_open_unit(level=level)) / 2))
 
 
+def each_level(level: float, k: int) -> float:
+    """Return the level of each of k intervals that all hold with this chance, whatever their joint law (Šidák)."""
+    return require_open_unit(level=level) ** (1 / max(k, 1))
+
+
 def any_law(level: float, k: int) -> float:
-    """Return the deviations of k intervals that all hold with this chance, whatever their joint normal law (Šidák)."""
-    return deviations(require_open_unit(level=level) ** (1 / max(k, 1)))
+    """Return the deviations of k intervals that all hold with this chance, whatever their joint normal law."""
+    return deviations(each_level(level, k))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,7 +62,7 @@ class DesignRows:
         for name, kind in self.kinds.items():
             if name in self.wanted:
                 codes = [kind.given(name, row[name], kind.sample_type).code for row in rows]
-                columns[name] = values(kind, np.asarray(codes))
+                columns[name] = values(kind, np.asarray(codes, dtype=np.float64 if kind.is_numeric else np.int64))
             else:  # of the left side alone, where any value does
                 columns[name] = self.frame[name].dropna().iloc[[0] * len(rows)].reset_index(drop=True)
         return pd.DataFrame(columns)

@@ -213,7 +213,14 @@ class QuestionMethods(RegressionMethods):
         return independence(self._questions, first, second, target=target)
 
     @few_threads
-    def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:
+    def answers(
+        self,
+        *,
+        target: str = "population",
+        most_pairs: int | None = 60,
+        level: float = 0.95,
+        simultaneous: bool = False,
+    ) -> pd.DataFrame:
         """List the questions that the release can answer and those that it cannot, with typical standard errors.
 
         Privacy: none (a function of the release).
@@ -223,6 +230,7 @@ class QuestionMethods(RegressionMethods):
             most_pairs: pairs of columns that are asked of, those first that go together most strongly under the model;
                 None for all. One takes about a tenth of a second.
             level: of the intervals.
+            simultaneous: whether all intervals of the list hold at once so often, not each.
 
         Returns:
             A frame with a row for each question: `kind`; `first` and `second`, the columns; `answered`, "yes", "some"
@@ -240,10 +248,10 @@ class QuestionMethods(RegressionMethods):
         if sets_alone(self._release.schema):
             from sfumato.inference.set_answers import set_answers
 
-            return set_answers(self._of_sets, target=target, level=level)
+            return set_answers(self._of_sets, target=target, level=level, simultaneous=simultaneous)
         from sfumato.inference.answers import answers
 
-        return answers(self._questions, target=target, most_pairs=most_pairs, level=level)
+        return answers(self._questions, target=target, most_pairs=most_pairs, level=level, simultaneous=simultaneous)
 
     @few_threads
     def replicates(

@@ -5,7 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -203,9 +203,11 @@ class Regression:
             lines.append(self.wald_test_terms().to_string(float_format="{:.4g}".format))
         return "\n".join([*lines, self.rests_on])
 
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the regression as plain values: what `estimate --json` prints."""
-        terms = self.to_frame(level).rename_axis("term").reset_index().to_dict(orient="records")
+    def to_dict(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[str, Any]:
+        """Return the regression as plain values: what `estimate --json` prints; arguments as `conf_int`."""
+        terms = (
+            self.to_frame(level, simultaneous=simultaneous).rename_axis("term").reset_index().to_dict(orient="records")
+        )
         return {
             "formula": self.formula,
             "kind": self.kind,
@@ -241,9 +243,18 @@ class Regressions(GroupedResults[Regression]):
 
     def to_frame(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return `Regression.to_frame` of each, by group and term; those of all groups at once if `simultaneous`."""
-        own = 1 - (1 - level) / len(self) if simultaneous else level
+        own = self._own(level, simultaneous)
         frames = {group: fit.to_frame(own, simultaneous=simultaneous) for group, fit in self.items()}
         return pd.concat(frames, names=["group", "term"])
+
+    def _own(self, level: float, simultaneous: bool) -> float:
+        """Return the level of each group's intervals (Bonferroni)."""
+        return 1 - (1 - level) / len(self) if simultaneous else level
+
+    def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
+        own = self._own(level, simultaneous)
+        for fit in self.values():
+            yield {**fit.to_dict(own, simultaneous=simultaneous), "level": level}
 
     def summary(self, level: float = 0.95) -> str:
         """Return the tables as text, what was left out, and what they rest on."""
