@@ -91,9 +91,9 @@ class HypothesisTest:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from sfumato.inference.result_cards import test_card
+        from sfumato.inference.result_cards import hypothesis_card
 
-        return test_card(self.hypothesis, (self.statistic, self.df, self.pvalue), self.target, self.rests_on)
+        return hypothesis_card(self.hypothesis, (self.statistic, self.df, self.pvalue), self.target, self.rests_on)
 
 
 def _chance(statistic: float, df: float) -> float:

@@ -205,16 +205,14 @@ class Regression:
 
     def to_dict(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[str, Any]:
         """Return the regression as plain values: what `estimate --json` prints; arguments as `conf_int`."""
-        terms = (
-            self.to_frame(level, simultaneous=simultaneous).rename_axis("term").reset_index().to_dict(orient="records")
-        )
+        frame = self.to_frame(level, simultaneous=simultaneous).rename_axis("term").reset_index()
         return {
             "formula": self.formula,
             "kind": self.kind,
             "target": self.target,
             "level": level,
             "nobs": self.nobs,
-            "terms": terms,
+            "terms": frame.to_dict(orient="records"),
             "references": dict(self.references),
             "wald_tests": self.wald_test_terms().reset_index().to_dict(orient="records"),
             "rsquared": None if self.rsquared is None else self.rsquared.to_dict(level),

@@ -50,7 +50,7 @@ def estimates_card(frame: pd.DataFrame, left_out: Mapping[Any, str], rests_on: s
     )
 
 
-def test_card(hypothesis: str, numbers: Sequence[float], target: str, rests_on: str) -> str:
+def hypothesis_card(hypothesis: str, numbers: Sequence[float], target: str, rests_on: str) -> str:
     """Return the card of a test: its statistic, degrees of freedom and chance."""
     return card(
         "Test of a hypothesis",

@@ -43,7 +43,7 @@ class NoisyTables:
 
 
 def noisy_tables(release: Release) -> NoisyTables:
-    """Return the noisy tables of a release; `margin` and `low`, `high` are those of 95 % intervals, of the records' counts."""
+    """Return the noisy tables of a release; `margin`, `low` and `high` are of 95 % intervals of the records' counts."""
     tables = NoisyTables()
     if release.schema.linked:
         release = units_of(release)
