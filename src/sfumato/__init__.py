@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from sfumato.fitting.purposes import Fidelity, Training
     from sfumato.front import describe, fit
     from sfumato.inference.combining import CombinedResult, combine
-    from sfumato.inference.estimate import Estimate, Estimates
-    from sfumato.inference.regression import Regression, Regressions
+    from sfumato.inference.estimate import Correlations, Estimate, Estimates
+    from sfumato.inference.hypothesis_tests import HypothesisTest
+    from sfumato.inference.regression_results import Regression, Regressions
     from sfumato.measurements import Measurement
     from sfumato.measurements.stated_counts import marginal
     from sfumato.methods.dpgm.recipe import DPGM
@@ -66,11 +67,13 @@ else:  # a type checker should not take every name for one of ours
         "Certificate": "sfumato.privacy.certificate",
         "CombinedResult": "sfumato.inference.combining",
         "MaxEntropy": "sfumato.methods.max_entropy",
+        "Correlations": "sfumato.inference.estimate",
         "DPMix": "sfumato.methods.dpmix",
         "Estimate": "sfumato.inference.estimate",
         "Estimates": "sfumato.inference.estimate",
         "FitOptions": "sfumato.fitting.fit_options",
         "Fidelity": "sfumato.fitting.purposes",
+        "HypothesisTest": "sfumato.inference.hypothesis_tests",
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
         "LedgerState": "sfumato.data_ledger.ledger_state",
@@ -80,8 +83,8 @@ else:  # a type checker should not take every name for one of ours
         "NonPrivate": "sfumato.privacy.budget",
         "OpenSchema": "sfumato.schema.open_schema",
         "PrivacyBudget": "sfumato.privacy.budget",
-        "Regression": "sfumato.inference.regression",
-        "Regressions": "sfumato.inference.regression",
+        "Regression": "sfumato.inference.regression_results",
+        "Regressions": "sfumato.inference.regression_results",
         "Release": "sfumato.release_front",
         "Schema": "sfumato.schema.schema",
         "SourceForm": "sfumato.release",
@@ -130,11 +133,13 @@ __all__ = [
     "BuyCount",
     "Certificate",
     "CombinedResult",
+    "Correlations",
     "DPMix",
     "Estimate",
     "Estimates",
     "Fidelity",
     "FitOptions",
+    "HypothesisTest",
     "IndependentItems",
     "LatentClasses",
     "LedgerState",

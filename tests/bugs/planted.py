@@ -179,7 +179,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates: two columns that were counted apart are answered",
-        "inference/questions.py",
+        "inference/calibrated_rows.py",
         "        if len(columns) == _PAIR and not free:\n",
         "        if len(columns) > len(self.measured.columns):\n",
         "tests/inference/test_together.py -k counted_apart",

@@ -8,7 +8,7 @@ import statsmodels.formula.api as smf
 
 from fixtures.costly import slow_after
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.regression import logistic_fit
+from sfumato.inference.families import LOGISTIC
 
 FORMULAS = ["y ~ x + u + C(z)", "y ~ x * C(z)", "y ~ C(w) + C(z)", "x ~ y - 1"]
 
@@ -113,4 +113,4 @@ def test_a_logistic_fit_that_runs_away_names_the_term() -> None:
     left = np.where(rare, 1.0, rng.random(2_000) < 0.5)
     right = np.column_stack([np.ones(2_000), x, rare.astype(np.float64)])
     with pytest.raises(EstimateError, match=r"race\[T.rare\]"):
-        logistic_fit(left, right, np.ones(2_000), "it", ("Intercept", "x", "race[T.rare]"))
+        LOGISTIC.solve(left, right, np.ones(2_000), "it", ("Intercept", "x", "race[T.rare]"))

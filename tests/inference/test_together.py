@@ -9,7 +9,7 @@ from sfumato import MaxEntropy, NonPrivate, Schema, Unit
 from sfumato.columns import Categorical, Continuous, Identifier
 from sfumato.errors import EstimateError
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.regression import Regression
+from sfumato.inference.regression_results import Regression
 
 N = 2_000
 

@@ -27,7 +27,17 @@ else:
     pd, times = later("pandas"), later("sfumato.inference.times")
 
 _FORMS = f"'y ~ x + C(z)', or {forms()}"
+_MORE = "..."  # after the arguments of a question that takes any number of columns
 _NAMED = 3  # questions before a reason that they share
+
+
+class FamilyName(StrEnum):
+    """The family of a regression."""
+
+    ols = "ols"
+    logit = "logit"
+    poisson = "poisson"
+    gamma = "gamma"
 
 
 class Of(StrEnum):
@@ -46,6 +56,20 @@ def estimate_command(
     by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
     logit: Annotated[
         bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
+    ] = False,
+    family: Annotated[
+        FamilyName | None, typer.Option("--family", help="Of a formula: the regression; default: least squares.")
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="COL=VALUE", help="Of a formula: the mean that it predicts there; once a column."),
+    ] = None,
+    difference: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--difference", metavar="LABEL LABEL", help="Beside --by: the first label's less the second's."),
+    ] = None,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that all hold at once so often, not each.")
     ] = False,
     of: Annotated[
         Of | None,
@@ -77,21 +101,23 @@ def estimate_command(
     if json_output and csv_output:
         raise ConfigError("Expected --json or --csv, got both.")
     if list_questions:
-        if question or by is not None or logit:
-            raise ConfigError("Expected no question, --by or --logit beside --list, got one.")
-        _show_list(_load(release, units), of, pairs, level, json_output, csv_output)
+        if question or by is not None or logit or family or at or difference:
+            raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
+        frame = _list(_load(release, units), of, pairs, level, simultaneous)
+        _show_list(frame, of, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    answer = _ask(_load(release, units), question, by, logit, of)
+    answer = _ask(_load(release, units), question, by, _family(logit, family), of)
+    answer = _part(answer, at, difference)
     if json_output:
-        print_json(_plain(answer, level))
+        print_json(answer.to_dict(level, **_at_once(answer, simultaneous)))
     elif csv_output:
-        sys.stdout.write(_csv(_frame(answer, level)))
+        sys.stdout.write(_csv(_frame(answer, level, simultaneous)))
     else:
-        _show(answer, level)
+        _show(answer, level, simultaneous)
 
 
 def _load(path: Path, units: bool) -> QuestionMethods:
@@ -100,13 +126,16 @@ def _load(path: Path, units: bool) -> QuestionMethods:
     return release.units if units else release
 
 
-def _show_list(
-    release: QuestionMethods, of: Of | None, pairs: int | None, level: float, json_output: bool, csv_output: bool
-) -> None:
-    """Print what a release can answer."""
+def _list(release: QuestionMethods, of: Of | None, pairs: int | None, level: float, simultaneous: bool) -> pd.DataFrame:
+    """Return what a release can answer."""
     target = Of.population if of is None else of
     limit = {} if pairs is None else {"most_pairs": pairs}
-    frame = release.answers(target=target.value, level=level, **limit)
+    return release.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
+
+
+def _show_list(frame: pd.DataFrame, of: Of | None, level: float, json_output: bool, csv_output: bool) -> None:
+    """Print what a release can answer."""
+    target = Of.population if of is None else of
     if csv_output:
         sys.stdout.write(_csv(frame))
         return
@@ -135,12 +164,36 @@ def _columns(answer: dict[str, Any]) -> str:
     return ", ".join(filter(None, (answer["first"], answer["second"])))
 
 
-def _ask(release: QuestionMethods, question: Sequence[str], by: str | None, logit: bool, of: Of | None) -> Any:  # noqa: ANN401
+def _family(logit: bool, family: FamilyName | None) -> FamilyName | None:
+    if logit and family not in (None, FamilyName.logit):
+        raise ConfigError("Expected --logit or --family, got both.")
+    return FamilyName.logit if logit else family
+
+
+def _part(answer: Any, at: list[str] | None, difference: tuple[str, str] | None) -> Any:  # noqa: ANN401
+    """Return the part of an answer that is asked for: a predicted mean, or a difference of groups."""
+    if at:
+        if not hasattr(answer, "predict"):
+            raise ConfigError("Expected a formula without --by beside --at, such as 'y ~ x' --at x=1, got none.")
+        values = _labels(at)
+        if any(isinstance(value, list) for value in values.values()):
+            raise ConfigError("Expected each column once in --at, got one twice.")
+        answer = answer.predict(values)
+    if difference is None:
+        return answer
+    if not hasattr(answer, "difference"):
+        raise ConfigError("Expected a question by labels beside --difference, such as mean x --by sex, got another.")
+    return answer.difference(*difference)
+
+
+def _ask(
+    release: QuestionMethods, question: Sequence[str], by: str | None, family: FamilyName | None, of: Of | None
+) -> Any:  # noqa: ANN401
     options: dict[str, Any] = {} if of is None else {"target": of.value}
     if len(question) == 1 and "~" in question[0]:
-        return (release.logit if logit else release.ols)(question[0], by=by, **options)
-    if logit:
-        raise ConfigError("Expected a formula beside --logit, such as 'y ~ x', got none.")
+        return getattr(release, FamilyName.ols if family is None else family)(question[0], by=by, **options)
+    if family is not None:
+        raise ConfigError("Expected a formula beside --logit and --family, such as 'y ~ x', got none.")
     name, *rest = question
     known = BY_NAME.get(name)
     if known is None:
@@ -158,6 +211,8 @@ def _read(question: QuestionKind, rest: Sequence[str]) -> list[Any]:
     if "=" in question.arguments:
         return [_labels(rest)]
     arguments = question.arguments.split()
+    if arguments[-1] == _MORE:
+        return [list(rest)]
     if len(rest) != len(arguments):
         raise ConfigError(f"Expected {len(arguments)} after {question.name}, got {len(rest)}. Questions are {_FORMS}.")
     return [_share(value) if wanted == "Q" else value for wanted, value in zip(arguments, rest, strict=True)]
@@ -186,18 +241,20 @@ def _figure(value: Any, error: Any = None) -> str:  # noqa: ANN401 - a number, o
     return times.shown(value, 4, error=error)
 
 
-def _plain(answer: Any, level: float) -> Any:  # noqa: ANN401
-    """Return an answer as plain values."""
-    if hasattr(answer, "to_dict"):
-        return answer.to_dict(level)
-    groups = [{"group": list(key) if isinstance(key, tuple) else key, **e.to_dict(level)} for key, e in answer.items()]
-    return {"groups": groups}
+def _at_once(answer: Any, simultaneous: bool) -> dict[str, bool]:  # noqa: ANN401
+    """Return how intervals are asked for: all at once only where there are several."""
+    if not simultaneous:
+        return {}
+    if not hasattr(answer, "conf_int") or not hasattr(answer, "to_frame"):
+        raise ConfigError("Expected an answer of several numbers beside --simultaneous, got one of a single number.")
+    return {"simultaneous": True}
 
 
-def _frame(answer: Any, level: float) -> pd.DataFrame:  # noqa: ANN401
+def _frame(answer: Any, level: float, simultaneous: bool) -> pd.DataFrame:  # noqa: ANN401
     """Return an answer as rows."""
+    options = _at_once(answer, simultaneous)
     if hasattr(answer, "to_frame"):
-        frame = answer.to_frame(level)
+        frame = answer.to_frame(level, **options)
         return (frame.rename_axis("term") if frame.index.names == [None] else frame).reset_index()
     low, high = answer.interval(level)
     return pd.DataFrame([{"value": answer.value, "std_error": answer.std_error, "low": low, "high": high}])
@@ -208,15 +265,24 @@ def _csv(frame: pd.DataFrame) -> str:
     return frame.map(times.plain).to_csv(index=False, lineterminator="\n")
 
 
-def _show(answer: Any, level: float) -> None:  # noqa: ANN401
+def _show(answer: Any, level: float, simultaneous: bool) -> None:  # noqa: ANN401
     """Print an answer as a table, and what it rests on."""
-    frame = _frame(answer, level)
-    errors = frame["std_error"].tolist()
+    frame = _frame(answer, level, simultaneous)
+    errors = frame["std_error"].tolist() if "std_error" in frame else [None] * len(frame)
     rows = [
         [cell if isinstance(cell, str) else _figure(cell, error) for cell in row]
         for row, error in zip(frame.itertuples(index=False), errors, strict=True)
     ]
-    print_table(f"With intervals of level {level:g}", map(str, frame.columns), rows, whole=True)
+    at_once = ", which all hold at once" if simultaneous else ""
+    title = f"With intervals of level {level:g}{at_once}" if "low" in frame else "Test of a hypothesis"
+    print_table(title, map(str, frame.columns), rows, whole=True)
+    if getattr(answer, "rsquared", None) is not None:
+        low, high = answer.rsquared.interval(level)
+        say(f"R-squared {_figure(answer.rsquared.value)}, {_figure(low)} to {_figure(high)}.")
+    for term, names in getattr(answer, "factors", {}).items():
+        if len(names) > 1:
+            test = answer.wald_test(term)
+            say(f"All of {term} 0: chi-square {_figure(test.statistic)}, df {test.df}, p {_figure(test.pvalue)}.")
     for group in getattr(answer, "left_out", {}):
         say(f"No answer for {group}: the release does not tell it from its noise.")
     first = answer if hasattr(answer, "target") else next(iter(answer.values()), None)

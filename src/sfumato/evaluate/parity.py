@@ -12,9 +12,11 @@ import pandas as pd
 from scipy import special
 
 from sfumato.evaluate.coded_tables import CodedTable, table_kinds
+from sfumato.inference.families import LINEAR, LOGISTIC, Family
 from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.linked_questions import questions_of
-from sfumato.inference.regression import Regression, fit_formula, least_squares, logistic_fit
+from sfumato.inference.regression import fit_formula
+from sfumato.inference.regression_results import Regression
 from sfumato.inference.table_measurements import values
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.schema import Schema
@@ -47,33 +49,33 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     read = read_formula(formula, list(frame.columns))
     left = read.names.get(read.left)
     logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
+    family = LOGISTIC if logistic else LINEAR
     design = read.design(frame, logistic=logistic)
     if isinstance(synthetic, ReleaseValue):
-        fitted = fit_formula(questions_of(synthetic), formula, None, "population", logistic=logistic)
+        fitted = fit_formula(questions_of(synthetic), formula, None, "population", family)
         assert isinstance(fitted, Regression)
         params, error = fitted.params, fitted.bse
         design = read.design(frame, references=fitted.references, logistic=logistic)
     else:
         rows = read.design(_frame(synthetic, schema), references=design.references, logistic=logistic)
-        params, error = _of_rows(rows, logistic, formula)
-    own, own_error = _of_rows(design, logistic, formula)
+        params, error = _of_rows(rows, family, formula)
+    own, own_error = _of_rows(design, family, formula)
     terms = [
         _comparison(str(term), own[term], own_error[term], params.get(term, np.nan), error.get(term, np.nan))
         for term in own.index
     ]
-    kind = "logistic" if logistic else "least squares"
     source = "release" if isinstance(synthetic, ReleaseValue) else "rows"
-    return {"formula": formula, "kind": kind, "from": source, "terms": terms}
+    return {"formula": formula, "kind": family.kind, "from": source, "terms": terms}
 
 
 def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
     return pd.DataFrame({name: values(kind, table.columns[name]) for name, kind in table_kinds(schema).items()})
 
 
-def _of_rows(design: Design, logistic: bool, formula: str) -> tuple[pd.Series, pd.Series]:
+def _of_rows(design: Design, family: Family, formula: str) -> tuple[pd.Series, pd.Series]:
     """Return coefficients and robust standard errors of rows taken for records."""
-    solve = logistic_fit if logistic else least_squares
-    params, influence = solve(design.left, design.right, design.present, f"the regression {formula!r}", design.terms)
+    what = f"the regression {formula!r}"
+    params, influence = family.solve(design.left, design.right, design.present, what, design.terms)
     errors = np.sqrt(((influence * design.present[:, None]) ** 2).sum(axis=0))
     return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 

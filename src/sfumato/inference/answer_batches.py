@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.inference.estimate import deviations
 from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator
+from sfumato.inference.joint_errors import deviations
 from sfumato.inference.questions import Questions
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators

@@ -6,10 +6,10 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
-from typing import Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -22,10 +22,13 @@ from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.estimator import Estimator
+from sfumato.inference.families import FAMILIES
 from sfumato.inference.formulas import Design
+from sfumato.inference.joint_errors import each_level
 from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
 from sfumato.inference.questions import Questions
-from sfumato.inference.regression import Regression, Regressions, fit_design
+from sfumato.inference.regression import fit_design
+from sfumato.inference.regression_results import Regression, Regressions
 from sfumato.inference.times import Value, length
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
@@ -67,6 +70,7 @@ class AnswerLine:
         low: end of its interval, if it is one.
         high: the other end.
         why: where the answer is no.
+        interval: of another level, if it is one number.
     """
 
     kind: str
@@ -79,6 +83,11 @@ class AnswerLine:
     low: Value = np.nan
     high: Value = np.nan
     why: str = ""
+    interval: Callable[[float], Sequence[Value]] | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return the line as the list shows it."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "interval"}
 
 
 class Answers(pd.DataFrame):
@@ -97,6 +106,7 @@ def answers(
     most_pairs: int | None = MOST_PAIRS,
     level: float = 0.95,
     columns: Sequence[str] | None = None,
+    simultaneous: bool = False,
 ) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
@@ -117,14 +127,27 @@ def answers(
         left = len(ranked) - len(pairs)
         lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
     lines += lister.by_class(pairs)
+    if simultaneous:
+        lines = all_at_once(lines, level)
     return answer_table(lines, _NO_THREE, _NO_RECORDS)
+
+
+def all_at_once(lines: list[AnswerLine], level: float) -> list[AnswerLine]:
+    """Return lines with intervals that all hold at once with the chance of the level, whatever their joint law."""
+    n = sum(line.interval is not None for line in lines)
+    own = each_level(level, n)
+    widened = []
+    for line in lines:
+        low, high = (line.low, line.high) if line.interval is None else line.interval(own)
+        widened.append(replace(line, low=low, high=high))
+    return widened
 
 
 def answer_table(lines: list[AnswerLine], no_three: str, no_records: str) -> Answers:
     """Return lines as a table, after them that no release answers three columns together, or single records."""
     refused = [("three columns", no_three), ("single records", no_records)]
     lines = [*lines, *(AnswerLine(question, answered="no", numbers=0, why=why) for question, why in refused)]
-    return Answers([asdict(line) for line in lines])
+    return Answers([line.row() for line in lines])
 
 
 class Lister(Generic[Q]):
@@ -151,7 +174,10 @@ class Lister(Generic[Q]):
         estimate: Estimate = question.ask(self.questions, *columns, self.target)
         low, high = estimate.interval(self.level)
         value, error = estimate.value, estimate.std_error
-        return AnswerLine(kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high)
+        return AnswerLine(
+            kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high,
+            interval=estimate.interval,
+        )  # fmt: skip
 
 
 class TableLister(Lister[Questions]):
@@ -238,9 +264,7 @@ class TableLister(Lister[Questions]):
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""
         design, formula = self._design(left, right), f"{left} ~ {right}"
-        regression = fit_design(
-            self.questions, design, (left, right), by, self.target, formula, logistic=kind == "logit"
-        )
+        regression = fit_design(self.questions, design, (left, right), by, self.target, formula, FAMILIES[kind])
         if isinstance(regression, Regressions):
             whole = len(regression) + len(regression.left_out)
             error = float(np.median([one.bse.iloc[1] for one in regression.values()]))
@@ -249,7 +273,8 @@ class TableLister(Lister[Questions]):
         assert isinstance(regression, Regression)
         low, high = regression.conf_int(self.level).iloc[1]
         value, error = float(regression.params.iloc[1]), float(regression.bse.iloc[1])
-        return AnswerLine(kind, left, right, "yes", 1, value, error, low, high)
+        ends = lambda level: regression.conf_int(level).iloc[1].tolist()  # noqa: E731
+        return AnswerLine(kind, left, right, "yes", 1, value, error, low, high, interval=ends)
 
     def _design(self, left: str, right: str) -> Design:
         ask = self.questions

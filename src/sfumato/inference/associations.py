@@ -1,9 +1,7 @@
 """How strongly two columns go together, of which one or both hold labels: Cramér's V and the correlation ratio.
 
 Both are the length of a vector d of standardised covariances: of the labels' indicators with each other's, or with the
-number. Its estimate has noise of known covariance Σ, which makes it too long: the square is less tr Σ, and the interval
-holds all lengths at which a square as far off from its mean as was seen has no less than the level's chance, with the
-variance 2 tr Σ² + 4 dᵀΣd of a square of a normal vector. Near 0 that is wide, and starts at 0.
+number. Its estimate has noise of known covariance Σ, which makes it too long: see `SquaredLength`.
 
 Free: uses released values only.
 Reference: Cramér 1946 (V); Kelley 1935 (the correlation ratio less its bias); Bergsma 2013 (V less its bias).
@@ -21,6 +19,9 @@ from sfumato.errors import ConfigError, EstimateError, require_integer
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator, rests_on
+from sfumato.inference.hypothesis_tests import HypothesisTest
+from sfumato.inference.intervals import size_of
+from sfumato.inference.lengths import SquaredLength
 from sfumato.inference.questions import Questions
 from sfumato.maths.arrays import indicators
 
@@ -54,10 +55,41 @@ def association(questions: Questions, first: str, second: str, *, target: str) -
         ConfigError: a column is not there, or both hold numbers.
         EstimateError: the measurements say too little of the two together, or one does not stand out of noise.
     """
-    estimator = questions.estimator((first, second), target)
-    one, other = (_side(questions, estimator, name) for name in (first, second))
+    estimator, (one, other), lengths, variances = _known(questions, first, second, target)
     if not (one.labels or other.labels):
         raise ConfigError(f"Expected a column of labels among {first!r} and {second!r}, got two of numbers.")
+    most = 1.0
+    if one.labels and other.labels:
+        most = float(min(one.functions.shape[1], other.functions.shape[1]) - 1)
+    return _length(estimator, lengths / np.sqrt(most), _scaled(variances, 1 / most))
+
+
+def independence(questions: Questions, first: str, second: str, *, target: str) -> HypothesisTest:
+    """Return the chi-square test that two columns of labels are independent, by the joint errors of their cells.
+
+    Raises:
+        ConfigError: a column is not there, or holds numbers.
+        EstimateError: as `association`.
+    """
+    if first == second:
+        raise ConfigError(f"Expected two columns, got {first!r} twice.")
+    for name in (first, second):
+        questions.require_column(name)
+        questions.levels(name)
+    estimator, _, lengths, variances = _known(questions, first, second, target)
+    parts = {cause: float(np.sqrt(np.trace(part))) for cause, part in variances.by_cause(estimator.target).items()}
+    return HypothesisTest.of_squares(
+        lengths, variances.of(estimator.target), f"{first!r} and {second!r} are independent.", estimator.target,
+        estimator.preface + rests_on(estimator, parts),
+    )  # fmt: skip
+
+
+def _known(
+    questions: Questions, first: str, second: str, target: str
+) -> tuple[Estimator, tuple[_Side, _Side], np.ndarray, Variances]:
+    """Return the standardised covariances of two columns, shape (r·s,), and their errors; refuse what is not known."""
+    estimator = questions.estimator((first, second), target)
+    one, other = (_side(questions, estimator, name) for name in (first, second))
     what = f"how {first!r} and {second!r} go together"
     lengths, influence = _standardised(estimator, one, other, what)
     variances = estimator.calibration.variances(influence)
@@ -67,10 +99,7 @@ def association(questions: Questions, first: str, second: str, *, target: str) -
             f"Expected a question that the release's measurements answer, got {what}: they say too little of some "
             "labels. Draw replicates, or fit fewer labels."
         )
-    most = 1.0
-    if one.labels and other.labels:
-        most = float(min(one.functions.shape[1], other.functions.shape[1]) - 1)
-    return _length(estimator, lengths / np.sqrt(most), _scaled(variances, 1 / most))
+    return estimator, (one, other), lengths, variances
 
 
 def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
@@ -155,29 +184,14 @@ def _scaled(variances: Variances, factor: float) -> Variances:
 
 def _length(estimator: Estimator, d: np.ndarray, variances: Variances) -> Estimate:
     """Return the length of the vector of which d is a noisy estimate, as a number in [0, 1]."""
-    covariance = variances.of(estimator.target)
-    raw = float(d @ d)
-    along = d / np.sqrt(max(raw, _TINY))
-    square = raw - float(np.trace(covariance))
-    spread, slope = float(np.sum(covariance**2)), float(along @ covariance @ along)
-    value = float(np.sqrt(np.clip(square, 0.0, 1.0)))
-
-    def ends(z: float) -> tuple[float, float]:
-        # all θ with (square − θ)² ≤ z²·(2·spread + 4·θ·slope)
-        middle = square + 2 * z**2 * slope
-        half = np.sqrt(max(middle**2 - square**2 + 2 * z**2 * spread, 0.0))
-        low, high = np.sqrt(np.clip([middle - half, middle + half], 0.0, 1.0))
-        return float(min(low, value)), float(max(high, value))
-
-    parts = variances.by_cause(estimator.target)
-    sizes = {cause: float(np.sqrt(max(float(along @ part @ along), 0.0))) for cause, part in parts.items()}
+    length = SquaredLength.of(d, variances, estimator.target)
     return Estimate(
-        value,
-        float(np.sqrt(max(slope, 0.0))),
+        float(np.sqrt(length.value)),
+        size_of(length.lengths),
         estimator.target,
-        estimator.preface + rests_on(estimator, sizes),
-        sizes,
-        ends,
+        estimator.preface + rests_on(estimator, length.lengths),
+        length.lengths,
+        length.ends_of_length,
     )
 
 

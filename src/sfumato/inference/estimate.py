@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 import pandas as pd
-from scipy import special
 
 from sfumato.columns.resolutions import Resolution
-from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_open_unit
+from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice
 from sfumato.inference.calibration import Target
-from sfumato.inference.times import Value, length, moment, plain, shown
+from sfumato.inference.hypothesis_tests import HypothesisTest
+from sfumato.inference.joint_errors import JointErrors, any_law, deviations
+from sfumato.inference.times import Value, figure, length, moment, plain, shown
 
 T = TypeVar("T")
 Ends = Callable[[float], tuple[Value, Value]]
 """From a number of standard deviations to the ends of an interval."""
-
-
-def deviations(level: float) -> float:
-    """Return how many standard deviations of a normal law hold this share about their middle.
-
-    Raises:
-        ConfigError: the level is not between 0 and 1.
-    """
-    return float(special.ndtri((1 + require_open_unit(level=level)) / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +34,9 @@ class Estimate:
         target: "population", of which the records are independent draws, or "table", the records themselves.
         rests_on: a sentence on what was measured, and what makes up the error.
         parts: standard errors by cause, "noise", "sampling" and "unmeasured", whose squares add up.
+        effective_rows: how many rows a simple random sample of the same rows would need for this error; NaN where that
+            is not known.
+        influence: of each of the model's rows on the error, shape (N,); None where the estimate is no function of them.
 
     Example:
         >>> release.mean("age").interval(0.9)  # doctest: +SKIP
@@ -52,12 +49,14 @@ class Estimate:
     rests_on: str
     parts: Mapping[str, Value] = field(default_factory=dict)
     ends: Ends | None = field(default=None, repr=False, compare=False)
+    effective_rows: float = math.nan
+    influence: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def as_moment(self, resolution: Resolution, microseconds: int) -> Estimate:
         """Return an estimate of steps since 1970, of so many microseconds each, as one of a moment."""
 
         def ends(z: float) -> tuple[pd.Timestamp, pd.Timestamp]:
-            low, high = self._ends(z)
+            low, high = self.ends_at(z)
             return moment(low, resolution), moment(high, resolution)
 
         return replace(
@@ -74,9 +73,10 @@ class Estimate:
         Args:
             level: in (0, 1).
         """
-        return self._ends(deviations(level))
+        return self.ends_at(deviations(level))
 
-    def _ends(self, z: float) -> tuple[Value, Value]:
+    def ends_at(self, z: float) -> tuple[Value, Value]:
+        """Return the ends of the interval of so many standard deviations."""
         if self.ends is not None:
             return self.ends(z)
         return self.value - z * self.std_error, self.value + z * self.std_error
@@ -104,11 +104,18 @@ class Estimate:
             "level": level,
             "target": self.target,
             "parts": {cause: plain(size) for cause, size in self.parts.items()},
+            "effective_rows": self.effective_rows if math.isfinite(self.effective_rows) else None,
             "rests_on": self.rests_on,
         }
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
 
     def _repr_html_(self) -> str:
         from sfumato.inference.result_cards import LEVEL, estimate_card
@@ -145,12 +152,27 @@ class GroupedResults(Mapping[Any, T]):
         return len(self._results)
 
     @abstractmethod
-    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return the results as a frame with intervals of a level in (0, 1): columns low and high among others."""
+    def to_frame(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Return the results as a frame with intervals: columns low and high among others.
 
-    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        Args:
+            level: in (0, 1).
+            simultaneous: whether all intervals hold at once so often, not each.
+        """
+
+    def conf_int(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return the intervals of `to_frame`: columns low and high."""
-        return self.to_frame(level)[["low", "high"]]
+        return self.to_frame(level, simultaneous=simultaneous)[["low", "high"]]
+
+    @abstractmethod
+    def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
+        """Yield each result as plain values, with intervals as `to_frame` has them."""
+
+    def to_dict(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[str, Any]:
+        """Return the results as plain values: what `estimate --json` prints; arguments as `to_frame`."""
+        keys = [list(key) if isinstance(key, tuple) else key for key in self]
+        entries = self._entries(level, simultaneous)
+        return {"groups": [{"group": key, **entry} for key, entry in zip(keys, entries, strict=True)]}
 
     @abstractmethod
     def summary(self, level: float = 0.95) -> str:
@@ -175,16 +197,28 @@ class Estimates(GroupedResults[Estimate]):
         0.21
     """
 
-    def __init__(self, estimates: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str]) -> None:
+    def __init__(
+        self,
+        estimates: Mapping[Any, Estimate],
+        names: tuple[str, ...],
+        left_out: Mapping[Any, str],
+        joint: Callable[[Sequence[Estimate]], JointErrors] | None = None,
+    ) -> None:
         super().__init__(estimates, left_out)
-        self._names = names
+        self._names, self._joint = names, joint
 
-    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a row for each estimate: value, std_error, low, high."""
+    def to_frame(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Return a row for each estimate: value, std_error, low, high.
+
+        Args:
+            level: in (0, 1).
+            simultaneous: whether all intervals hold at once so often, by the joint law of their errors, not each.
+        """
+        z = self._deviations(level) if simultaneous else deviations(level)
         rows = []
         for key, estimate in self.items():
             labels = dict(zip(self._names, key if isinstance(key, tuple) else (key,), strict=True))
-            low, high = estimate.interval(level)
+            low, high = estimate.ends_at(z)
             rows.append({**labels, "value": estimate.value, "std_error": estimate.std_error, "low": low, "high": high})
         return pd.DataFrame(rows).set_index(list(self._names))
 
@@ -198,6 +232,60 @@ class Estimates(GroupedResults[Estimate]):
         if len(self._names) != 2:
             raise ConfigError(f"Expected estimates of pairs for a table, got some by {self._names[0]!r}: see to_frame.")
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
+
+    def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
+        z = self._deviations(level) if simultaneous else deviations(level)
+        for estimate in self.values():
+            low, high = map(plain, estimate.ends_at(z))
+            yield {**estimate.to_dict(level), "low": low, "high": high}
+
+    def _deviations(self, level: float) -> float:
+        """Return the deviations of intervals that all hold with this chance."""
+        if self._joint is None:
+            return any_law(level, len(self))
+        return self._joint(list(self.values())).deviations(level)
+
+    def difference(self, one: object, other: object) -> Estimate:
+        """Return how much larger the estimate of a group is than that of another, with the error of both together.
+
+        Raises:
+            UnknownGroupError: there is no answer for one of them.
+
+        Example:
+            >>> release.mean("income", by="sex").difference("f", "m").interval()  # doctest: +SKIP
+            (-7300.0, -5100.0)
+        """
+        first, second = self[one], self[other]
+        signs = np.array([1.0, -1.0])
+        if one == other:
+            raise ConfigError(f"Expected two groups, got {one!r} twice.")
+        if self._joint is None:  # nothing says how their errors go together: at worst they add up
+            parts = {"together": figure(first.std_error) + figure(second.std_error)}
+        else:
+            parts = self._joint([first, second]).along(signs)
+        parts = {cause: _like(first.std_error, size) for cause, size in parts.items()}
+        error = _like(first.std_error, float(np.sqrt(sum(figure(part) ** 2 for part in parts.values()))))
+        rests = f"{one} less {other}. {self.rests_on}"
+        return Estimate(first.value - second.value, error, first.target, rests, parts)
+
+    def homogeneity(self) -> HypothesisTest:
+        """Return Wald's test that all groups have the same value: of means one-way analysis of variance.
+
+        Raises:
+            ConfigError: there are fewer than two groups, or their errors are not known together.
+        """
+        if len(self) < 2 or self._joint is None or len(self._names) != 1:
+            raise ConfigError(f"Expected estimates of at least two groups of one column, got {len(self)} by others.")
+        values = np.array([figure(estimate.value) for estimate in self.values()])
+        contrasts = np.column_stack([np.eye(len(self) - 1), -np.ones(len(self) - 1)])
+        covariance = self._joint(list(self.values())).covariance
+        first = next(iter(self.values()))
+        name = self._names[0]
+        rest = f", but {', '.join(map(str, self.left_out))}, which noise hides" if self.left_out else ""
+        return HypothesisTest.of_zeros(
+            contrasts @ values, contrasts @ covariance @ contrasts.T, f"The same for every group of {name!r}{rest}.",
+            first.target, self.rests_on,
+        )  # fmt: skip
 
     @property
     def rests_on(self) -> str:
@@ -213,6 +301,32 @@ class Estimates(GroupedResults[Estimate]):
         from sfumato.inference.result_cards import LEVEL, estimates_card
 
         return estimates_card(self.to_frame(LEVEL), self.left_out, self.rests_on)
+
+
+class Correlations(Estimates):
+    """Correlations of each two of some columns: a mapping from pairs, which shows itself as a matrix."""
+
+    def __init__(
+        self, estimates: Mapping[Any, Estimate], left_out: Mapping[Any, str], columns: tuple[str, ...]
+    ) -> None:
+        super().__init__(estimates, ("first", "second"), left_out)
+        self._columns = columns
+
+    def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
+        """Return one entry as a matrix: of a column with itself 1, without error; NaN where there is no answer."""
+        require_choice(("value", "std_error", "low", "high"), entry=entry)
+        columns = list(self._columns)
+        matrix = pd.DataFrame(np.nan, index=columns, columns=columns)
+        for name in columns:
+            matrix.loc[name, name] = 0.0 if entry == "std_error" else 1.0
+        for (first, second), number in self.to_frame(level)[entry].items():  # type: ignore[misc]
+            matrix.loc[first, second] = matrix.loc[second, first] = number
+        return matrix
+
+
+def _like(error: Value, size: float) -> Value:
+    """Return a standard error of the unit of another: of dates days as a time."""
+    return pd.Timedelta(days=size) if isinstance(error, pd.Timedelta) else size
 
 
 def answers_by_group(groups: Mapping[Any, Callable[[], T]]) -> tuple[dict[Any, T], dict[Any, str]]:

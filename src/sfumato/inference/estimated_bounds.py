@@ -109,10 +109,13 @@ class EstimatedBounds:
             )
         return bias
 
-    def require_within(self, q: float) -> None:
-        """Refuse a quantile that may lie beyond the bounds (`EstimateError`)."""
-        below, above = self.shares
-        if not most(below) < q < 1 - most(above):
+    def require_within(self, q: float, share: float = 1.0) -> None:
+        """Refuse a quantile, of this share of the rows, that may lie beyond the bounds (`EstimateError`).
+
+        Which rows lie beyond was not counted: all of them may be of these.
+        """
+        below, above = (most(part) / share for part in self.shares)
+        if not below < q < 1 - above:
             raise EstimateError(
                 f"Expected a quantile within the estimated bounds of {self.name!r}, got {q:g}, which may lie beyond: "
                 f"values there were read as the bound. {_CURE}"

@@ -5,7 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate
 from sfumato.inference.intervals import size_of
+from sfumato.inference.joint_errors import JointErrors
+from sfumato.inference.times import figure
 from sfumato.maths.outer_mass import Beyond
 
 LEAST_KNOWN = 0.6
@@ -57,6 +59,7 @@ class Estimator:
         over: str = "",
         functions: np.ndarray | None = None,
         beyond: Beyond | None = None,
+        unsaid: float = 0.0,
     ) -> Estimate:
         """Return an estimate from its influence values, whose total has its error, shape (N,).
 
@@ -68,6 +71,7 @@ class Estimator:
             over: a sentence on the rows that it is taken over.
             functions: that the measurements have to say, shape (N, k); by default the influence values.
             beyond: by how much estimated bounds make it too small.
+            unsaid: standard error of what cells do not tell apart, beside what else was not measured.
 
         Raises:
             EstimateError: the measurements say too little of it.
@@ -77,10 +81,31 @@ class Estimator:
         require_known(known, self.columns, what)
         parts = variances.by_cause(self.target)
         sizes = {cause: float(np.sqrt(max(part[0, 0], 0.0))) for cause, part in parts.items()}
+        sizes["unmeasured"] = float(np.hypot(sizes["unmeasured"], unsaid))
         if beyond is not None:
             value, sizes["beyond"] = value + beyond.value, beyond.std_error
         rests = self.preface + over + rests_on(self, sizes)
-        return Estimate(float(value), size_of(sizes), self.target, rests, sizes, ends and ends(sizes))
+        std_error = size_of(sizes)
+        rows = self._effective_rows(influence, std_error)
+        return Estimate(float(value), std_error, self.target, rests, sizes, ends and ends(sizes), rows, influence)
+
+    def _effective_rows(self, influence: np.ndarray, std_error: float) -> float:
+        """Return how many independent rows have such an error: the variance of a row's part by the weighted rows."""
+        weights = np.maximum(self.calibration.weights, 0.0)
+        size = float(weights.sum())
+        if not (std_error > 0 and size > 0):
+            return np.nan
+        centred = influence - float(weights @ influence) / size
+        return size * float(weights @ centred**2) / std_error**2
+
+    def joint(self, estimates: Sequence[Estimate]) -> JointErrors:
+        """Return the errors of estimates of this estimator together; one without influence stands by itself."""
+        rows = len(self.calibration.weights)
+        influence = [np.zeros(rows) if e.influence is None else e.influence for e in estimates]
+        covariances = self.calibration.variances(np.column_stack(influence)).by_cause(self.target)
+        causes = dict.fromkeys(cause for estimate in estimates for cause in estimate.parts)
+        sizes = {cause: np.array([figure(e.parts.get(cause, 0.0)) for e in estimates]) for cause in causes}
+        return JointErrors.scaled(covariances, sizes)
 
     def ratio(
         self,
@@ -90,15 +115,18 @@ class Estimator:
         ends: EndsOf | None = None,
         over: str = "",
         beyond: Beyond | None = None,
+        unsaid: float = 0.0,
     ) -> Estimate:
-        """Return the estimate of one total ÷ another, of functions of the rows, shape (N,).
+        """Return the estimate of one total ÷ another, of functions of the rows, shape (N,); `unsaid` is of the first.
 
         Raises:
             EstimateError: the second is not above its noise, or the measurements say too little.
         """
         rows = self.positive(whole, what)
         value = float(self.calibration.total(part[:, None])[0]) / rows
-        return self.estimate(value, (part - value * whole) / rows, what, ends, over, beyond=beyond)
+        return self.estimate(
+            value, (part - value * whole) / rows, what, ends, over, beyond=beyond, unsaid=unsaid / rows
+        )
 
     def positive(self, whole: np.ndarray, what: str) -> float:
         """Return a number of records that is well above its noise; one that is not is refused (`EstimateError`)."""

@@ -47,6 +47,7 @@ class Design:
         of_left: the table's columns that the left side is a function of.
         of_terms: those of the right side's terms, each once.
         references: the label that the others of a column are compared with, by column, where the formula names none.
+        factors: the formula's terms, and which of `terms` each has.
     """
 
     left: np.ndarray
@@ -56,6 +57,7 @@ class Design:
     of_left: frozenset[str] = frozenset()
     of_terms: tuple[frozenset[str], ...] = ()
     references: Mapping[str, str] = field(default_factory=dict)
+    factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,14 @@ class ReadFormula:
             )
         terms = tuple(self._in_own_names(str(term)) for term in X.columns)
         compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        return Design(left, right, terms, present, frozenset().union(*self._sources(y)), self._sources(X), compared)
+        own = frozenset().union(*self._sources(y))
+        return Design(left, right, terms, present, own, self._sources(X), compared, self._factors(X, terms))
+
+    def _factors(self, side: pd.DataFrame, terms: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """Return the formula's terms and the columns of each: an intercept by its own name."""
+        slices = cast(Any, side).model_spec.term_slices
+        factors = {self._in_own_names(str(term)): terms[part] for term, part in slices.items() if terms[part]}
+        return {names[0] if term == "1" else term: names for term, names in factors.items()}
 
     def _sources(self, side: pd.DataFrame) -> tuple[frozenset[str], ...]:
         """Return the table's columns that each term of a side is a function of."""

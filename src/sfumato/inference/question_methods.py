@@ -5,14 +5,13 @@ What answers them is imported when a question is asked.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, require_name
-from sfumato.extras import require_extra
+from sfumato.inference.regression_methods import RegressionMethods
 from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
@@ -21,28 +20,17 @@ from sfumato.schema.set_columns import sets_alone
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sfumato.inference.estimate import Estimate, Estimates
+    from sfumato.inference.estimate import Correlations, Estimate, Estimates
+    from sfumato.inference.hypothesis_tests import HypothesisTest
     from sfumato.inference.questions import Questions
-    from sfumato.inference.regression import Regression, Regressions
     from sfumato.inference.set_questions import SetQuestions
 
 
-class QuestionMethods(ABC):
+class QuestionMethods(RegressionMethods):
     """Answers from the noisy measurements that a release holds, with standard errors.
 
     All are functions of the release: they cost no budget, and read no record.
     """
-
-    @property
-    @abstractmethod
-    def _release(self) -> ReleaseValue:
-        """The release whose measurements answer."""
-
-    @property
-    def _questions(self) -> Questions:
-        from sfumato.inference.linked_questions import questions_of
-
-        return questions_of(self._release)
 
     @property
     def _of_sets(self) -> SetQuestions:
@@ -55,6 +43,10 @@ class QuestionMethods(ABC):
         """Questions to a table, or to sets alone."""
         return self._of_sets if sets_alone(self._release.schema) else self._questions
 
+    @overload
+    def mean(self, column: str, *, by: None = None, target: str = "population") -> Estimate: ...
+    @overload
+    def mean(self, column: str, *, by: str, target: str = "population") -> Estimates: ...
     @few_threads
     def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the mean of a column of numbers, of the rows where it is not missing.
@@ -78,11 +70,18 @@ class QuestionMethods(ABC):
         """
         return self._questions.mean(column, by, target)
 
+    @overload
+    def share(self, condition: Mapping[str, object], *, by: None = None, target: str = "population") -> Estimate: ...
+    @overload
+    def share(self, condition: Mapping[str, object], *, by: str, target: str = "population") -> Estimates: ...
     @few_threads
     def share(
         self, condition: Mapping[str, object], *, by: str | None = None, target: str = "population"
     ) -> Estimate | Estimates:
         """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
+
+        Of numbers and dates: of rows in a span, both ends within, such as `{"age": (18, 65)}` or `{"age": (18, None)}`.
+        A span that ends where cells of the release do is known best.
 
         Of sets: of rows that hold an item, or all items of a list, such as `{"diagnoses": ["E11", "I10"]}`. Of sets
         alone at most two items together, if the method counts pairs.
@@ -93,6 +92,10 @@ class QuestionMethods(ABC):
         """
         return self._rows_or_sets.share(condition, by, target)
 
+    @overload
+    def set_size(self, column: str, *, by: None = None, target: str = "population") -> Estimate: ...
+    @overload
+    def set_size(self, column: str, *, by: str, target: str = "population") -> Estimates: ...
     @few_threads
     def set_size(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the mean number of items of a column of sets, of which `max_length` count; arguments as `mean`.
@@ -103,6 +106,10 @@ class QuestionMethods(ABC):
         """
         return self._rows_or_sets.set_size(column, by, target)
 
+    @overload
+    def missing(self, column: str, *, by: None = None, target: str = "population") -> Estimate: ...
+    @overload
+    def missing(self, column: str, *, by: str, target: str = "population") -> Estimates: ...
     @few_threads
     def missing(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the share of missing cells of a column declared nullable; arguments and errors as `mean`."""
@@ -111,7 +118,7 @@ class QuestionMethods(ABC):
 
     @few_threads
     def count(self, condition: Mapping[str, object] | None = None, *, target: str = "table") -> Estimate:
-        """Return the number of rows with these labels, or of all; arguments and errors as `mean`."""
+        """Return the number of rows with these labels or in spans, or of all; arguments and errors as `share`."""
         return self._rows_or_sets.count(condition, target)
 
     @few_threads
@@ -131,14 +138,24 @@ class QuestionMethods(ABC):
         """
         return self._questions.crosstab(first, second, normalize, target)
 
+    @overload
+    def quantile(self, column: str, q: float = 0.5, *, by: None = None, target: str = "population") -> Estimate: ...
+    @overload
+    def quantile(self, column: str, q: float = 0.5, *, by: str, target: str = "population") -> Estimates: ...
     @few_threads
-    def quantile(self, column: str, q: float = 0.5, *, target: str = "population") -> Estimate:
+    def quantile(
+        self, column: str, q: float = 0.5, *, by: str | None = None, target: str = "population"
+    ) -> Estimate | Estimates:
         """Return the q-quantile of a column of numbers, by default the median; arguments and errors as `mean`.
 
         Reference: Woodruff 1952, intervals by the distribution function turned round.
         """
-        return self._questions.quantile(column, q, target)
+        return self._questions.quantile(column, q, by, target)
 
+    @overload
+    def variance(self, column: str, *, by: None = None, target: str = "population") -> Estimate: ...
+    @overload
+    def variance(self, column: str, *, by: str, target: str = "population") -> Estimates: ...
     @few_threads
     def variance(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
         """Return the variance of a column of numbers; arguments and errors as `mean`."""
@@ -150,41 +167,60 @@ class QuestionMethods(ABC):
         return self._questions.correlation(first, second, target)
 
     @few_threads
-    def ols(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
-        """Return least squares, from the noisy moments; of a left side of two labels, of its second.
+    def correlations(self, columns: Sequence[str], *, target: str = "population") -> Correlations:
+        """Return the correlation of each two of some columns of numbers; arguments and errors as `mean`.
+
+        Example:
+            >>> release.correlations(["age", "income", "hours"]).table("std_error")  # doctest: +SKIP
+        """
+        return self._questions.correlations(columns, target)
+
+    @few_threads
+    def anova(self, column: str, labels: str, *, target: str = "population") -> HypothesisTest:
+        """Test whether the mean of a number is the same for all labels of a column: one-way analysis of variance.
+
+        Wald's test: variances need not be the same, as in Welch's, and privacy noise is in the errors.
 
         Args:
-            formula: such as "wage ~ age + C(sex)", read by formulaic. What the measurements do not say is refused:
-                products of three columns, unless the target of the fit is one of them, and squares beside others.
-            by: a column of labels: a regression for each label's rows.
-            target: "population", of which the records are independent draws, or "table", the records themselves.
+            column: of numbers.
+            labels: a column of labels.
+            target: as `mean`.
 
         Raises:
-            ConfigError: it is no formula of the release's columns, or formulaic is not installed.
-            EstimateError: the release holds no measurements, or they do not answer it.
+            ConfigError, EstimateError: as `mean`.
 
         Example:
-            >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
+            >>> release.anova("income", "region").pvalue  # doctest: +SKIP
         """
-        require_extra("regression", "read formulas")
-        from sfumato.inference.regression import fit_formula
-
-        return fit_formula(self._questions, formula, by, target, logistic=False)
+        return self._questions.anova(column, labels, target)
 
     @few_threads
-    def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
-        """Return logistic regression of a column of two labels, of which the second is meant; arguments as `ols`.
+    def independence(self, first: str, second: str, *, target: str = "population") -> HypothesisTest:
+        """Test whether two columns of labels are independent: chi-square, with privacy noise in its law.
+
+        Labels that noise hides, and those after the twenty commonest, count as one. Missing cells are a label.
+
+        Raises:
+            ConfigError, EstimateError: as `mean`.
+
+        Reference: Rao and Scott 1984.
 
         Example:
-            >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
+            >>> release.independence("sex", "income").pvalue  # doctest: +SKIP
         """
-        require_extra("regression", "read formulas")
-        from sfumato.inference.regression import fit_formula
+        from sfumato.inference.associations import independence
 
-        return fit_formula(self._questions, formula, by, target, logistic=True)
+        return independence(self._questions, first, second, target=target)
 
     @few_threads
-    def answers(self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95) -> pd.DataFrame:
+    def answers(
+        self,
+        *,
+        target: str = "population",
+        most_pairs: int | None = 60,
+        level: float = 0.95,
+        simultaneous: bool = False,
+    ) -> pd.DataFrame:
         """List the questions that the release can answer and those that it cannot, with typical standard errors.
 
         Privacy: none (a function of the release).
@@ -194,6 +230,7 @@ class QuestionMethods(ABC):
             most_pairs: pairs of columns that are asked of, those first that go together most strongly under the model;
                 None for all. One takes about a tenth of a second.
             level: of the intervals.
+            simultaneous: whether all intervals of the list hold at once so often, not each.
 
         Returns:
             A frame with a row for each question: `kind`; `first` and `second`, the columns; `answered`, "yes", "some"
@@ -211,10 +248,10 @@ class QuestionMethods(ABC):
         if sets_alone(self._release.schema):
             from sfumato.inference.set_answers import set_answers
 
-            return set_answers(self._of_sets, target=target, level=level)
+            return set_answers(self._of_sets, target=target, level=level, simultaneous=simultaneous)
         from sfumato.inference.answers import answers
 
-        return answers(self._questions, target=target, most_pairs=most_pairs, level=level)
+        return answers(self._questions, target=target, most_pairs=most_pairs, level=level, simultaneous=simultaneous)
 
     @few_threads
     def replicates(

@@ -57,9 +57,9 @@ QUESTIONS: tuple[QuestionKind, ...] = (
         ask=lambda asked, name, target: asked.mean(name, None, target),
     ),
     QuestionKind(
-        name="quantile", arguments="COL Q", kind="median", of=("number",),
+        name="quantile", arguments="COL Q", by=True, kind="median", of=("number",),
         phrase="median, and other quantiles, of a number",
-        ask=lambda asked, name, target: asked.quantile(name, 0.5, target),
+        ask=lambda asked, name, target: asked.quantile(name, 0.5, None, target),
     ),
     QuestionKind(
         name="variance", arguments="COL", by=True, kind="variance", of=("number",), phrase="variance of a number",
@@ -67,7 +67,7 @@ QUESTIONS: tuple[QuestionKind, ...] = (
     ),
     QuestionKind(
         name="share", arguments="COL=LABEL ...", by=True, kind="share", of=("label",), phrase="share of each label",
-        several="shares", share=True,
+        note="of numbers COL=LOW..HIGH", several="shares", share=True,
     ),
     QuestionKind(
         name="missing", arguments="COL", note="the share of missing cells", by=True, kind="missing", of=("nullable",),
@@ -95,6 +95,9 @@ QUESTIONS: tuple[QuestionKind, ...] = (
         phrase="correlation of two numbers",
         ask=lambda asked, first, second, target: asked.correlation(first, second, target),
     ),
+    QuestionKind(name="correlations", arguments="COL COL ...", phrase="correlations of each two of some numbers"),
+    QuestionKind(name="anova", arguments="COL COL", phrase="test that a number has the same mean for all labels"),
+    QuestionKind(name="independence", arguments="COL COL", phrase="test that two columns of labels are independent"),
     QuestionKind(kind="ols", of=("number", "number"), phrase="least squares of one number on another", several="slope"),
     QuestionKind(
         kind="logit", of=("two labels", "number"), phrase="logistic regression of a label on a number", several="slope"

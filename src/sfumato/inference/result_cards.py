@@ -50,6 +50,16 @@ def estimates_card(frame: pd.DataFrame, left_out: Mapping[Any, str], rests_on: s
     )
 
 
+def hypothesis_card(hypothesis: str, numbers: Sequence[float], target: str, rests_on: str) -> str:
+    """Return the card of a test: its statistic, degrees of freedom and chance."""
+    return card(
+        "Test of a hypothesis",
+        paragraph(sentence(hypothesis)),
+        table(["chi-square", "df", "p"], [tuple(_number(number) for number in numbers)], numbers=range(3)),
+        paragraph(f"Of the {target}. {sentence(rests_on)}"),
+    )
+
+
 def regression_card(title: str, frame: pd.DataFrame, rests_on: str) -> str:
     """Return the card of a regression by `to_frame(LEVEL)`: each interval on a scale of its own, with a mark at 0."""
     return card(shown(title, 300), *_terms(frame), paragraph(sentence(rests_on)))

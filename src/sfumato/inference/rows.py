@@ -18,6 +18,7 @@ from sfumato.columns.bounded import Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, require_instance
+from sfumato.inference.spans import read_span
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import absent
@@ -150,16 +151,33 @@ class Rows:
         return bool(getattr(self.kind(name), "nullable", False))
 
     def having(self, condition: Mapping[str, object]) -> np.ndarray:
-        """Return the indicator of rows with these labels, shape (N,); None stands for no value."""
+        """Return the indicator of rows with these labels, or in these spans, shape (N,); None stands for no value."""
         matches = np.ones(self.measured.n_rows)
         for name, value in condition.items():
             if is_missing(value):
                 matches *= self.missing(name)
+            elif self.is_span(name):
+                matches *= self.within(name, value)
             else:
                 label = _label(name, value)
                 self._require_told_apart(name, label)
                 matches *= self.levels(name, label)[label]
         return matches
+
+    def is_span(self, name: str) -> bool:
+        """Whether a condition on a column is a span of its numbers, and no label."""
+        return self.kind(name).is_numeric
+
+    def within(self, name: str, value: object) -> np.ndarray:
+        """Return the indicator of rows whose number lies in a span, shape (N,).
+
+        Raises:
+            ConfigError: it is no span within the column's bounds.
+            EstimateError: the column follows from others by a rule: sums of what was measured say its mean alone.
+        """
+        self.require_column(name)
+        numbers, present = self.numbers(name)
+        return read_span(name, self.kind(name), value).holds(numbers) * present
 
     def _require_told_apart(self, name: str, label: str) -> None:
         """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise."""
@@ -205,7 +223,10 @@ class Rows:
             ConfigError: it is no mapping from columns, or names an item that is none of the column's.
         """
         if not isinstance(condition, Mapping) or not all(isinstance(name, str) for name in condition):
-            raise ConfigError("Expected labels by column, such as {'sex': 'f'}, or {'sex': None} of missing cells.")
+            raise ConfigError(
+                "Expected labels by column, such as {'sex': 'f'}, {'sex': None} of missing cells, or {'age': (18, 65)} "
+                "of numbers."
+            )
         sets = self.measured.release.schema.set_columns
         labels: dict[str, object] = {}
         for name, value in condition.items():

@@ -5,6 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from sfumato.inference.totals import Totals
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
+
+LINKS: Mapping[str, Link] = {"ols": "identity", "logit": "logit", "poisson": "log"}
+"""Of the regressions that can be named before a fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,9 @@ class Scores:
         assert isinstance(query, ScoreQuery)
         return query
 
-    def of_regression(self, read: ReadFormula, link: Link) -> bool:
-        """Whether they are of this regression: the same left side, terms and link."""
-        if link != self.query.link or set(read.columns) != self.query.columns:
+    def of_regression(self, read: ReadFormula, family: str) -> bool:
+        """Whether they are of this regression: the same left side, terms and family."""
+        if LINKS.get(family) != self.query.link or set(read.columns) != self.query.columns:
             return False
         return read.terms == read_formula(self.query.formula, read.columns).terms
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.errors import require_open_unit
-from sfumato.inference.answers import AnswerLine, Lister, answer_table
+from sfumato.inference.answers import AnswerLine, Lister, all_at_once, answer_table
 from sfumato.inference.calibration import Target
 from sfumato.inference.question_table import BY_KIND, questions_about
 from sfumato.inference.set_questions import SetQuestions
@@ -28,12 +28,16 @@ _UNSAID = "Sets of many items count less, and of some pairs too little was measu
 _NO_RECORDS = "Single sets, the largest one and the order of sets were not measured."
 
 
-def set_answers(questions: SetQuestions, *, target: str = "population", level: float = 0.95) -> pd.DataFrame:
+def set_answers(
+    questions: SetQuestions, *, target: str = "population", level: float = 0.95, simultaneous: bool = False
+) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`."""
     require_open_unit(level=level)
     lister = SetLister(questions, cast("Target", target), level)  # which the first question checks
     lines = [lister.line(BY_KIND["rows"])]
     lines += [lister.line(question, questions.measured.column.name) for question in questions_about(_KINDS)]
+    if simultaneous:
+        lines = all_at_once(lines, level)
     return answer_table(lines, _NO_THREE, _NO_RECORDS)
 
 

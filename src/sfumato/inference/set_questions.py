@@ -44,7 +44,9 @@ class SetQuestions:
         noise, unmeasured = (total.noise + count) / n**2, total.unmeasured / n**2
         law = _ShareLaw(share, noise, unmeasured, self.measured.sets_of_unit / n, target)
         says = f"{self._measured_text(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
-        return Estimate(share, size_of(law.parts), target, says, law.parts, law.ends)
+        error = size_of(law.parts)
+        rows = share * (1 - share) / error**2 if error > 0 else np.nan
+        return Estimate(share, error, target, says, law.parts, law.ends, rows)
 
     def knows(self, pair: tuple[int, int]) -> bool:
         """Whether enough was measured of two watched items together."""

@@ -21,9 +21,10 @@ from sfumato.release_front import Release
 from sfumato.schema.grid import ColumnGrid
 
 MOST_PAIRS, MOST_CELLS = 100, 400
+_MARGIN = 1.96  # standard errors: of an interval of 95 %
 _COUNTS = ("column", "value", "lower", "upper", "missing")
 _PAIRS = ("first_column", "first_value", "second_column", "second_value")
-_FIGURES = ("count", "std_error", "low", "high")
+_FIGURES = ("count", "std_error", "margin", "low", "high")
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class NoisyTables:
 
 
 def noisy_tables(release: Release) -> NoisyTables:
-    """Return the noisy tables of a release; `low` and `high` are the ends of 95 % intervals, of the records' counts."""
+    """Return the noisy tables of a release; `margin`, `low` and `high` are of 95 % intervals of the records' counts."""
     tables = NoisyTables()
     if release.schema.linked:
         release = units_of(release)
@@ -72,7 +73,7 @@ def _table(names: tuple[str, ...], rows: list[tuple[object, ...]]) -> pa.Table:
 
 
 def _figures(estimate: Estimate) -> tuple[float, ...]:
-    return (estimate.value, estimate.std_error, *estimate.interval())
+    return (estimate.value, estimate.std_error, _MARGIN * estimate.std_error, *estimate.interval())
 
 
 def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) -> Iterator[tuple[object, ...]]:
@@ -103,7 +104,7 @@ def _measured_figures(questions: Questions, name: str, cell: int) -> tuple[float
     if counts is None:
         return (None,) * len(_FIGURES)
     value, error = float(counts.cells[cell]), float(np.sqrt(counts.cell_variance))
-    return value, error, value - 1.96 * error, value + 1.96 * error
+    return value, error, _MARGIN * error, value - _MARGIN * error, value + _MARGIN * error
 
 
 def _cell(column: ColumnGrid, cell: int) -> tuple[str | None, str | None, str | None, bool]:

@@ -23,6 +23,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.score_designs import aimed, score_design
+from sfumato.inference.scores import LINKS
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
@@ -40,7 +41,6 @@ from sfumato.schema.named_questions import FORMULAS, NamedQuestion
 from sfumato.schema.weighting import weight_bound
 
 QUESTIONS = "named questions"
-_LINKS: Mapping[str, Link] = {"ols": "identity", "mean": "identity", "logit": "logit", "poisson": "log"}
 _MOST_CELLS = 1 << 16
 _PUBLIC_CELLS = 32
 
@@ -66,7 +66,7 @@ def _planned(questions: Sequence[NamedQuestion]) -> list[_Planned]:
     parts = []
     for question in questions:
         if question.form in FORMULAS:
-            parts.append(_Planned(question, question.formula, _LINKS[question.form], (), question.weight))
+            parts.append(_Planned(question, question.formula, LINKS[question.form], (), question.weight))
         elif question.form == "mean":
             parts.append(_Planned(question, question.regression, "identity", (), question.weight / 2))
             if question.by:

@@ -1,0 +1,205 @@
+"""Calibrated rows of a release's columns: what every question about a table is computed on, and what is refused.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from sfumato.columns.kinds import DateTime
+from sfumato.errors import EstimateError, require_choice
+from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
+from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
+from sfumato.inference.estimator import Estimator
+from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.rows import Rows, is_missing
+from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.inference.together import require_terms_together, require_together
+from sfumato.release.model import ReleaseValue
+
+_MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
+_PAIR = 2
+_ANY_PART = 3.0  # the variance of an even law on [0, 1] is p(1 - p)/3 at p = 1/2, its mean
+_MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
+
+
+class CalibratedRows(Rows):
+    """The rows of one release's model; calibrated rows of the same columns are made once."""
+
+    measurements: type[TableMeasurements] = TableMeasurements
+
+    def __init__(self, release: ReleaseValue) -> None:
+        super().__init__(self.measurements(release))
+        self._calibrations: dict[tuple[object, ...], Calibration] = {}
+        self._bounds: dict[str, EstimatedBounds | None] = {}
+
+    def estimator(
+        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
+    ) -> Estimator:
+        """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
+
+        Those of an order's later ends are refused, unless their distances are meant, and two columns that were not
+        measured together, unless their sum is: `free`.
+
+        Raises:
+            ConfigError: a column is not there, or the target is no target.
+            EstimateError: nothing was measured of a column, or of two together.
+        """
+        require_choice(("population", "table"), target=target)
+        for name in columns:
+            self.require_column(name, following=free)
+        weight = self.measured.weight
+        columns = tuple(dict.fromkeys(columns))
+        if len(columns) == _PAIR and not free:
+            require_together(self.measured, columns, "one of two columns")
+        if self.measured.products is None:  # of another method, whose model may be far off
+            fitted = max(fitted, STRONG)
+        key = (*sorted(columns), fitted)
+        if key not in self._calibrations:
+            if len(self._calibrations) >= _MOST_KEPT:
+                self._calibrations.pop(next(iter(self._calibrations)))
+            self._calibrations[key] = self._calibration(sorted(columns), fitted)
+        name = None if weight is None else weight.column
+        products = self.measured.products is not None
+        return Estimator(self._calibrations[key], columns, target, name, products)  # type: ignore[arg-type]
+
+    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+        totals = measured_functions(self.measured, cell_functions(self.measured, columns))
+        return self.measured.calibration(totals, fitted)
+
+    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
+        """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
+
+        Raises:
+            ConfigError: as `estimator`.
+            EstimateError: what they follow from was not measured together.
+        """
+        for name in columns:
+            self.require_column(name, following=True)
+        sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
+        require_terms_together(self.measured, sums, what)
+        return self.estimator(
+            tuple(sorted(frozenset().union(*(term for terms in sums for term in terms)))), target, free=True
+        )
+
+    def bounds(self, name: str) -> EstimatedBounds | None:
+        """Return the bounds of a column if the fit estimated them.
+
+        Raises:
+            EstimateError: too much may lie beyond them, or those of a column that this one follows from.
+        """
+        if name not in self._bounds:
+            if name in self.following:
+                for source in sorted(frozenset().union(*self.rules.terms(name))):
+                    if source in self.measured.columns and estimated_bounds(self.measured.release, source) is not None:
+                        raise EstimateError(
+                            f"Expected declared bounds of what {name!r} follows from, got estimated ones of "
+                            f"{source!r}: how far off sums of such columns are is not known. Declare lower and upper."
+                        )
+            self._bounds[name] = estimated_bounds(self.measured.release, name)
+        return self._bounds[name]
+
+    def group_share(
+        self, estimator: Estimator, by: str | None, some: np.ndarray, whole: np.ndarray
+    ) -> tuple[float, bool]:
+        """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""
+        if by is None:
+            return 1.0, self.measured.weight is not None
+        part, rows = estimator.calibration.total(np.column_stack([some, whole]))
+        return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
+
+    def require_squares(self, name: str, estimator: Estimator) -> None:
+        """Refuse squares of a column (`EstimateError`) if much lies beyond estimated bounds, or within its cells."""
+        if not self.kind(name).is_numeric:
+            return
+        self.require_fine(name, estimator)
+        bounds = self.bounds(name)
+        if bounds is None:
+            return
+        values, present = self.numbers(name)
+        weights = estimator.calibration.weights * present / estimator.positive(present, f"the squares of {name!r}")
+        mean = float(weights @ values)
+        bounds.of_variance(mean, float(weights @ (values - mean) ** 2))
+
+    def require_fine(self, name: str, estimator: Estimator) -> None:
+        """Refuse squares of a column whose cells are wide beside its spread, where nothing else was measured of it."""
+        if name not in self.measured.columns or self.measured.products is not None:
+            return
+        values, present = self.numbers(name)
+        weights = np.maximum(estimator.calibration.weights, 0.0) * present
+        cells = self.measured.cells(name)
+        cell_totals = np.maximum(np.bincount(cells, weights), 1e-300)
+        means = np.bincount(cells, weights * values) / cell_totals
+        within = float(weights @ (values - means[cells]) ** 2)
+        mean = float(weights @ values) / max(float(weights.sum()), 1e-300)
+        if within > _MOST_WITHIN * float(weights @ (values - mean) ** 2):
+            raise EstimateError(
+                f"Expected narrower cells of {name!r}, got some that hold {_MOST_WITHIN:.0%} of its variance or more "
+                "within them, where the release measured nothing. Ask of its mean or shares, or fit with the method "
+                "max-entropy."
+            )
+
+    def any_column(self) -> str:
+        """Return a column that was measured, to ask of all rows."""
+        free = set(self.measured.frame.columns) - self.following
+        return next(name for name in (*self.measured.names, *self.measured.columns) if name in free)
+
+    def over_present(self, estimator: Estimator, names: tuple[str, ...], present: np.ndarray | None) -> str:
+        """Return the sentence on the rows that are not missing, and which share of all they are where that is asked."""
+        some = tuple(name for name in names if self.nullable(name))
+        if not some:
+            return ""
+        part = ""
+        if present is not None:
+            share = float(estimator.calibration.total(present[:, None])[0]) / estimator.calibration.size
+            part = f", about {100 * min(max(share, 0.0), 1.0):.0f} % of all"
+        verb = "is" if len(some) == 1 else "are"
+        return f"Over the rows where {quoted(some)} {verb} not missing{part}. "
+
+    def of_kind(self, estimate: Estimate, name: str) -> Estimate:
+        """Return an estimate in the column's own unit: of dates a moment, with times as errors."""
+        kind = self.kind(name)
+        return estimate.as_moment(kind.resolution, kind.microseconds) if isinstance(kind, DateTime) else estimate
+
+    def unsplit(self, estimator: Estimator, condition: Mapping[str, object], rows: np.ndarray) -> float:
+        """Return by how much the number of some rows with a condition may be off within the cells that spans end in.
+
+        Which part of such a cell lies inside was not counted: it is taken for as unsure as a share that may be anything
+        between 0 and 1, and has the model's for its mean.
+        """
+        weights, variance = np.maximum(estimator.calibration.weights, 0.0) * rows, 0.0
+        for name, value in condition.items():
+            if is_missing(value) or not self.is_span(name):
+                continue
+            others = self.having({other: part for other, part in condition.items() if other != name})
+            cells = self.measured.cells(name)
+            wholes = np.bincount(cells, weights * others)
+            parts = np.bincount(cells, weights * others * self.within(name, value))
+            variance += float(np.sum(parts * (wholes - parts))) / _ANY_PART
+        return float(np.sqrt(variance))
+
+    def grouped(
+        self, estimator: Estimator, by: str | None, one: Callable[[np.ndarray, str], Estimate]
+    ) -> Estimate | Estimates:
+        """Return an estimate of all rows, or one of each label's rows, with their errors together.
+
+        Args:
+            estimator: which makes them.
+            by: a column of labels.
+            one: the estimate of some rows, shape (N,), and the words for these.
+        """
+        if by is None:
+            return one(np.ones(self.measured.n_rows), "")
+        groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
+        estimates, left_out = answers_by_group(groups)
+        return Estimates(estimates, (by,), left_out, estimator.joint)
+
+
+def quoted(names: tuple[str, ...]) -> str:
+    """Return names of columns as messages have them."""
+    return " and ".join(map(repr, names))
