@@ -5,13 +5,15 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from sfumato.columns.kinds import DateTime
-from sfumato.errors import EstimateError, require_choice
+from sfumato.errors import ConfigError, EstimateError, require_choice
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
@@ -26,6 +28,10 @@ _MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
 _PAIR = 2
 _ANY_PART = 3.0  # the variance of an even law on [0, 1] is p(1 - p)/3 at p = 1/2, its mean
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
+
+
+By: TypeAlias = str | Sequence[str] | None
+"""Columns of labels whose groups are told apart."""
 
 
 class CalibratedRows(Rows):
@@ -72,8 +78,12 @@ class CalibratedRows(Rows):
         totals = measured_functions(self.measured, cell_functions(self.measured, columns))
         return self.measured.calibration(totals, fitted)
 
-    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
+    def estimator_of_sums(
+        self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False
+    ) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
+
+        Where it was `named` before the fit, it was measured itself.
 
         Raises:
             ConfigError: as `estimator`.
@@ -82,7 +92,8 @@ class CalibratedRows(Rows):
         for name in columns:
             self.require_column(name, following=True)
         sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
-        require_terms_together(self.measured, sums, what)
+        if not named:
+            require_terms_together(self.measured, sums, what)
         return self.estimator(
             tuple(sorted(frozenset().union(*(term for terms in sums for term in terms)))), target, free=True
         )
@@ -105,10 +116,10 @@ class CalibratedRows(Rows):
         return self._bounds[name]
 
     def group_share(
-        self, estimator: Estimator, by: str | None, some: np.ndarray, whole: np.ndarray
+        self, estimator: Estimator, by: By, some: np.ndarray, whole: np.ndarray
     ) -> tuple[float, bool]:
         """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""
-        if by is None:
+        if not group_columns(by):
             return 1.0, self.measured.weight is not None
         part, rows = estimator.calibration.total(np.column_stack([some, whole]))
         return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
@@ -184,20 +195,39 @@ class CalibratedRows(Rows):
         return float(np.sqrt(variance))
 
     def grouped(
-        self, estimator: Estimator, by: str | None, one: Callable[[np.ndarray, str], Estimate]
+        self, estimator: Estimator, by: By, one: Callable[[np.ndarray, str], Estimate]
     ) -> Estimate | Estimates:
         """Return an estimate of all rows, or one of each label's rows, with their errors together.
 
         Args:
             estimator: which makes them.
-            by: a column of labels.
+            by: columns of labels.
             one: the estimate of some rows, shape (N,), and the words for these.
         """
-        if by is None:
+        names = group_columns(by)
+        if not names:
             return one(np.ones(self.measured.n_rows), "")
-        groups = {label: partial(one, rows, f" by {by!r}") for label, rows in self.levels(by).items()}
+        labels = [self.levels(name) for name in names]
+        groups = {
+            key if len(names) > 1 else key[0]: partial(
+                one, np.prod([own[label] for own, label in zip(labels, key, strict=True)], axis=0), f" by {quoted(names)}"
+            )
+            for key in itertools.product(*labels)
+        }
         estimates, left_out = answers_by_group(groups)
-        return Estimates(estimates, (by,), left_out, estimator.joint)
+        return Estimates(estimates, names, left_out, estimator.joint)
+
+
+def group_columns(by: By) -> tuple[str, ...]:
+    """Return the columns that groups are told apart by, each once.
+
+    Raises:
+        ConfigError: they are no names, or one stands twice.
+    """
+    names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ConfigError(f"Expected by to name columns of labels, each once, got {by!r}.")
+    return names
 
 
 def quoted(names: tuple[str, ...]) -> str:

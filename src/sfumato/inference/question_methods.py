@@ -20,6 +20,7 @@ from sfumato.schema.set_columns import sets_alone
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sfumato.inference.calibrated_rows import By
     from sfumato.inference.estimate import Correlations, Estimate, Estimates
     from sfumato.inference.hypothesis_tests import HypothesisTest
     from sfumato.inference.questions import Questions
@@ -46,9 +47,9 @@ class QuestionMethods(RegressionMethods):
     @overload
     def mean(self, column: str, *, by: None = None, target: str = "population") -> Estimate: ...
     @overload
-    def mean(self, column: str, *, by: str, target: str = "population") -> Estimates: ...
+    def mean(self, column: str, *, by: str | Sequence[str], target: str = "population") -> Estimates: ...
     @few_threads
-    def mean(self, column: str, *, by: str | None = None, target: str = "population") -> Estimate | Estimates:
+    def mean(self, column: str, *, by: By = None, target: str = "population") -> Estimate | Estimates:
         """Return the mean of a column of numbers, of the rows where it is not missing.
 
         Values beyond the schema's bounds count as the bounds.
@@ -57,7 +58,8 @@ class QuestionMethods(RegressionMethods):
 
         Args:
             column: of numbers.
-            by: a column of labels: the mean of each label's rows.
+            by: a column of labels, or several: the mean of each group's rows. Of several, name the question before the
+                fit (`questions=`).
             target: "population", of which the records are independent draws, or "table", the records themselves.
 
         Raises:
@@ -73,10 +75,10 @@ class QuestionMethods(RegressionMethods):
     @overload
     def share(self, condition: Mapping[str, object], *, by: None = None, target: str = "population") -> Estimate: ...
     @overload
-    def share(self, condition: Mapping[str, object], *, by: str, target: str = "population") -> Estimates: ...
+    def share(self, condition: Mapping[str, object], *, by: str | Sequence[str], target: str = "population") -> Estimates: ...
     @few_threads
     def share(
-        self, condition: Mapping[str, object], *, by: str | None = None, target: str = "population"
+        self, condition: Mapping[str, object], *, by: By = None, target: str = "population"
     ) -> Estimate | Estimates:
         """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
 
@@ -141,10 +143,10 @@ class QuestionMethods(RegressionMethods):
     @overload
     def quantile(self, column: str, q: float = 0.5, *, by: None = None, target: str = "population") -> Estimate: ...
     @overload
-    def quantile(self, column: str, q: float = 0.5, *, by: str, target: str = "population") -> Estimates: ...
+    def quantile(self, column: str, q: float = 0.5, *, by: str | Sequence[str], target: str = "population") -> Estimates: ...
     @few_threads
     def quantile(
-        self, column: str, q: float = 0.5, *, by: str | None = None, target: str = "population"
+        self, column: str, q: float = 0.5, *, by: By = None, target: str = "population"
     ) -> Estimate | Estimates:
         """Return the q-quantile of a column of numbers, by default the median; arguments and errors as `mean`.
 

@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_flag, require_open_unit
-from sfumato.inference.calibrated_rows import CalibratedRows, quoted
+from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
 from sfumato.inference.calibration import STRONG
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
 from sfumato.inference.estimator import Estimator
@@ -26,6 +26,7 @@ from sfumato.inference.hypothesis_tests import HypothesisTest
 from sfumato.inference.intervals import of_correlation, of_variance, within_bounds
 from sfumato.inference.rows import is_missing
 from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column
+from sfumato.inference.together import require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.schema.set_columns import IN, SetColumn
 
@@ -37,33 +38,34 @@ _UNSPLIT = "Of a cell that a span ends in, which part lies inside was not counte
 class Questions(CalibratedRows):
     """Answers from one release."""
 
-    def mean(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
+    def mean(self, name: str, by: By, target: str) -> Estimate | Estimates:
         """Return the mean of a column of numbers, of its rows that are not missing."""
-        estimator = self.estimator_of_sums((name,) if by is None else (name, by), target, f"the mean of {name!r}")
+        groups = group_columns(by)
+        named = any(scores.of_mean(name, groups) for scores in self.measured.scores)
+        estimator = self.estimator_of_sums((name, *groups), target, f"the mean of {name!r}", named=named)
         values, present = self.numbers(name)
         bounds = self.bounds(name)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
-            over = self.over_present(estimator, (name,), None if by else present)
-            share, groups = self.group_share(estimator, by, present * rows, present)
-            beyond = bounds and bounds.of_mean(share, groups=groups)
+            over = self.over_present(estimator, (name,), None if groups else present)
+            share, part = self.group_share(estimator, by, present * rows, present)
+            beyond = bounds and bounds.of_mean(share, groups=part)
             what = f"the mean of {name!r}{of}"
             estimate = estimator.ratio(values * present * rows, present * rows, what, over=over, beyond=beyond)
             return self.of_kind(estimate, name)
 
         return self.grouped(estimator, by, one)
 
-    def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate | Estimates:
+    def share(self, condition: Mapping[str, object], by: By, target: str) -> Estimate | Estimates:
         """Return the share of the rows that have these labels."""
         condition = self.condition(condition)
         if not condition:
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, got none.")
-        names = tuple(condition)
-        columns = names if by is None else (*names, by)
-        estimator = self.estimator_of_sums(columns, target, f"the share of {quoted(names)}")
+        names, groups = tuple(condition), group_columns(by)
+        estimator = self.estimator_of_sums((*names, *groups), target, f"the share of {quoted(names)}")
         matches = self.having(condition)
         if (
-            by is None
+            not groups
             and len(names) == 1
             and names[0] not in self.following
             and np.count_nonzero(matches) < FEWEST_ROWS
@@ -137,9 +139,11 @@ class Questions(CalibratedRows):
         over = _UNSPLIT if unsaid else ""
         return within_bounds(estimator.estimate(value, rows, what, over=over, unsaid=unsaid), 0.0, np.inf)
 
-    def quantile(self, name: str, q: float, by: str | None, target: str) -> Estimate | Estimates:
+    def quantile(self, name: str, q: float, by: By, target: str) -> Estimate | Estimates:
         """Return a quantile: the least value that so large a share of the rows does not exceed (Woodruff 1952)."""
-        estimator = self.estimator((name,) if by is None else (name, by), target)
+        groups = group_columns(by)
+        require_together(self.measured, (name, *groups), f"a quantile of {name!r}")
+        estimator = self.estimator((name, *groups), target)
         q, bounds = require_open_unit(q=q), self.bounds(name)
         if bounds is not None:
             bounds.require_within(q)
@@ -158,7 +162,7 @@ class Questions(CalibratedRows):
                 return float(values[inside[min(int(np.searchsorted(cumulative, share)), inside.size - 1)]])
 
             value = at(q)
-            over_rows = self.over_present(estimator, (name,), None if by else present)
+            over_rows = self.over_present(estimator, (name,), None if groups else present)
             below = estimator.ratio((values <= value) * some, some, what, over=over_rows)
             low, high = at(q - below.std_error), at(q + below.std_error)
             scale = (high - low) / 2 / max(below.std_error, 1e-300)

@@ -5,7 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from sfumato.inference.totals import Totals
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
+from sfumato.schema.named_questions import mean_formula
 
 LINKS: Mapping[str, Link] = {"ols": "identity", "logit": "logit", "poisson": "log"}
 """Of the regressions that can be named before a fit."""
@@ -42,6 +43,12 @@ class Scores:
         if LINKS.get(family) != self.query.link or set(read.columns) != self.query.columns:
             return False
         return read.terms == read_formula(self.query.formula, read.columns).terms
+
+    def of_mean(self, name: str, by: Sequence[str]) -> bool:
+        """Whether they are of the mean of a column in each group of others."""
+        if {name, *by} != self.query.columns:
+            return False
+        return self.of_regression(read_formula(mean_formula(name, by), (name, *by)), "ols")
 
     def totals(self, base: BaseCells) -> Totals:
         """The scores of a model's rows, and their noisy sums."""

@@ -90,10 +90,7 @@ class NamedQuestion:
     @property
     def regression(self) -> str:
         """The formula of a regression that answers it: of means, a term for each combination of labels; or none."""
-        if self.form != "mean":
-            return self.formula
-        groups = ":".join(f"C(`{name}`)" for name in self.by)
-        return f"`{self.columns[0]}` ~ {f'0 + {groups}' if self.by else '1'}"
+        return mean_formula(self.columns[0], self.by) if self.form == "mean" else self.formula
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -105,6 +102,12 @@ class NamedQuestion:
         of = self.formula or (list(self.columns) if self.form == "table" else self.columns[0])
         by = {"by": list(self.by)} if self.by else {}
         return {self.form: of, **by, **({} if self.weight == 1 else {"weight": self.weight})}
+
+
+def mean_formula(column: str, by: Sequence[str]) -> str:
+    """The regression that says the mean of a column in each group: a term for each combination of labels."""
+    groups = ":".join(f"C(`{name}`)" for name in by)
+    return f"`{column}` ~ {f'0 + {groups}' if by else '1'}"
 
 
 def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySchema:
