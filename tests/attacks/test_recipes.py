@@ -102,6 +102,10 @@ def test_subsets_of_replaced_records(monkeypatch):
 ALONE = "rows: 240\ncolumns:\n  id: identifier\n  {column}\n"
 UNITS = tables.SCHEMA_TEXT.replace("columns:", "unit: {column: id, max_rows: 3}\ncolumns:")
 CLASSES = tables.SCHEMA_TEXT.replace("[f, m]", "[f, m], nullable: true")
+QUESTIONS = (
+    "questions:\n  - ols: age ~ C(sex) * weight\n  - logit: income ~ age\n  - table: [sex, grade, member]\n"
+    "  - {mean: weight, by: [sex, income]}\n"
+)
 MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noise to buy moments by class
     "moments by class": (tables.SCHEMA_TEXT, "income", True),
     "a nullable target": (CLASSES, "sex", True),
@@ -112,6 +116,8 @@ MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noi
     "a constant alone": (ALONE.format(column="age: {kind: integer, lower: 7, upper: 7, nullable: true}"), None, False),
     "units of three rows": (UNITS, None, False),
     "units and moments by class": (UNITS, "income", True),
+    "named questions": (tables.SCHEMA_TEXT + QUESTIONS, None, False),
+    "named questions of units": (UNITS + QUESTIONS, None, False),
 }  # fmt: skip
 PEOPLE = {  # rows of one unit, of which three count
     "odd": [CORNER, {**CORNER, "income": "?", "sex": None}, {**CORNER, "weight": np.inf}, {**CORNER, "age": -(10**6)}],

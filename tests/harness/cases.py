@@ -7,7 +7,8 @@ import operator
 import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
-from sfumato.columns.kinds import Boolean, Categorical, Image, Integer
+from harness.question_cases import TABLE, question_sums
+from sfumato.columns.kinds import Boolean, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
@@ -58,16 +59,6 @@ from sfumato.schema.schema import Schema
 from sfumato.search.auroc import AurocTask, ScoreCounts
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
 from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, WeightedPairCounts, pair_layout
-
-TABLE = Schema(
-    columns={
-        "age": Integer(lower=0, upper=99, nullable=True),
-        "city": Categorical(categories=("a", "b", "c"), other="z"),
-        "paid": Integer(lower=-5, upper=10**6),
-        "member": Boolean(),
-    },
-    rows=100,
-)
 
 
 def image_schema(*shape: int) -> Schema:
@@ -351,6 +342,16 @@ def _weighted_cases() -> list[StatisticCase]:
     ]
 
 
+def _question_cases() -> list[StatisticCase]:
+    pool = table_rows(60)
+    weighted = question_sums(scale=40.0, column="w")
+    return [
+        StatisticCase("named questions", question_sums(scale=40.0), pool, attained=0.85),
+        StatisticCase("named questions, loose", question_sums(scale=0.01), pool, attained=0.0),
+        StatisticCase("named questions, weighted", weighted, weighted_rows(40), attained=0.85),
+    ]
+
+
 def _step_cases() -> list[StatisticCase]:
     layout, pool = table_layout(None), step_rows(12)
     return [
@@ -624,6 +625,7 @@ def _cases() -> dict[str, StatisticCase]:
         *_set_cases(),
         *_step_cases(),
         *_weighted_cases(),
+        *_question_cases(),
         *_discovery_cases(),
         *_image_cases(),
         *_flat_cases(),
@@ -667,6 +669,7 @@ MECHANISMS = {
         ),
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
+        MechanismCase("noisy_sum, named questions", noisy_sum, STATISTICS["named questions"]),
         MechanismCase("noisy_histogram, weighted", noisy_histogram, STATISTICS["weighted counts"]),
         MechanismCase(
             "noisy_second_moment, weighted",

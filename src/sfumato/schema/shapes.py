@@ -62,9 +62,7 @@ SHAPES: Mapping[str, Shape] = {
     "areas": Shape(
         "areas", lambda schema: ", ".join(map(repr, schema.areas)), "Take `areas` out, or name the column as target"
     ),
-    "questions": Shape(
-        "named questions", lambda schema: repr(schema.questions[0].words) if schema.questions else "", "Take it out"
-    ),
+    "questions": Shape("named questions", lambda schema: "some" if schema.questions else "", "Take `questions` out"),
     "open": Shape(
         "open columns", lambda schema: ", ".join(map(repr, schema.open)), "Declare them, with their bounds or labels"
     ),

@@ -1,0 +1,57 @@
+"""The harness's table, and named questions about it at made-up coefficients, many of whose scores are clipped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.columns.kinds import Boolean, Categorical, Integer
+from sfumato.inference.score_designs import score_design
+from sfumato.measurements.cells import Cells
+from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.score_query import ONE, ScoreQuery
+from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, weights_of
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+TABLE = Schema(
+    columns={
+        "age": Integer(lower=0, upper=99, nullable=True),
+        "city": Categorical(categories=("a", "b", "c"), other="z"),
+        "paid": Integer(lower=-5, upper=10**6),
+        "member": Boolean(),
+    },
+    rows=100,
+)
+"""The plain table of the harness."""
+COLUMNS = {column.name: column for column in Grid.of(TABLE, numeric_cells=16).columns}
+REGRESSIONS = {
+    "ols: age ~ C(city) * paid": "identity",
+    "ols: paid ~ age": "identity",
+    "logit: member ~ paid + C(city)": "logit",
+    "poisson: age ~ paid": "log",
+}
+
+
+def aimed_scores(question: str, scale: float = 3.0, weight: str = "") -> ScoreQuery:
+    """Scores at coefficients and in a turn that no record has a say in; of a larger scale more are clipped."""
+    rng = np.random.default_rng(len(question))
+    query = score_design(question, question.partition(": ")[2], REGRESSIONS[question], COLUMNS)
+    k = query.shape[0]
+    coefficients = np.rint(rng.normal(0, 0.3, k) * ONE).astype(np.int64)
+    turn = np.rint(scale * rng.normal(0, 1, (k, k)) * ONE).astype(np.int64)
+    return replace(query, coefficients=coefficients, turn=turn, weight=weight)
+
+
+def question_sums(shares=(1.0, 2.0, 1.0), *, scale: float = 3.0, column: str = "") -> QuestionSums:
+    """A table and two regressions."""
+    first, second, *_ = REGRESSIONS
+    axes = (Cells.of(COLUMNS["city"]), Cells.of(COLUMNS["member"]))
+    queries = [
+        MarginalQuery((axes,), weight=column),
+        aimed_scores(first, scale, column),
+        aimed_scores(second, scale, column),
+    ]
+    parts = zip(queries, weights_of(shares), strict=True)
+    return QuestionSums(tuple(QuestionPart(f"part {i}", q, w) for i, (q, w) in enumerate(parts)), column)

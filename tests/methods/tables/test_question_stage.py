@@ -1,0 +1,222 @@
+"""Named questions: answers that the release would refuse, samples that agree, and refusals before any charge."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import MaxEntropy, NonPrivate, Schema, load
+from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.errors import ConfigError, EstimateError, SchemaError
+from sfumato.fitting.facts import Facts
+from sfumato.methods.tables.question_forecast import question_forecasts
+from sfumato.methods.tables.question_stage import QUESTIONS
+from sfumato.methods.tables.question_tilt import fit_tilts
+from sfumato.privacy.ledger import Ledger
+
+N = 8_000
+COLUMNS = {
+    "arm": Categorical(categories=("none", "new")),
+    "sex": Categorical(categories=("f", "m")),
+    "age": Integer(lower=18, upper=90),
+    "cost": Continuous(lower=0, upper=1_000, resolution=0.1),
+    "again": Categorical(categories=("no", "yes")),
+}
+SCHEMA = Schema(columns=COLUMNS, rows=N)
+INTERACTION = "cost ~ age + C(arm) * C(sex)"
+NAMED = ["ols: " + INTERACTION, "table: arm, sex, again", "mean: cost by arm, sex"]
+
+
+def trial(n=N, seed=0) -> pd.DataFrame:
+    """The new arm costs 60 more of women alone; they come again where the others do not."""
+    rng = np.random.default_rng(seed)
+    arm, sex = rng.choice(["none", "new"], n), rng.choice(["f", "m"], n, p=[0.45, 0.55])
+    age = rng.integers(18, 91, n)
+    both = (arm == "new") & (sex == "f")
+    cost = np.clip(200 + 2 * age + 60 * both + rng.gamma(2, 40, n), 0, 1_000).round(1)
+    again = np.where(rng.random(n) < np.where((arm == "new") == (sex == "f"), 0.7, 0.3), "yes", "no")
+    return pd.DataFrame({"arm": arm, "sex": sex, "age": age, "cost": cost, "again": again})
+
+
+@pytest.fixture(scope="module")
+def release():
+    return MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=4_000).fit(
+        trial(), schema=SCHEMA, questions=NAMED, seed=5
+    )
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=4_000).fit(trial(), schema=SCHEMA, seed=5)
+
+
+def test_an_interaction_is_answered(release, plain):
+    fit = release.ols(INTERACTION)
+    [term] = [name for name in fit.params.index if ":" in name]
+    expected = 60 * (1 if (fit.references["arm"] == "none") == (fit.references["sex"] == "m") else -1)
+    assert abs(fit.params[term] - expected) < 4 * fit.bse[term]
+    assert abs(fit.params[term]) > 4 * fit.bse[term]
+    with pytest.raises(EstimateError, match="were not measured together"):
+        plain.ols(INTERACTION)
+
+
+def test_it_is_answered_as_it_is_written_otherwise(release):
+    same = release.ols("cost ~ C(sex) * C(arm) + age")
+    assert np.sort(same.params) == pytest.approx(np.sort(release.ols(INTERACTION).params), rel=1e-6)
+    with pytest.raises(EstimateError, match="were not measured together"):
+        release.ols("cost ~ np.log(age) + C(arm) * C(sex)")
+
+
+def test_cells_of_three_labels_are_answered(release, plain):
+    real = trial()
+    cell = {"arm": "new", "sex": "f", "again": "yes"}
+    share = release.share(cell)
+    expected = (real[list(cell)] == pd.Series(cell)).all(axis=1).mean()
+    assert abs(share.value - expected) < 4 * share.std_error < 0.04
+    with pytest.raises(EstimateError, match="were not measured together"):
+        plain.share(cell)
+
+
+def test_means_of_groups_of_two_columns_are_answered(release, plain):
+    real = trial().groupby(["arm", "sex"])["cost"].mean()
+    means = release.mean("cost", by=["arm", "sex"])
+    assert set(means) == set(real.index)
+    for group, estimate in means.items():
+        assert abs(estimate.value - real[group]) < 4.5 * estimate.std_error < 60
+    with pytest.raises(EstimateError, match="were not measured together"):
+        plain.mean("cost", by=["arm", "sex"])
+    with pytest.raises(EstimateError, match="were not measured together"):
+        release.mean("age", by=["arm", "sex"])
+
+
+def test_samples_agree_with_what_was_measured(release, plain):
+    def effect(frame):
+        means = frame.groupby(["arm", "sex"])["cost"].mean()
+        return means["new", "f"] - means["none", "f"] - means["new", "m"] + means["none", "m"]
+
+    assert abs(effect(release.sample(60_000, seed=1)) - 60) < 15
+    assert abs(effect(plain.sample(60_000, seed=1))) < 35
+    counts = release.sample(60_000, seed=1).value_counts(["arm", "sex", "again"], normalize=True)
+    real = trial().value_counts(["arm", "sex", "again"], normalize=True)
+    assert (counts - real).abs().sum() / 2 < 0.03
+
+
+def test_samples_given_values_agree_too(release):
+    women = release.sample(20_000, seed=2, given={"sex": "f"})
+    means = women.groupby("arm")["cost"].mean()
+    assert set(women["sex"]) == {"f"}
+    assert 40 < means["new"] - means["none"] < 80
+    assert (women["again"] == "yes").groupby(women["arm"]).mean()["new"] > 0.6
+
+
+def test_the_first_rows_do_not_depend_on_how_many(release):
+    pd.testing.assert_frame_equal(release.sample(50, seed=3), release.sample(500, seed=3).head(50))
+
+
+def test_a_file_holds_it_all(release, tmp_path):
+    release.save(tmp_path / "named.sfm")
+    again = load(tmp_path / "named.sfm")
+    assert again.ols(INTERACTION).params.equals(release.ols(INTERACTION).params)
+    pd.testing.assert_frame_equal(again.sample(200, seed=1), release.sample(200, seed=1))
+    assert [question.words for question in again.schema.questions] == NAMED
+    again.save(tmp_path / "twice.sfm")
+    assert (tmp_path / "twice.sfm").stat().st_size < 1.1 * (tmp_path / "named.sfm").stat().st_size
+
+
+def test_without_noise_the_answer_is_that_of_the_records():
+    import statsmodels.formula.api as smf
+
+    frame = trial()
+    release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=SCHEMA, questions=["ols: " + INTERACTION])
+    fit = release.ols(INTERACTION)
+    sexes, arms = fit.references["sex"], fit.references["arm"]
+    real = smf.ols(f"cost ~ age + C(arm, Treatment('{arms}')) * C(sex, Treatment('{sexes}'))", frame).fit()
+    np.testing.assert_allclose(np.sort(fit.params), np.sort(real.params), rtol=0.03, atol=1.0)
+
+
+def test_its_part_of_the_budget_is_declared():
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, question_share=0.3)
+    plan = method.plan(Schema(columns=COLUMNS, rows=N, questions=NAMED))
+    shares = np.array([1 / stage.noise_multiplier**2 for stage in plan.stages])
+    assert [stage.name for stage in plan.stages][-1] == QUESTIONS
+    np.testing.assert_allclose(shares / shares.sum(), [0.7 * 0.4, 0.7 * 0.6, 0.3], rtol=1e-3)
+    assert [stage.name for stage in method.plan(SCHEMA).stages] == ["marginals", "second moments by class"]
+
+
+def test_a_plan_says_how_wide_answers_will_be():
+    schema = Schema(columns=COLUMNS, rows=N, questions=[*NAMED, "logit: again ~ age"])
+    method = MaxEntropy(epsilon=2.0, delta=1e-6)
+    interaction, table, _, logit = question_forecasts(method.plan(schema), Facts(schema, None, N))
+    assert 1 < interaction.width < 3
+    assert np.isinf(interaction.unnamed)
+    assert logit.width < logit.unnamed < 3
+    assert table.cell == pytest.approx(method.plan(schema)[QUESTIONS].noise_multiplier * 2, rel=0.01)
+    [*_, stage] = method.description(schema).stages
+    assert "no answer unnamed" in stage.forecast
+
+
+WRONG = {
+    "cost ~ nowhere": "got 'nowhere'",
+    "cost ~ np.log(age + cost)": r"products of functions of one column each .*got np.log\(age \+ cost\)",
+    "np.log(cost) ~ age": "infinite values, as a logarithm of 0",
+    "cost ~ bs(age, df=4)": r"functions of single values .*got bs\(\)",
+    "cost ~ I(sex == 'x')": "is always 0",
+    "arm + cost ~ age": "numbers",
+}
+
+
+@pytest.mark.parametrize("formula", WRONG)
+def test_wrong_questions_are_refused_before_anything_is_charged(monkeypatch, formula):
+    charged = []
+    monkeypatch.setattr(Ledger, "charge", lambda *_: charged.append(1))
+    with pytest.raises((ConfigError, SchemaError), match=WRONG[formula]):
+        MaxEntropy(epsilon=1.0).fit(trial(50), schema=SCHEMA, questions=["ols: " + formula])
+    assert not charged
+
+
+def test_columns_that_follow_by_a_rule_are_refused():
+    columns = {**COLUMNS, "group": Categorical(categories=("young", "old"))}
+    rules = ({"derived": "again", "from": "arm", "map": {"none": "no", "new": "yes"}},)
+    schema = Schema(columns=columns, rows=N, rules=rules, questions=["table: again, sex"])
+    with pytest.raises(SchemaError, match="'again', which follows from others by a rule"):
+        MaxEntropy(epsilon=1.0).plan(schema)
+
+
+def test_other_methods_refuse_them():
+    from sfumato import P3GM
+
+    with pytest.raises(ConfigError, match="without named questions for the method p3gm"):
+        P3GM(epsilon=1.0).plan(Schema(columns=COLUMNS, rows=N, questions=NAMED))
+
+
+@pytest.mark.parametrize("stretch", [1.0, 3.0])
+def test_weights_move_the_noise(stretch):
+    questions = ["ols: cost ~ age", {"table": ["arm", "sex"], "weight": stretch}]
+    frame = trial(500)
+    release = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=500).fit(
+        frame, schema=Schema(columns=COLUMNS, rows=500), questions=questions, seed=1
+    )
+    scores, table = release.measurements[-2:]
+    assert scores.noise_std / table.noise_std == pytest.approx(np.sqrt(stretch), rel=1e-5)
+
+
+def test_weighted_records_are_asked():
+    rng = np.random.default_rng(0)
+    frame = trial().assign(w=rng.uniform(0.2, 2.0, N).round(3))
+    columns = {**COLUMNS, "w": Continuous(lower=0, upper=2)}
+    schema = Schema(columns=columns, rows=N, weight="w")
+    release = MaxEntropy(epsilon=4.0, delta=1e-6, calibration_rows=4_000).fit(
+        frame, schema=schema, questions=NAMED, seed=3
+    )
+    fit = release.ols(INTERACTION)
+    [term] = [name for name in fit.params.index if ":" in name]
+    assert abs(abs(fit.params[term]) - 60) < 4 * fit.bse[term] < 60
+
+
+def test_multipliers_are_those_of_the_means(release):
+    """At the solution the tilted chain has the means that calibrated rows have, but for the ridge."""
+    measured = release._questions.measured
+    queries = [m.query for m in release.measurements[2:] if m.origin.stage == QUESTIONS]
+    tilts = fit_tilts(measured, queries)  # of samples that are tilted already: nearly nothing is left
+    stored = [release.parameters[f"tilt.{i}"] for i in range(len(tilts))]
+    for again, first in zip(tilts, stored, strict=True):
+        assert np.abs(again.multipliers).max() < 0.5 * max(np.abs(first).max(), 1.0)
