@@ -3,9 +3,9 @@
     python benchmarks/named_questions.py --law trial --fits 20
     python benchmarks/named_questions.py --law survey --fits 20 --epsilon 1
 
-Laws with known answers: `trial` (arms with an interaction, costs with a long tail, a yes or no), and `survey` (held out:
-a rare label of 2 %, a regressor with missing cells, three labels that go together only as three, tied numbers). The
-truth is that of 4,000,000 rows of the law. Beside each width stand that of the same question on the records themselves
+Laws with known answers: `trial` (arms with an interaction, costs with a long tail, a yes or no), and `survey` (held
+out: a rare label of 2 %, a regressor with missing cells, three labels that go together only as three, tied numbers).
+The truth is that of 4,000,000 rows of the law. Beside each width stand that of the same question on the records themselves
 (robust errors of statsmodels), of a release that spends all of its questions' part on this one question, and of a
 release that names nothing, where that has an answer. Writes results/named_questions.jsonl. The records are made up.
 """
@@ -111,7 +111,11 @@ def terms(question, frame):
         if f"C({name})" in formula:
             references[name] = f"C({name}, Treatment('{data[name].value_counts().index[0]}'))"
             formula = formula.replace(f"C({name})", references[name])
-    fit = smf.logit(formula, data).fit(disp=0, cov_type="HC0") if form == "logit" else smf.ols(formula, data).fit(cov_type="HC0")
+    fit = (
+        smf.logit(formula, data).fit(disp=0, cov_type="HC0")
+        if form == "logit"
+        else smf.ols(formula, data).fit(cov_type="HC0")
+    )
     names = []
     for term in fit.params.index:
         for name, reference in references.items():
@@ -183,15 +187,17 @@ def main():
             unnamed, alone = {}, {}
             if plain is not None:
                 one = method.fit(frame, schema=schema, questions=[question])
-                alone = tried(lambda q=question, k=tuple(real): of_release(q, one, k))
-                unnamed = tried(lambda q=question, k=tuple(real): of_release(q, plain, k))
+                alone = tried(lambda q=question, r=one, k=tuple(real): of_release(q, r, k))
+                unnamed = tried(lambda q=question, r=plain, k=tuple(real): of_release(q, r, k))
             for key, expected in truth[name].items():
                 if key not in answers:
                     lines[name].append({"key": str(key), "refused": True})
                     continue
                 value, error = answers[key]
                 line = {"key": str(key), "z": (value - expected) / error, "records": error / errors[key]}
-                line |= {w: error / other[key][1] for w, other in (("alone", alone), ("unnamed", unnamed)) if key in other}
+                line |= {
+                    w: error / other[key][1] for w, other in (("alone", alone), ("unnamed", unnamed)) if key in other
+                }
                 lines[name].append(line)
                 with args.out.open("a") as file:
                     file.write(json.dumps({"law": args.law, "fit": fit, "question": name, **line}) + "\n")

@@ -1,4 +1,4 @@
-"""Scores of a regression: their norm in whole numbers, a record by itself, equal at other coefficients, forms of files."""
+"""Scores of a regression: their norm in whole numbers, a record by itself, forms of files, strangers' parts."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.cases import table_rows
 from harness.privacy import join
-from harness.question_cases import COLUMNS, REGRESSIONS, TABLE, aimed_scores
+from harness.question_cases import REGRESSIONS, TABLE, aimed_scores
 from sfumato.errors import ReleaseError
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query

@@ -15,6 +15,7 @@ COLUMNS = {"t": Integer(lower=0, upper=9), "u": Integer(lower=0, upper=9), "p": 
 OF = {
     "rules": {"rules": ({"order": ["t", "u"]},)},
     "unit": {"unit": Unit(column="p", max_rows=2)},
+    "questions": {"questions": ("mean: t",)},
     "areas": {"columns": {**COLUMNS, "a": Boolean()}, "areas": ("a",)},
     "linked": {"unit": Unit(column="p", max_rows=2, order="t")},
     "sets": {"columns": {**COLUMNS, "s": ItemSet(items=("a", "b"), max_length=2)}},

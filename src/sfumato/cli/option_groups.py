@@ -16,6 +16,7 @@ from sfumato.cli.options import (
     DeltaOption,
     MethodOption,
     PresetOption,
+    QuestionsOption,
     RowsOption,
     SetOption,
     SettingsOption,
@@ -92,12 +93,13 @@ class ChosenMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
-    """The number of rows, the target and the areas of a plan or a fit."""
+    """The number of rows, the target, the areas and the questions of a plan or a fit."""
 
     rows: RowsOption = None
     buy_rows: BuyRowsOption = False
     target: TargetOption = None
     areas: AreasOption = None
+    questions: QuestionsOption = None
 
     @property
     def n_public(self) -> int | BuyCount | None:
@@ -111,10 +113,11 @@ class PublicFacts:
         return sfumato.BuyCount() if self.buy_rows else self.rows
 
     def described(self, known: Schema) -> Schema:
-        """The schema with the areas of the call."""
+        """The schema with the areas and the questions of the call."""
         from sfumato.schema.areas import with_areas
+        from sfumato.schema.named_questions import with_questions
 
-        return with_areas(known, self.areas)
+        return with_questions(with_areas(known, self.areas), self.questions)
 
     def at_risk(
         self, synthesizer: Synthesizer, risk: Risk | None, known: Schema, n_public: int | BuyCount | None

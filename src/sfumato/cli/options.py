@@ -69,6 +69,14 @@ AreasOption = Annotated[
     list[str] | None,
     typer.Option("--areas", metavar="COL", help="Column that all others are counted by, such as a county; repeatable."),
 ]
+QuestionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--question",
+        metavar="TEXT",
+        help='Measured with a part of the budget: "ols: income ~ age", "mean: income by sex"; repeatable.',
+    ),
+]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
 CheckpointOption = Annotated[
     Path | None,

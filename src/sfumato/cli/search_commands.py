@@ -25,6 +25,7 @@ from sfumato.cli.options import (
     DeltaOption,
     LedgerOption,
     MethodOption,
+    QuestionsOption,
     ReleaseOutOption,
     RowsOption,
     SampleTypes,
@@ -86,9 +87,10 @@ class Law:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRun:
-    """Areas of a search, and how it runs."""
+    """Areas and questions of a search, and how it runs."""
 
     areas: AreasOption = None
+    questions: QuestionsOption = None
     seed: SeedOption = None
     ledger: LedgerOption = None
     types: TypesOption = SampleTypes.kinds
@@ -143,7 +145,8 @@ def tune_command(
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
-            source, methods, schema=known, target=target, areas=run.areas, n_public=rows,
+            source, methods, schema=known, target=target, areas=run.areas, questions=run.questions,
+            n_public=rows,
             mean_repetitions=law.repetitions,
             shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,
             accept_draft=run.accept_draft, accept=criteria, accept_share=accept_share,

@@ -78,9 +78,7 @@ class CalibratedRows(Rows):
         totals = measured_functions(self.measured, cell_functions(self.measured, columns))
         return self.measured.calibration(totals, fitted)
 
-    def estimator_of_sums(
-        self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False
-    ) -> Estimator:
+    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
 
         Where it was `named` before the fit, it was measured itself.
@@ -115,9 +113,7 @@ class CalibratedRows(Rows):
             self._bounds[name] = estimated_bounds(self.measured.release, name)
         return self._bounds[name]
 
-    def group_share(
-        self, estimator: Estimator, by: By, some: np.ndarray, whole: np.ndarray
-    ) -> tuple[float, bool]:
+    def group_share(self, estimator: Estimator, by: By, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
         """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""
         if not group_columns(by):
             return 1.0, self.measured.weight is not None
@@ -194,9 +190,7 @@ class CalibratedRows(Rows):
             variance += float(np.sum(parts * (wholes - parts))) / _ANY_PART
         return float(np.sqrt(variance))
 
-    def grouped(
-        self, estimator: Estimator, by: By, one: Callable[[np.ndarray, str], Estimate]
-    ) -> Estimate | Estimates:
+    def grouped(self, estimator: Estimator, by: By, one: Callable[[np.ndarray, str], Estimate]) -> Estimate | Estimates:
         """Return an estimate of all rows, or one of each label's rows, with their errors together.
 
         Args:
@@ -208,12 +202,10 @@ class CalibratedRows(Rows):
         if not names:
             return one(np.ones(self.measured.n_rows), "")
         labels = [self.levels(name) for name in names]
-        groups = {
-            key if len(names) > 1 else key[0]: partial(
-                one, np.prod([own[label] for own, label in zip(labels, key, strict=True)], axis=0), f" by {quoted(names)}"
-            )
-            for key in itertools.product(*labels)
-        }
+        groups: dict[object, Callable[[], Estimate]] = {}
+        for key in itertools.product(*labels):
+            rows = np.prod([own[label] for own, label in zip(labels, key, strict=True)], axis=0)
+            groups[key if len(names) > 1 else key[0]] = partial(one, rows, f" by {quoted(names)}")
         estimates, left_out = answers_by_group(groups)
         return Estimates(estimates, names, left_out, estimator.joint)
 

@@ -60,14 +60,14 @@ class LinkedQuestions(Questions):
         many = f"about {100 * share:.2g} % of the units have so many, and may have had more"
         return f"Of a unit at most {most} rows count: {many}. "
 
-    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str) -> Estimator:
+    def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules."""
         for name in columns:
             self.require_column(name, following=True)
         sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
         if len(sums) > 1 or any(len(term) > 1 for terms in sums for term in terms):
             self._require_pairs(columns)
-        return super().estimator_of_sums(columns, target, what)
+        return super().estimator_of_sums(columns, target, what, named=named)
 
     def require_column(self, name: str, *, following: bool = False) -> None:
         """Refuse what is no column of rows: as `Rows.require_column`.

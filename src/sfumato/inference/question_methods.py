@@ -75,7 +75,9 @@ class QuestionMethods(RegressionMethods):
     @overload
     def share(self, condition: Mapping[str, object], *, by: None = None, target: str = "population") -> Estimate: ...
     @overload
-    def share(self, condition: Mapping[str, object], *, by: str | Sequence[str], target: str = "population") -> Estimates: ...
+    def share(
+        self, condition: Mapping[str, object], *, by: str | Sequence[str], target: str = "population"
+    ) -> Estimates: ...
     @few_threads
     def share(
         self, condition: Mapping[str, object], *, by: By = None, target: str = "population"
@@ -143,7 +145,9 @@ class QuestionMethods(RegressionMethods):
     @overload
     def quantile(self, column: str, q: float = 0.5, *, by: None = None, target: str = "population") -> Estimate: ...
     @overload
-    def quantile(self, column: str, q: float = 0.5, *, by: str | Sequence[str], target: str = "population") -> Estimates: ...
+    def quantile(
+        self, column: str, q: float = 0.5, *, by: str | Sequence[str], target: str = "population"
+    ) -> Estimates: ...
     @few_threads
     def quantile(
         self, column: str, q: float = 0.5, *, by: By = None, target: str = "population"

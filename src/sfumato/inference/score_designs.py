@@ -31,6 +31,8 @@ from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid
 _COMBINATIONS, _STREAM = 4096, 50_126
 _FINER = 4  # parts of a cell
 _SAME = 1e-6  # of a term: what evaluating it may lose
+ROW_FUNCTIONS = ("center", "scale", "standardize", "poly")
+"""Of formulas: they depend on all rows, but only by numbers that move no span of terms."""
 _BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
 _RIDGE, _ROUNDS = 1e-4, 25
 _TURNS = 12  # steps to the best turn
@@ -155,9 +157,7 @@ class _Cells:
 
     def evaluated(self, places: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """The left side and the terms at places, shape (n, 1 + k), and their names."""
-        frame = pd.DataFrame(
-            {c.name: values(c.kind, _middles(c)[places[:, j]]) for j, c in enumerate(self.columns)}
-        )
+        frame = pd.DataFrame({c.name: values(c.kind, _middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
         n, weights = 0, np.ones(len(frame))
         if self.rows is not None and self.weights is not None:
             n = len(self.rows)
@@ -269,7 +269,9 @@ def _curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
     if query.link == "identity":
         return np.ones(len(right))
     predictor = right @ (query.coefficients / ONE) + query.offset / ONE
-    return np.exp(np.minimum(predictor, 1.0)) if query.link == "log" else special.expit(predictor) * special.expit(-predictor)
+    if query.link == "log":
+        return np.exp(np.minimum(predictor, 1.0))
+    return special.expit(predictor) * special.expit(-predictor)
 
 
 def _best_turn(
@@ -296,7 +298,7 @@ def _best_turn(
     sampling = np.diagonal(inverse @ spread @ inverse)
     wanted = np.where(constant, _INTERCEPT, 1.0) / sampling
     root = _root(inverse @ np.diag(wanted) @ inverse)
-    chances = weights
+    chances, precision = weights, np.eye(k)
     for _ in range(_TURNS):
         moments = (scores * chances[:, None]).T @ scores + _FAINT * size / k * np.eye(k)
         inner = _root(root @ moments @ root)
@@ -310,10 +312,9 @@ def _best_turn(
     cost = float(np.trace(root @ np.linalg.inv(precision) @ root)) * noise**2
     order = np.argsort(norms)
     places = np.searchsorted(np.cumsum(weights[order]), _PARTS)
-    norm = min(
-        norms[order[np.minimum(places, order.size - 1)]],
-        key=lambda c: c**2 * cost + allowed * float(matters @ (1 - np.minimum(1.0, c / np.maximum(norms, 1e-300))) ** 2),
-    )
+    tried = norms[order[np.minimum(places, order.size - 1)]]
+    hidden = [float(matters @ (1 - np.minimum(1.0, c / np.maximum(norms, 1e-300))) ** 2) for c in tried]
+    norm = tried[int(np.argmin(tried**2 * cost + allowed * np.array(hidden)))]
     return turn / max(float(norm), 1e-300)
 
 

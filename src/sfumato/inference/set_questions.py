@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, EstimateError, require_choice
+from sfumato.inference.calibrated_rows import By
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.intervals import size_of, within_bounds
@@ -32,7 +33,7 @@ class SetQuestions:
     def __init__(self, release: ReleaseValue) -> None:
         self.measured = MeasuredItems(release)
 
-    def share(self, condition: Mapping[str, object], by: str | None, target: str) -> Estimate:
+    def share(self, condition: Mapping[str, object], by: By, target: str) -> Estimate:
         """Share of the sets that hold an item, or both of two."""
         return self.share_of(self._codes(condition), self._target(by, target))
 
@@ -96,7 +97,7 @@ class SetQuestions:
         says = f"Measured: a noisy count. {_causes(parts)}"
         return within_bounds(Estimate(n, parts["noise"], target, says, parts), 0, np.inf)
 
-    def _target(self, by: str | None, target: str) -> Target:
+    def _target(self, by: By, target: str) -> Target:
         """Return a target; refuse another one, and columns to group sets by."""
         require_choice(("population", "table"), target=target)
         if by is not None:

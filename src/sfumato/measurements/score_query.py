@@ -97,14 +97,14 @@ class ScoreQuery:
         return [np.ascontiguousarray(functions.T) / ONE for functions in self.functions]
 
     def residual(self, left: np.ndarray, terms: list[np.ndarray]) -> np.ndarray:
-        """y − μ(xᵀb) of rows, shape (n,)."""
+        """Y − μ(xᵀb) of rows, shape (n,)."""
         predictor = np.full(left.size, self.offset / ONE)
         for coefficient, term in zip(self.coefficients, terms, strict=True):
             predictor += coefficient / ONE * term
         return left - mean_of(self.link, predictor)
 
     def scores(self, base: BaseCells) -> np.ndarray:
-        """z of rows, whole numbers in float64, shape (n, k).
+        """Z of rows, whole numbers in float64, shape (n, k).
 
         Every step is one operation on each row by itself: no product of matrices, whose rounding may depend on how many
         rows there are.
@@ -126,7 +126,7 @@ class ScoreQuery:
         return np.where(long[:, None], np.trunc(turned * factors[:, None]), turned)
 
     def fault(self, kinds: Mapping[str, object], weight: str) -> str | None:
-        """The fault for columns of these kinds and their weight, or of parts that do not fit each other; None without."""
+        """The fault for columns of these kinds and their weight, or of parts that do not fit; None without."""
         if self.weight not in ("", weight):
             return f"counts records by {self.weight!r}, which is not the schema's weight"
         if fault := next((fault for axis in self.axes if (fault := axis.fault(kinds))), None):

@@ -151,7 +151,7 @@ def _question(entry: object) -> NamedQuestion:
         entry = parts
     if not isinstance(entry, Mapping):
         raise SchemaError(f"expected a question {_EXAMPLE}, got {shown(entry)}.")
-    forms = [key for key in entry if key in FORMS]
+    forms: list[Any] = [key for key in entry if key in FORMS]
     if len(forms) != 1:
         raise SchemaError(f"expected one of {', '.join(FORMS)}, {_EXAMPLE}, got {shown(dict(entry))}.")
     (form,) = forms

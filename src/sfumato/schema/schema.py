@@ -29,7 +29,6 @@ from sfumato.rules import RulePlan
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.accept import criteria_of
 from sfumato.schema.areas import area_faults, read_areas, require_one_area
-from sfumato.schema.named_questions import question_faults, read_questions
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
@@ -45,6 +44,7 @@ from sfumato.schema.faults import (
     tokens,
     unknown_keys,
 )
+from sfumato.schema.named_questions import question_faults, read_questions
 from sfumato.schema.reader import Reader, read_reader
 from sfumato.schema.references import with_references
 from sfumato.schema.ruled import plain_rules, rule_plan
@@ -56,7 +56,8 @@ from sfumato.schema.unit import Unit, read_unit
 from sfumato.schema.weight import weight_of
 
 _KEYS = (
-    "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept", "questions",
+    "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept",
+    "questions",
 )  # fmt: skip
 
 
@@ -187,10 +188,8 @@ class Schema(SchemaFacts):
             document["columns"][name]["source"] = source
         if self.rules:
             document["rules"] = [dict(rule) for rule in self.rules]
-        if self.accept:
-            document["accept"] = [criterion.to_dict() for criterion in self.accept]
-        if self.questions:
-            document["questions"] = [question.to_dict() for question in self.questions]
+        lists = {"accept": self.accept, "questions": self.questions}
+        document |= {key: [entry.to_dict() for entry in entries] for key, entries in lists.items() if entries}
         return document
 
     @classmethod

@@ -22,7 +22,7 @@ from sfumato.fitting.contents import measurements_of, pandas_form
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.score_designs import aimed, score_design
+from sfumato.inference.score_designs import ROW_FUNCTIONS, aimed, score_design
 from sfumato.inference.scores import LINKS
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.measurements.cells import Cells
@@ -47,7 +47,7 @@ _PUBLIC_CELLS = 32
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A part of a question before anything is measured: its cells or formula, and its share of the questions' budget."""
+    """A part of a question before anything is measured: its cells or formula, and its share of the budget."""
 
     question: NamedQuestion
     formula: str
@@ -174,8 +174,8 @@ def _scores(
     named = [axis.column for axis in query.axes]
     totals = measured_functions(measured, cell_functions(measured, named))
     weights = measured.calibration(totals).weights
-    rows = measured.frame[named] if any(f"{f}(" in part.formula for f in ("center", "scale", "standardize", "poly")) else None
-    if rows is not None:
+    if any(f"{name}(" in part.formula for name in ROW_FUNCTIONS):
+        rows = measured.frame[named]
         query = score_design(part.question.words, part.formula, part.link, columns, rows, weights)
     return aimed(replace(query, weight=weight), measured, weights, noise_std)
 

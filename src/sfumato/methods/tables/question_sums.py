@@ -1,10 +1,11 @@
-"""Sums for questions that were named before a fit: tables of counts, and scores of regressions, in one Gaussian release.
+"""Sums for questions named before a fit: tables of counts, and scores of regressions, in one Gaussian release.
 
 Proof: docs/proofs/questions.md.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class QuestionSums:
     def slices(self) -> list[slice]:
         """Where each part lies in the value."""
         ends = np.cumsum([0, *(math.prod(part.query.shape) for part in self.parts)])
-        return [slice(int(start), int(end)) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(start), int(end)) for start, end in itertools.pairwise(ends)]
 
     @property
     def step(self) -> np.ndarray:

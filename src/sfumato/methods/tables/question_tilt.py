@@ -11,6 +11,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,7 +24,6 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import BaseCells, joint_cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ONE, ScoreQuery
-from sfumato.release.samplers import build_sampler
 from sfumato.release.tilted_table import Tilt, TiltQuery
 
 
@@ -38,7 +38,7 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
     means, variances = (np.concatenate([goal[i] for goal in goals]) for i in (0, 1))
 
     def objective(multipliers: np.ndarray) -> tuple[float, np.ndarray]:
-        parts = [multipliers[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [multipliers[a:b] for a, b in itertools.pairwise(ends)]
         exponents = sum(f.times(part) for f, part in zip(functions, parts, strict=True))
         top = float(np.max(exponents))
         chances = np.exp(exponents - top)
@@ -52,7 +52,7 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
         objective, np.zeros(means.size), jac=True, method="L-BFGS-B", bounds=[(-limit, limit)] * means.size,
         options={"maxiter": QUESTIONS.steps, "ftol": 1e-12, "gtol": 1e-7},
     )  # fmt: skip
-    return [Tilt(query, found.x[a:b]) for query, a, b in zip(queries, ends[:-1], ends[1:], strict=True)]
+    return [Tilt(query, found.x[a:b]) for query, (a, b) in zip(queries, itertools.pairwise(ends), strict=True)]
 
 
 def _goal(measured: TableMeasurements, query: TiltQuery) -> tuple[np.ndarray, np.ndarray]:
