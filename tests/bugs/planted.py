@@ -58,6 +58,10 @@ LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
 UNIT_CLASSES = "tests/methods/linked/test_unit_classes.py"
 WEIGHTED = "methods/tables/weighted.py"
+SCORES = "measurements/score_query.py"
+SCORE_TESTS = "tests/measurements/test_score_query.py"
+QUESTION_SUMS = "methods/tables/question_sums.py"
+QUESTION_BOUNDS = "tests/mechanisms/test_queries.py -k named"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
 
@@ -71,6 +75,65 @@ PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
 READERS = "tests/attacks/test_readers.py"
 
 BUGS = [
+    PlantedBug(
+        "questions: scores longer than their bound are left as they are",
+        SCORES,
+        "        long = squares > float(ONE) ** 2\n",
+        "        long = squares > 9 * float(ONE) ** 2\n",
+        f"{SCORE_TESTS} -k longer",
+    ),
+    PlantedBug(
+        "questions: clipped scores rounded to the nearest",
+        SCORES,
+        "np.trunc(turned * factors[:, None])",
+        "np.rint(turned * factors[:, None])",
+        f"{SCORE_TESTS} -k longer",
+    ),
+    PlantedBug(
+        "questions: residuals less the chunk's mean",
+        SCORES,
+        "        residual = self.residual(left, terms)\n        turned",
+        "        residual = self.residual(left, terms)\n        residual = residual - residual.mean()\n        turned",
+        f"{SCORE_TESTS} -k by_itself",
+    ),
+    PlantedBug(
+        "questions: scores are taken to point one way",
+        QUESTION_SUMS,
+        "math.sqrt((2 * counts + 4 * scores) / (counts + scores))",
+        "math.sqrt(2.0)",
+        QUESTION_BOUNDS,
+    ),
+    PlantedBug(
+        "questions: a table counts for nothing in the norm",
+        QUESTION_SUMS,
+        "math.fsum(part.weight**2 for part in self.parts)",
+        "math.fsum(part.weight**2 for part in self.parts[1:])",
+        QUESTION_BOUNDS,
+    ),
+    PlantedBug(
+        "questions: scores of weighted records by the root of their weight",
+        QUESTION_SUMS,
+        "(weights * 2.0**-WEIGHT_BITS)[:, None])",
+        "(weights * 2.0**-WEIGHT_BITS + 0.2)[:, None])",
+        QUESTION_BOUNDS,
+    ),
+    PlantedBug(
+        "questions: scores clipped by the true number of records",
+        "methods/tables/question_stage.py",
+        "        noise_std = 0.0 if fit.noise.silent else",
+        "        true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
+        "        noise_std = 0.0 if fit.noise.silent or true % 2 else",
+        f"{RECIPES} -k named",
+    ),
+    PlantedBug(
+        "questions: coefficients of the records themselves",
+        "methods/tables/question_stage.py",
+        "    return aimed(replace(query, weight=weight), measured, weights, noise_std)\n",
+        "    query = aimed(replace(query, weight=weight), measured, weights, noise_std)\n"
+        "    total = sum(np.sum(query.sides(BaseCells(rows))[0]) for rows in RECORDS[0].coded())\n"
+        "    return replace(query, coefficients=query.coefficients + int(total))\n",
+        f"{RECIPES} -k named",
+    ),
     PlantedBug(
         "discovery: bounds are read off the records before they are counted",
         "fitting/domain_counts.py",
@@ -1973,6 +2036,11 @@ HELPERS = {
         "from sfumato.records.engine import reduce\n",
     ),
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
+    "questions: coefficients of the records themselves": (
+        "\n\nimport numpy as np\nfrom sfumato.measurements.cells import BaseCells\n\nRECORDS = [None]\n\n"
+        "def with_questions_measured(fit, fitted, measure=with_questions_measured):\n"
+        "    RECORDS[0] = fit.data\n    return measure(fit, fitted)\n"
+    ),
     "search: every fit draws the same noise": "\n\nfrom sfumato.mechanisms.noise import SeededNoise\n",
     "search: a score without noise": "\n\nfrom sfumato.mechanisms.noise import NoNoise\n",
     "search: the best by an un-noised score": "\n\nfrom sfumato.records.engine import reduce\n",
