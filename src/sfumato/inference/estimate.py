@@ -312,6 +312,11 @@ class Correlations(Estimates):
         super().__init__(estimates, ("first", "second"), left_out)
         self._columns = columns
 
+    @property
+    def rests_on(self) -> str:
+        """A sentence on what was measured; what makes up each error is in the `parts` of each estimate."""
+        return f"Measured: noisy counts and products of {', '.join(self._columns)}, each two together."
+
     def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
         """Return one entry as a matrix: of a column with itself 1, without error; NaN where there is no answer."""
         require_choice(("value", "std_error", "low", "high"), entry=entry)
