@@ -283,7 +283,7 @@ class Estimates(GroupedResults[Estimate]):
         name = self._names[0]
         rest = f", but {', '.join(map(str, self.left_out))}, which noise hides" if self.left_out else ""
         return HypothesisTest.of_zeros(
-            contrasts @ values, contrasts @ covariance @ contrasts.T, f"The same for every group of {name!r}{rest}.",
+            contrasts @ values, contrasts @ covariance @ contrasts.T, f"the same for all groups of {name!r}{rest}.",
             first.target, self.rests_on,
         )  # fmt: skip
 
