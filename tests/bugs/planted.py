@@ -262,6 +262,27 @@ BUGS = [
         "tests/measurements/test_item_queries.py -k pairs_are_counted",
     ),
     PlantedBug(
+        "estimates: what lies within the cell that a span ends in is not allowed for",
+        "inference/calibrated_rows.py",
+        "            variance += float(np.sum(parts * (wholes - parts))) / _ANY_PART\n",
+        "            variance += 0.0\n",
+        "tests/inference/test_spans.py -k within_the_cells",
+    ),
+    PlantedBug(
+        "estimates: groups are compared as if their errors were independent",
+        "inference/joint_errors.py",
+        "                correlation = covariances[cause] / np.outer(*(2 * [np.where(own > 0, own, np.inf)]))\n",
+        "                correlation = np.eye(len(size))\n",
+        "tests/inference/test_joint_errors.py -k against_each_other",
+    ),
+    PlantedBug(
+        "estimates: gamma regression of columns that nobody measured together",
+        "inference/regression.py",
+        "    if not family.pairs:\n",
+        "    if not family.two_values and family.linear:\n",
+        "tests/inference/test_families.py -k three_columns_is_refused",
+    ),
+    PlantedBug(
         "estimates: quantiles are biased",
         "inference/questions.py",
         "        value = at(q)\n",

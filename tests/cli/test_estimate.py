@@ -24,6 +24,10 @@ QUESTIONS = [
     ("mean", "age"), ("variance", "weight"), ("quantile", "age", 0.25), ("correlation", "age", "weight"),
     ("share", "sex=f"), ("share", "sex=f", "income=>50K"), ("count",), ("count", "member=true"),
     ("mean", "age", "--by", "income"), ("share", "sex=f", "--by", "income"), ("crosstab", "sex", "income"),
+    ("share", "age=30..50"), ("count", "age=..50", "sex=f"), ("quantile", "age", 0.5, "--by", "sex"),
+    ("mean", "age", "--by", "income", "--difference", "<=50K", ">50K"), ("correlations", "age", "weight"),
+    ("crosstab", "sex", "income", "--simultaneous"), ("age ~ C(income)", "--at", "income=>50K"),
+    ("age ~ weight", "--family", "poisson"), ("weight ~ age", "--family", "gamma", "--simultaneous"),
     ("age ~ C(income)",), ("age ~ C(sex)", "--by", "income"), ("income ~ C(sex)", "--logit"),
 ]  # fmt: skip
 
@@ -52,6 +56,18 @@ def test_every_question_in_every_form(call, release, question):
         assert plain["rests_on"]
 
 
+@pytest.mark.parametrize("question", [("independence", "sex", "income"), ("anova", "age", "income")])
+def test_tests_of_hypotheses_in_every_form(call, release, question):
+    shown = call("estimate", release, *question)
+    assert shown.code == 0, shown.err
+    assert "Measured" in shown.out
+    plain = call("estimate", release, *question, "--json").json
+    table = pd.read_csv(io.StringIO(call("estimate", release, *question, "--csv").out))
+    assert list(table.columns) == ["hypothesis", "statistic", "df", "p"]
+    assert table["p"].item() == pytest.approx(plain["p"])
+    assert plain["p"] == getattr(load(release), question[0])(*question[1:]).pvalue
+
+
 def test_it_says_what_python_says(call, release):
     found = load(release)
     assert call("estimate", release, "mean", "age", "--json").json["value"] == found.mean("age").value
@@ -69,7 +85,18 @@ def test_it_says_what_python_says(call, release):
         (("share", "sex"), "COL=LABEL"),
         (("mean", "nothing"), "nothing"),
         (("mean", "age", "--logit"), "--logit"),
-        (("quantile", "age", 0.5, "--by", "sex"), "--by"),
+        (("correlation", "age", "weight", "--by", "sex"), "--by"),
+        (("mean", "age", "--difference", "f", "m"), "--difference"),
+        (("mean", "age", "--by", "sex", "--difference", "f", "x"), "'x'"),
+        (("mean", "age", "--at", "age=3"), "--at"),
+        (("age ~ C(sex)", "--at", "sex=f", "--at", "sex=m"), "twice"),
+        (("age ~ C(sex)", "--at", "weight=3"), "right side"),
+        (("mean", "age", "--simultaneous"), "--simultaneous"),
+        (("independence", "sex", "income", "--simultaneous"), "--simultaneous"),
+        (("mean", "age", "--family", "gamma"), "--family"),
+        (("income ~ age", "--logit", "--family", "gamma"), "both"),
+        (("share", "age=50..30"), "first end"),
+        (("correlations",), "at least two"),
         (("mean", "age", "--level", 2), "level"),
         (("mean", "age", "--json", "--csv"), "both"),
     ],
@@ -170,6 +197,7 @@ def test_the_list_in_every_form(call, release):
         (("--pairs", 3, "mean", "age"), "--list beside --pairs"),
         (("--list", "mean", "age"), "no question"),
         (("--list", "--by", "sex"), "no question"),
+        (("--list", "--at", "age=3"), "no question"),
         (("--list", "--pairs", -1), "at least 0"),
         (("--list", "--json", "--csv"), "both"),
     ],

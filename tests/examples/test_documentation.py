@@ -122,6 +122,9 @@ def test_the_chapter_on_inference_runs_and_is_true() -> None:
     assert estimate.bse["x"] > 1.2 * real.bse["x"]
     assert combined.bse["x"] > 0.5 * real.bse["x"]  # twenty replicates tell their spread within a third or so
     assert abs(estimate.params["x"] - 0.5) < 5 * estimate.bse["x"]
+    difference, fit = scope["difference"], scope["fit"]
+    assert abs(difference.value - (0.3 + 0.5 * 0.5)) < 5 * difference.std_error  # what z does, and x that goes with z
+    assert fit.predict({"x": 0.0, "z": "a"}).value == fit.params["Intercept"]
     # a fifth of 60 for each of three quarters, of 20 for each of one
     asked = scope["survey"].count({"smoker": True}, target="population")
     frame = scope["frame"]

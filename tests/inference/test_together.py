@@ -51,6 +51,8 @@ TOGETHER = {
     "product in a function": lambda r: r.ols("x ~ I((a == '1') * (c == '1') * 1.0)"),
     "by": lambda r: r.ols("x ~ a", by="c"),
     "logit": lambda r: r.logit("b ~ a * c"),
+    "gamma": lambda r: r.gamma("I(x + 4) ~ a + c"),
+    "span": lambda r: r.share({"x": (0, 2), "c": "1"}, by="a"),
 }
 
 
@@ -99,7 +101,11 @@ def test_two_columns_that_were_counted_apart_are_no_pair():
     parts = [sfumato.marginal(own, name, counts[name], noise_std=5.0) for name in "abc"]
     apart = sfumato.estimate_model(own, parts)
     assert apart.share({"a": "1"}, target="table").value == pytest.approx(counts["a"][1] / N, abs=0.01)
-    for ask in (lambda: apart.crosstab("a", "c"), lambda: apart.share({"a": "1", "c": "1"})):
+    for ask in (
+        lambda: apart.crosstab("a", "c"),
+        lambda: apart.share({"a": "1", "c": "1"}),
+        lambda: apart.independence("a", "c"),
+    ):
         with pytest.raises(EstimateError, match="not measured together"):
             ask()
     assert "crosstab" not in set(apart.answers().query("answered != 'no'")["kind"])

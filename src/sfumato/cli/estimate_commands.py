@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ import typer
 import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption
+from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
 from sfumato.errors import ConfigError, require_open_unit
@@ -47,30 +49,53 @@ class Of(StrEnum):
     table = "table"
 
 
+@dataclass(frozen=True, kw_only=True)
+class FormulaOptions:
+    """How a formula is asked."""
+
+    logit: Annotated[
+        bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
+    ] = False
+    family: Annotated[
+        FamilyName | None, typer.Option("--family", help="Of a formula: the regression; default: least squares.")
+    ] = None
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="COL=VALUE", help="Of a formula: the mean that it predicts there; once a column."),
+    ] = None
+
+    @property
+    def chosen(self) -> FamilyName | None:
+        """The family that is asked for."""
+        if self.logit and self.family not in (None, FamilyName.logit):
+            raise ConfigError("Expected --logit or --family, got both.")
+        return FamilyName.logit if self.logit else self.family
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalOptions:
+    """How often intervals hold."""
+
+    level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that all hold at once so often, not each.")
+    ] = False
+
+
+@grouped
 def estimate_command(
     release: ReleaseArgument,
+    *,
     question: Annotated[
         list[str] | None,
         typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)'; or {forms()}."),
     ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
-    logit: Annotated[
-        bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
-    ] = False,
-    family: Annotated[
-        FamilyName | None, typer.Option("--family", help="Of a formula: the regression; default: least squares.")
-    ] = None,
-    at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="COL=VALUE", help="Of a formula: the mean that it predicts there; once a column."),
-    ] = None,
+    formula: FormulaOptions,
     difference: Annotated[
         tuple[str, str] | None,
         typer.Option("--difference", metavar="LABEL LABEL", help="Beside --by: the first label's less the second's."),
     ] = None,
-    simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that all hold at once so often, not each.")
-    ] = False,
     of: Annotated[
         Of | None,
         typer.Option(
@@ -92,16 +117,16 @@ def estimate_command(
             help="Of linked rows: ask about units, each a record of its number of rows, constants and first row.",
         ),
     ] = False,
-    level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95,
+    intervals: IntervalOptions,
     json_output: JsonOption = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
 ) -> None:
     """Answer a question from a release's measurements, with an interval. Costs nothing, reads no record."""
-    require_open_unit(level=level)
+    level, simultaneous = require_open_unit(level=intervals.level), intervals.simultaneous
     if json_output and csv_output:
         raise ConfigError("Expected --json or --csv, got both.")
     if list_questions:
-        if question or by is not None or logit or family or at or difference:
+        if question or by is not None or formula != FormulaOptions() or difference:
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
         frame = _list(_load(release, units), of, pairs, level, simultaneous)
         _show_list(frame, of, level, json_output, csv_output)
@@ -110,8 +135,8 @@ def estimate_command(
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    answer = _ask(_load(release, units), question, by, _family(logit, family), of)
-    answer = _part(answer, at, difference)
+    answer = _ask(_load(release, units), question, by, formula.chosen, of)
+    answer = _part(answer, formula.at, difference)
     if json_output:
         print_json(answer.to_dict(level, **_at_once(answer, simultaneous)))
     elif csv_output:
@@ -162,12 +187,6 @@ def _show_list(frame: pd.DataFrame, of: Of | None, level: float, json_output: bo
 
 def _columns(answer: dict[str, Any]) -> str:
     return ", ".join(filter(None, (answer["first"], answer["second"])))
-
-
-def _family(logit: bool, family: FamilyName | None) -> FamilyName | None:
-    if logit and family not in (None, FamilyName.logit):
-        raise ConfigError("Expected --logit or --family, got both.")
-    return FamilyName.logit if logit else family
 
 
 def _part(answer: Any, at: list[str] | None, difference: tuple[str, str] | None) -> Any:  # noqa: ANN401

@@ -22,7 +22,7 @@ from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimated_bounds import EstimatedBounds
 from sfumato.inference.estimator import Estimator
-from sfumato.inference.families import FAMILIES
+from sfumato.inference.families import FAMILIES, LINEAR
 from sfumato.inference.formulas import Design
 from sfumato.inference.joint_errors import each_level
 from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
@@ -264,7 +264,8 @@ class TableLister(Lister[Questions]):
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""
         design, formula = self._design(left, right), f"{left} ~ {right}"
-        regression = fit_design(self.questions, design, (left, right), by, self.target, formula, FAMILIES[kind])
+        family = FAMILIES.get(kind, LINEAR)
+        regression = fit_design(self.questions, design, (left, right), by, self.target, formula, family)
         if isinstance(regression, Regressions):
             whole = len(regression) + len(regression.left_out)
             error = float(np.median([one.bse.iloc[1] for one in regression.values()]))

@@ -165,6 +165,13 @@ class Calibration:
         """Return the totals of functions of the rows, shape (k,), of shape (N, k)."""
         return self.weights @ functions
 
+    def variance_of_row(self, function: np.ndarray) -> float:
+        """Return the variance of a function of a weighted row, shape (N,); without negative weights if these rule."""
+        positive = np.maximum(self.weights, 0.0)
+        variance = _weighted_variance(function, self.weights)
+        without = _weighted_variance(function, positive)
+        return variance if variance >= _LEAST_LEFT * without else without
+
     def variances(self, functions: np.ndarray, within: np.ndarray | None = None) -> Variances:
         """Return the variances of the errors of totals of functions of the rows, shape (N, k).
 
@@ -351,6 +358,11 @@ class Calibration:
 
     def _left(self, centred: np.ndarray, gains: np.ndarray) -> np.ndarray:
         return centred - self._centred @ gains.T
+
+
+def _weighted_variance(values: np.ndarray, weights: np.ndarray) -> float:
+    size = float(weights.sum())
+    return float(weights @ (values - float(weights @ values) / size) ** 2) / size
 
 
 def _covariance(values: np.ndarray) -> np.ndarray:

@@ -283,7 +283,7 @@ class Estimates(GroupedResults[Estimate]):
         name = self._names[0]
         rest = f", but {', '.join(map(str, self.left_out))}, which noise hides" if self.left_out else ""
         return HypothesisTest.of_zeros(
-            contrasts @ values, contrasts @ covariance @ contrasts.T, f"The same for every group of {name!r}{rest}.",
+            contrasts @ values, contrasts @ covariance @ contrasts.T, f"the same for all groups of {name!r}{rest}.",
             first.target, self.rests_on,
         )  # fmt: skip
 
@@ -311,6 +311,11 @@ class Correlations(Estimates):
     ) -> None:
         super().__init__(estimates, ("first", "second"), left_out)
         self._columns = columns
+
+    @property
+    def rests_on(self) -> str:
+        """A sentence on what was measured; what makes up each error is in the `parts` of each estimate."""
+        return f"Measured: noisy counts and products of {', '.join(self._columns)}, each two together."
 
     def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
         """Return one entry as a matrix: of a column with itself 1, without error; NaN where there is no answer."""

@@ -91,12 +91,10 @@ class Estimator:
 
     def _effective_rows(self, influence: np.ndarray, std_error: float) -> float:
         """Return how many independent rows have such an error: the variance of a row's part by the weighted rows."""
-        weights = np.maximum(self.calibration.weights, 0.0)
-        size = float(weights.sum())
-        if not (std_error > 0 and size > 0):
+        calibration = self.calibration
+        if not (std_error > 0 and calibration.size > 0):
             return np.nan
-        centred = influence - float(weights @ influence) / size
-        return size * float(weights @ centred**2) / std_error**2
+        return calibration.size**2 * calibration.variance_of_row(influence) / std_error**2
 
     def joint(self, estimates: Sequence[Estimate]) -> JointErrors:
         """Return the errors of estimates of this estimator together; one without influence stands by itself."""

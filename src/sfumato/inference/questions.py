@@ -221,7 +221,8 @@ class Questions(CalibratedRows):
         """Return the test that the mean of a number is the same for all labels."""
         means = self.mean(column, labels, target)
         assert isinstance(means, Estimates)
-        return means.homogeneity()
+        test = means.homogeneity()
+        return replace(test, hypothesis=f"Of the mean of {column!r}: {test.hypothesis}")
 
     def _correlation(self, first: str, second: str, estimator: Estimator) -> Estimate:
         for name in (first, second):

@@ -16,7 +16,7 @@ _ENDS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class NumberSpan:
     """Numbers between two, both within; infinite where a side is open."""
 
     low: float
@@ -27,7 +27,7 @@ class Span:
         return ((numbers >= self.low) & (numbers <= self.high)).astype(np.float64)
 
 
-def read_span(name: str, kind: TabularKind, value: object) -> Span:
+def read_span(name: str, kind: TabularKind, value: object) -> NumberSpan:
     """Return the span that a caller gives of a column of numbers or dates: a pair of ends, None where it is open.
 
     Raises:
@@ -44,7 +44,7 @@ def read_span(name: str, kind: TabularKind, value: object) -> Span:
             "A column of labels has shares of each label, one of numbers of spans."
         )
     low, high = (None if end is None else _number(name, kind, end) for end in ends)
-    span = Span(-np.inf if low is None else low, np.inf if high is None else high)
+    span = NumberSpan(-np.inf if low is None else low, np.inf if high is None else high)
     if span.low > span.high:
         raise ConfigError(f"Expected a span of {name!r} whose first end is not above its second, got {shown(value)}.")
     return span
