@@ -3,6 +3,7 @@
     python benchmarks/parity.py                     # every table, 5 fits each: estimates and the naive table
     python benchmarks/parity.py --replicates 10     # also combined replicates, at ten times the time
     python benchmarks/parity.py --only fair adult --fits 2
+    python benchmarks/parity.py --named 0.2         # also a release that names a table's regressions, for that part
 
 The regressions are those of `parity_list.py`, written down before the first was run. Each table is fitted at ε = 1,
 δ = 1e-6, as often as asked; each regression is asked of the release (`release.ols`, `release.logit`), of one synthetic
@@ -33,7 +34,7 @@ from sfumato import MaxEntropy, Schema, combine
 from sfumato.errors import EstimateError
 
 RESULTS = Path(__file__).parent / "results" / "parity.json"
-WAYS = ("estimate", "floor", "alone", "naive", "replicates")
+WAYS = ("estimate", "named", "floor", "alone", "naive", "replicates")
 EPSILON, DELTA, Z = 1.0, 1e-6, stats.norm.ppf(0.975)
 
 
@@ -156,16 +157,30 @@ def of_replicates(tables, wanted):
     return combined.params, combined.bse * stats.t.ppf(0.975, combined.df) / Z
 
 
-def one_fit(table, real_rows, wanted, reals, m, seed):
+def named(table, real_rows, wanted, share):
+    """A release that measures these regressions with a part of its budget."""
+    questions = [f"{'logit' if one.logistic else 'ols'}: {one.formula}" for one in wanted]
+    schema = Schema(columns=table.columns, rows=len(real_rows), questions=questions)
+    method = MaxEntropy(epsilon=EPSILON, delta=DELTA, question_share=share)
+    return method.fit(real_rows, schema=schema, target=table.target)
+
+
+def one_fit(table, real_rows, wanted, reals, m, seed, share):
     """One release of a table, asked for all its regressions: entries (regression, way, frame of terms or refusal)."""
     schema = Schema(columns=table.columns, rows=len(real_rows))
     release = MaxEntropy(epsilon=EPSILON, delta=DELTA).fit(real_rows, schema=schema, target=table.target)
     naive = labelled(release.sample(len(real_rows), seed=seed), table)
+    asked_for = named(table, real_rows, wanted, share) if share else None
     tables = [labelled(one, table) for one in release.replicates(m, seed=seed)] if m else []
     for one in wanted:
         real, error = reals[one.name]
         if not seed:
             yield one.name, "alone", alone(real_rows, one, real, error, sigma())
+        if asked_for is not None:
+            answer, refused = asked(one, lambda one=one: of_release(asked_for, one))
+            yield one.name, "named", refused if answer is None else compared(
+                real, error, answer[0][real.index], answer[1][real.index]
+            )
         answer, refused = asked(one, lambda one=one: of_release(release, one))
         if answer is None:
             yield one.name, "estimate", refused
@@ -226,7 +241,7 @@ def totals(regressions, way):
     }  # fmt: skip
 
 
-def run(names, fits, m):
+def run(names, fits, m, share):
     regressions, started = {}, time.time()
     for name in names:
         table = TABLES[name]
@@ -235,7 +250,7 @@ def run(names, fits, m):
         reals = {one.name: of_rows(rows, one) for one in wanted}
         entries = {}
         for seed in range(fits):
-            for regression, way, entry in one_fit(table, rows, wanted, reals, m, seed):
+            for regression, way, entry in one_fit(table, rows, wanted, reals, m, seed, share):
                 entries.setdefault((regression, way), []).append(entry)
         for one in wanted:
             real, error = reals[one.name]
@@ -267,11 +282,12 @@ def main():
     parser.add_argument("--only", nargs="*", choices=sorted(TABLES), default=list(TABLES), metavar="TABLE")
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--replicates", type=int, default=0, metavar="M")
+    parser.add_argument("--named", type=float, default=0.0, metavar="SHARE", help="of the squared budget")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    regressions = run(args.only, args.fits, args.replicates)
+    regressions = run(args.only, args.fits, args.replicates, args.named)
     ways = {way: totals(regressions, way) for way in WAYS}
-    found = {"epsilon": EPSILON, "delta": DELTA, "fits": args.fits, "replicates": args.replicates, "all": ways}
+    found = {"epsilon": EPSILON, "delta": DELTA, "fits": args.fits, "replicates": args.replicates, "named": args.named, "all": ways}
     args.out.write_text(json.dumps(found | {"regressions": regressions}, indent=1, default=float) + "\n")
     for way, line in ways.items():
         print(way, line)
