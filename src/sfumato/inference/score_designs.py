@@ -25,7 +25,7 @@ from sfumato.inference.formulas import Design, ReadFormula, read_formula
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.score_query import MOST_TERMS, ONE, Link, ScoreQuery
+from sfumato.measurements.score_query import MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid
 
 _COMBINATIONS, _STREAM = 4096, 50_126
@@ -66,6 +66,10 @@ def score_design(
     """
     read = read_formula(formula, list(columns))
     _refuse_functions_of_rows(read, question)
+    if len(read.columns) > MOST_COLUMNS:
+        raise ConfigError(
+            f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Name fewer."
+        )
     fine = [_finer(columns[name]) for name in read.columns]
     cells = _Cells(read, fine, rows, weights, logistic=link == "logit")
     places = cells.combinations()

@@ -21,13 +21,12 @@ from sfumato.measurements.cells import BaseCells, Cells
 
 ONE = 1 << 20
 """What functions of cells, coefficients and clipped scores are whole numbers of: 1 is 2^20 of them."""
-MOST_TERMS = 64
+MOST_TERMS, MOST_COLUMNS = 64, 32
 LARGEST_NUMBER = 1 << 50
 Link = Literal["identity", "logit", "log"]
 LINKS: tuple[Link, ...] = ("identity", "logit", "log")
 _RADIUS = ONE * (1 - 2.0**-40)  # what scores are scaled to: rounding of the factor cannot take them beyond ONE
 _REACH, _PARTS = 30, 1 << 8  # of a linear predictor, whose means are looked up in steps: equal on every machine
-_MOST_AXES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +135,7 @@ class ScoreQuery:
     def _fits(self) -> bool:
         """Whether sizes and shapes are as they have to be."""
         k, axes = self.coefficients.size, len(self.axes)
-        if not (0 < k <= MOST_TERMS and 0 < axes <= _MOST_AXES and len(self.columns) == axes == len(self.functions)):
+        if not (0 < k <= MOST_TERMS and 0 < axes <= MOST_COLUMNS and len(self.columns) == axes == len(self.functions)):
             return False
         if any(axis.groups is not None for axis in self.axes) or self.link not in LINKS:
             return False
