@@ -134,7 +134,7 @@ def count(law, fits, first=0):
 @pytest.mark.parametrize("law", [clinic, shop])
 def test_intervals_cover_and_true_hypotheses_stand(law):
     covered, rejected, at_once = count(law, FITS)
-    assert (covered.to_numpy() >= 0.85).all(), covered  # 0.95 less three standard errors of 40 fits
+    assert (covered.to_numpy() >= 0.8).all(), covered  # of 44 figures, each of 40 fits
     assert covered.to_numpy().mean() >= 0.93, covered
     assert (rejected <= 0.16).all(), rejected
     assert at_once >= 0.85

@@ -47,6 +47,11 @@ def test_without_noise_they_are_those_of_the_records(shape, target):
     assert release.variance("score").value == pytest.approx(real["score"].var(), rel=0.01)
     of_women = real["score"][real["sex"] == "f"].mean()
     assert release.mean("score", by="sex")["f"].value == pytest.approx(of_women, rel=3e-3)
+    between = release.mean("score", by="sex").difference("f", "m")
+    by_sex = real["score"].groupby(real["sex"]).mean()
+    assert between.value == pytest.approx(by_sex["f"] - by_sex["m"], rel=0.02)
+    half = release.share({"score": (real["score"].median(), None)})
+    assert abs(half.value - (real["score"] >= real["score"].median()).mean()) < 3 * half.parts["unmeasured"]
     assert release.correlation("score", "born").value == pytest.approx(real["score"].corr(real["born"]), abs=0.01)
     # units of like rows: as if there were as many records as units, not as rows
     by_unit = real.assign(off=real["score"] - real["score"].mean()).groupby("patient")["off"].sum()
