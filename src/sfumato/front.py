@@ -18,7 +18,7 @@ from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
-from sfumato.privacy.budget import BuyCount, NonPrivate
+from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.privacy.risk import Risk
 from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
@@ -125,7 +125,7 @@ def fit(
     refuse_lists_of_data(schema, data)
     known = OpenSchema.of(source, target=fit_options.target) if schema is None else open_schema(schema)
     if fit_options.n_public is None and known.n_records is None:
-        fit_options = replace(fit_options, n_public=BuyCount())
+        fit_options = replace(fit_options, n_public=EstimateCount())
     if risk is not None:
         synthesizer = synthesizer.at_risk(risk, known, target=fit_options.target, n_public=fit_options.n_public)
     return synthesizer.fit_with(fit_options, data if source is None else source, known)

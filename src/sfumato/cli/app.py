@@ -91,9 +91,9 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
     charged = "" if ending.ledger is None else f", and the ledger {ending.ledger} is charged for it"
     message = ""
     if problem:
-        message = f"{ending.output} was written and is whole{charged}. What came after failed: {problem}"
+        message = f"{ending.output} was written and is complete{charged}. Showing the result failed: {problem}"
     elif ending.interrupted:
-        message = f"Interrupted after {ending.output} was written: it is whole{charged}."
+        message = f"Interrupted after {ending.output} was written: it is complete{charged}."
     if message:
         with contextlib.suppress(OSError, SystemExit):  # standard error is gone too
             _tell("[bold red]Error:[/]" if has_failed else "[yellow]Note:[/]", message)

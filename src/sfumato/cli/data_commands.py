@@ -158,7 +158,7 @@ def check_command(
     _show_rules(known)
     n = known.n_records
     counted = "Units, each with its rows: " if known.linked else "Rows: "
-    say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
+    say(counted + ("not declared; pass --rows or --estimate-rows" if n is None else f"{n}, public"))
     if sources.source_lines(known):
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
     _tell_rare_labels(known)
@@ -172,7 +172,7 @@ def _tell_rare_labels(schema: Schema) -> None:
     n = schema.n_records
     try:
         method = sfumato.MaxEntropy(epsilon=1.0, delta=1e-6)
-        plan = method.plan(schema, n_public=sfumato.BuyCount() if n is None else n)
+        plan = method.plan(schema, n_public=sfumato.EstimateCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method
     if forecast := label_threshold.label_forecast(plan, schema):
@@ -200,7 +200,7 @@ def _tell_next(path: Path, schema: Schema) -> None:
         facts = "; ".join(sources.read_off(schema))
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
-        rows = "--buy-rows --delta 1e-6 " if schema.n_records is None else ""
+        rows = "--estimate-rows --delta 1e-6 " if schema.n_records is None else ""
         tables = schema.two_tables
         data = "DATA" if tables is None else " ".join(f"{name}=FILE" for name in tables.names)
         say(f"Next: sfumato fit {data} --schema {path} --epsilon 1 {rows}--out RELEASE")

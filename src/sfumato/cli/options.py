@@ -59,8 +59,8 @@ DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help=
 RowsOption = Annotated[
     int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
 ]
-BuyRowsOption = Annotated[
-    bool, typer.Option("--buy-rows", help="Declare no number of rows: release a noisy one. Needs --delta.")
+EstimateRowsOption = Annotated[
+    bool, typer.Option("--estimate-rows", help="Declare no number of rows: release a noisy one. Needs --delta.")
 ]
 TargetOption = Annotated[
     str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from sfumato.io.chunks import Source
     from sfumato.methods import registry
     from sfumato.privacy import words
-    from sfumato.privacy.budget import BuyCount
+    from sfumato.privacy.budget import EstimateCount
     from sfumato.records import private
     from sfumato.release import files
     from sfumato.release_front import Release
@@ -115,8 +115,8 @@ def plan_command(
     if target_error is not None:
         if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
-        if isinstance(n_public, sfumato.BuyCount):
-            raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
+        if isinstance(n_public, sfumato.EstimateCount):
+            raise ConfigError("Expected a declared number of rows with --target-error, got --estimate-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
@@ -188,7 +188,7 @@ def fit_command(
         known = sfumato.OpenSchema.of(
             source, column_kinds(kinds), target=target, names_are_public=run.names_are_public
         )  # fmt: skip
-        n_public = sfumato.BuyCount() if n_public is None else n_public
+        n_public = sfumato.EstimateCount() if n_public is None else n_public
     known = facts.described(known)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     _tell_columns_left_out(source, known)
@@ -217,7 +217,7 @@ def _tell_columns_left_out(source: Source, schema: Schema) -> None:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
 
 
-def _tell_public_facts(source: Source, known: Schema, n_public: int | BuyCount | None) -> None:
+def _tell_public_facts(source: Source, known: Schema, n_public: int | EstimateCount | None) -> None:
     """Say which facts are taken as public, and which the fit estimates."""
     if not known.open:
         return
@@ -226,7 +226,7 @@ def _tell_public_facts(source: Source, known: Schema, n_public: int | BuyCount |
     facts = ["the names of all columns"]
     if len(unknown) < count:
         facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in unknown)}")
-    rows = isinstance(n_public, sfumato.BuyCount)
+    rows = isinstance(n_public, sfumato.EstimateCount)
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
     stated = [name for name in known.released if name not in known.open]

@@ -9,7 +9,7 @@ from typing import Any, Self, TypedDict, final
 
 from sfumato.errors import ConfigError, require_instance, require_integer, require_name, require_path
 from sfumato.fitting.arguments import number_of_rows
-from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.budget import EstimateCount
 from sfumato.records.engine import Engine
 
 
@@ -18,7 +18,7 @@ class SearchKeywords(TypedDict, total=False):
 
     target: str | None
     areas: Sequence[str] | None
-    n_public: int | BuyCount | None
+    n_public: int | EstimateCount | None
     seed: int | None
     ledger: str | os.PathLike[str] | None
     as_source: bool
@@ -42,8 +42,8 @@ class FitOptions:
     Attributes:
         target: column whose classes are modelled apart; by default one class.
         areas: columns of labels that all others are counted by; by default the schema's.
-        n_public: the public number of rows (of linked rows, of units), from 1; by default the schema's. `BuyCount()`
-            spends part of the budget on a noisy count.
+        n_public: the public number of rows (of linked rows, of units), from 1; by default the schema's.
+            `EstimateCount()` spends part of the budget on a noisy count.
         seed: a whole number from 0, for tests and papers only: reproducible noise, and a release that says it is not
             private.
         ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
@@ -72,7 +72,7 @@ class FitOptions:
 
     target: str | None = None
     areas: Sequence[str] | None = None
-    n_public: int | BuyCount | None = None
+    n_public: int | EstimateCount | None = None
     seed: int | None = None
     ledger: str | os.PathLike[str] | None = None
     as_source: bool = False
@@ -84,7 +84,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         require_name(target=self.target)
-        if self.n_public is not None and not isinstance(self.n_public, BuyCount):
+        if self.n_public is not None and not isinstance(self.n_public, EstimateCount):
             number_of_rows(self.n_public)
         if self.seed is not None:
             require_integer(at_least=0, seed=self.seed)

@@ -345,7 +345,7 @@ def describe(
     method: str,
     unit: Protected,
     n_public: int | None,
-    n_public_source: Literal["declared", "bought"],
+    n_public_source: Literal["declared", "estimated"],
     sampling: str = "none: every record is read in every pass",
     schema: SchemaNotes = NO_NOTES,
     preset: str | None = None,
@@ -441,6 +441,6 @@ def measured_elsewhere(method: str, unit: Protected, *, n_public: int, declared:
     return Certificate(
         format_version=FORMAT_VERSION, method=method, versions=installed_versions(), epsilon=None, delta=None,
         neighbours=Neighbours.ADD_REMOVE, replace_one=None, accountant=None, curve=(), extra_delta=0.0, events=(),
-        stages=(), unit=unit, n_public=n_public, n_public_source="declared" if declared else "bought",
+        stages=(), unit=unit, n_public=n_public, n_public_source="declared" if declared else "estimated",
         sampling="none of Sfumato's: no record was read", assumptions=ELSEWHERE, private=False, measured_elsewhere=True,
     )  # fmt: skip
