@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 75_480,
+    "lines": 75_600,
     "lines of the core": 46_890,
     "files": 480,
     "circles of files": 0,

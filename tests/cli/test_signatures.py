@@ -43,4 +43,4 @@ def test_a_wrong_call_ends_with_2_and_writes_nothing(folder, call, arguments):
 def test_certificate_says_what_was_checked(folder, call):
     said = " ".join(call("certificate", "r.sfm").out.split())
     assert "The certificate belongs to this file: checksums match." in said
-    assert "All 4 noisy statistics have the noise level that the certificate states" in said
+    assert "4 of 4 noisy statistics have the noise level that is stated" in said

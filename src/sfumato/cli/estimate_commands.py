@@ -41,34 +41,34 @@ def estimate_command(
     release: ReleaseArgument,
     question: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)'; or {forms()}."),
+        typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)', or one of: {forms()}."),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="Answer for each label of this column.")] = None,
     logit: Annotated[
-        bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
+        bool, typer.Option("--logit", help="With a formula: logistic regression; the left side has two labels.")
     ] = False,
     of: Annotated[
         Of | None,
         typer.Option(
             "--of",
-            help="The population that the records are a sample of, or the table of the records themselves; default: "
-            "population, for counts and cross-tables table.",
+            help="Answer for the population that the records are a sample of, or for the table itself. Default: "
+            "population; for counts and cross-tables, table.",
         ),
     ] = None,
     list_questions: Annotated[
-        bool, typer.Option("--list", help="List what the release can answer and what not, with standard errors.")
+        bool, typer.Option("--list", help="List what the release can and cannot answer, with standard errors.")
     ] = False,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", metavar="N", help="Beside --list: pairs of columns that are listed.")
+        int | None, typer.Option("--pairs", metavar="N", help="With --list: how many pairs of columns to list.")
     ] = None,
     units: Annotated[
         bool,
         typer.Option(
             "--units",
-            help="Of linked rows: ask about units, each a record of its number of rows, constants and first row.",
+            help="For linked rows: answer for units (persons) in place of rows.",
         ),
     ] = False,
-    level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95,
+    level: Annotated[float, typer.Option("--level", metavar="L", help="The confidence level of intervals.")] = 0.95,
     json_output: JsonOption = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
 ) -> None:

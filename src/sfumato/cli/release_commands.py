@@ -93,14 +93,18 @@ def plan_command(
     risk: RiskOption = None,
     target_error: Annotated[
         float | None,
-        typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
+        typer.Option(
+            "--target-error",
+            metavar="X",
+            help="In place of --epsilon: plan for this standard error of a share of rows.",
+        ),
     ] = None,
     *,
     chosen: ChosenMethod,
     facts: PublicFacts,
     json_output: JsonOption = False,
 ) -> None:
-    """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    """Show what a fit would spend the budget on, and how accurate it would be. Reads no record."""
     method, target = chosen.method, facts.target
     spends = method not in registry.METHODS or registry.METHODS[method].private
     budgets = [epsilon, target_error, risk]
@@ -156,12 +160,19 @@ def fit_command(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it, all costs budget."
+            "--schema",
+            metavar="SCHEMA",
+            help="The schema: a file that says what is public about the data. Without it, bounds and categories "
+            "are estimated with part of the budget.",
         ),
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option("--kinds", metavar="COL=KIND,...", help="Without a schema: public kinds of columns of a table."),
+        typer.Option(
+            "--kinds",
+            metavar="COL=KIND,...",
+            help="Without a schema: kinds of columns that are public, such as age=integer.",
+        ),
     ] = None,
     epsilon: EpsilonOption = None,
     risk: RiskOption = None,
@@ -170,7 +181,7 @@ def fit_command(
     facts: PublicFacts,
     run: FitRun,
 ) -> None:
-    """Fit a release to private data."""
+    """Fit a model to private data, and write it as a release that can be published."""
     allowed = parse_risk(risk, epsilon=epsilon)
     synthesizer = chosen.at(1.0 if allowed else epsilon)
     others = {"schema": schema, "settings": chosen.settings, "checkpoint": run.checkpoint, "ledger": run.ledger}
@@ -255,12 +266,14 @@ def sample_command(
     seed: RowsSeedOption = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows have; may be repeated."),
+        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows shall have. May be repeated."),
     ] = None,
     class_count: Annotated[
         list[str] | None,
         typer.Option(
-            "--class-count", metavar="LABEL=N", help="Rows (or linked units) of a class, in place of -n; repeated."
+            "--class-count",
+            metavar="LABEL=N",
+            help="The number of rows (or linked units) of a class, in place of -n. May be repeated.",
         ),
     ] = None,
     spreadsheet_safe: Annotated[
@@ -269,7 +282,7 @@ def sample_command(
     ] = False,
     format_: FormatOption = None,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="N", help="Processes that draw; the rows are those of one.")
+        int, typer.Option("--workers", metavar="N", help="The number of processes that draw. The rows are the same.")
     ] = 1,
     *,
     unique: UniqueSamples,
@@ -278,8 +291,8 @@ def sample_command(
         typer.Option(
             "--replicates",
             metavar="M",
-            help="M tables that differ as much as noise and sampling leave open, of -n rows each, one after the other, "
-            "told apart by a first column `replicate`.",
+            help="Draw M tables of -n rows each, which differ by noise and sampling. A first column `replicate` "
+            "numbers them.",
         ),
     ] = None,
     overwrite: OverwriteOption = False,

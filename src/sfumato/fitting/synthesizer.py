@@ -184,9 +184,7 @@ class Synthesizer(ABC):
         schema = read_schema(schema)
         rows = row_count(schema, n_public)
         if rows is None:
-            raise ConfigError(
-                "Expected a declared number of rows for a target error, got one to be estimated. Declare it."
-            )
+            raise ConfigError("Expected a declared number of rows for a target error, got none. Declare it.")
         delta = self._delta(rows)
         plan = self.uncalibrated(schema, target, rows, delta)
         error = self.one_way_error(plan, Facts(schema, target, rows))

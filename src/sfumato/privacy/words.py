@@ -116,9 +116,8 @@ def attacks(curve: TradeOff, neighbours: Neighbours, of: str = "this release") -
     return [
         f"Of {whom}, the best attacker on {of} finds at most {many} while wrongly naming {false:g} of {others}; a coin "
         f"would find {false:g}.",
-        f"At no rate of false alarms does the attacker beat a coin by more than {_at_most(advantage)} of 100 (the "
-        "advantage). The attacker is assumed to know all other records. What is true of groups, and what the schema "
-        "says, is not bounded.",
+        f"At no rate of false alarms does the attacker, who knows all other records, beat a coin by more than "
+        f"{_at_most(advantage)} of 100 (the advantage). What is true of groups, or in the schema, is not bounded.",
     ]
 
 
@@ -216,18 +215,12 @@ def checked(checks: Checked) -> list[str]:
     lines = ["The certificate belongs to this file: checksums match."]
     if checks.with_stage:
         lines.append(
-            f"{_of(checks.with_stage, checks.measurements)} the noise level that the certificate states; "
+            f"{checks.with_stage} of {checks.measurements} noisy statistics have the noise level that is stated; "
             f"{checks.on_grid} of them are multiples of its rounding step."
         )
     if checks.not_kept:
         lines.append(f"Stages whose results are not kept: {', '.join(map(shown, checks.not_kept))}.")
     return lines
-
-
-def _of(some: int, count: int) -> str:
-    """The subject of the sentence on noise levels."""
-    all_of_them = f"All {count} noisy statistics have" if count > 1 else "The one noisy statistic has"
-    return all_of_them if some == count else f"{some} of {count} noisy statistics have"
 
 
 def signed(fingerprint: str) -> str:

@@ -150,9 +150,7 @@ def fit_mixture(
     count = ledger.plan[stage].count
     is_measured = isinstance(start, MomentStart)
     if is_measured and count < 2:
-        raise ConfigError(
-            "Expected at least 2 iterations with a measured start, got 1: the first release is the start."
-        )
+        raise ConfigError("Expected at least 2 iterations with a measured start, got 1: the first is the start.")
     form, q = start.form, start.dimension
     weights = default_weights(form, q)
     tail = 1 if noise.silent else max(1, 3 * count // 10 if average_last is None else average_last)
