@@ -15,7 +15,7 @@ from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
-from sfumato.errors import ConfigError, require_open_unit
+from sfumato.errors import ConfigError, did_you_mean, require_open_unit
 from sfumato.inference.question_table import BY_NAME, QuestionKind, forms
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _ask(release: QuestionMethods, question: Sequence[str], by: str | None, logi
     name, *rest = question
     known = BY_NAME.get(name)
     if known is None:
-        raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.")
+        raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.{did_you_mean(question[0], BY_NAME)}")
     if by is not None:
         if not known.by:
             grouped = ", ".join(one.name for one in BY_NAME.values() if one.by)

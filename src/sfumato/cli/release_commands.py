@@ -110,7 +110,9 @@ def plan_command(
     budgets = [epsilon, target_error, risk]
     if spends and budgets.count(None) != 2:
         got = "none" if budgets.count(None) == 3 else "several"
-        raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
+        raise ConfigError(
+            f"Expected one of --epsilon, --target-error and --risk, got {got}. Give one, such as --epsilon 1."
+        )
     if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
     allowed = parse_risk(risk)

@@ -37,7 +37,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, did_you_mean
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
@@ -209,5 +209,7 @@ def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: 
     """Return the method with these settings."""
     if method not in registry.METHODS or not registry.METHODS[method].private:
         private = [name for name, entry in registry.METHODS.items() if entry.private]
-        raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
+        raise ConfigError(
+            f"Expected --method to be one of {', '.join(private)}, got {method!r}.{did_you_mean(method, private)}"
+        )
     return make_method(method, epsilon, delta, settings)

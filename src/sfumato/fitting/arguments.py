@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.columns.kinds import ItemSet, TabularKind
 from sfumato.columns.roles import role_of
-from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
+from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, did_you_mean, require_integer
 from sfumato.fitting.account import Account
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
@@ -70,18 +70,15 @@ def row_count(schema: Schema, n_public: int | EstimateCount | None) -> int | Non
     if isinstance(n_public, EstimateCount):
         return None
     rows = schema.n_records if n_public is None else n_public
-    if rows is None and schema.linked:
-        assert schema.unit is not None
-        tables = schema.unit.tables
-        place = "`units:` into the schema's `unit`" if tables is None else f"`rows:` into the table {tables.units!r}"
-        raise ConfigError(
-            f"Expected a public number of units, got none. Put {place}, pass n_public=... (--rows), or have it "
-            "estimated with part of the budget: n_public=EstimateCount() (--estimate-rows)."
-        )
     if rows is None:
+        what, place = "rows", "`rows:` into the schema"
+        if schema.linked:
+            tables = schema.unit.tables if schema.unit else None
+            what, place = "units", "`units:` into the schema's `unit`"
+            place = place if tables is None else f"`rows:` into the table {tables.units!r}"
         raise ConfigError(
-            "Expected a public number of rows, got none. Put `rows:` into the schema, pass n_public=... (--rows), "
-            "or have it estimated with part of the budget: n_public=EstimateCount() (--estimate-rows)."
+            f"Expected a public number of {what}, got none. Put {place}, pass n_public=... (--rows), or have it "
+            "estimated with part of the budget: n_public=EstimateCount() (--estimate-rows)."
         )
     return number_of_rows(rows)
 
@@ -118,7 +115,7 @@ def check_target(schema: Schema, target: str | None) -> None:
     if target not in schema.released:
         raise SchemaError(
             f"Expected target to be a released column of the schema, got target={target!r}. "
-            f"It has {', '.join(map(repr, schema.released))}."
+            f"It has {', '.join(map(repr, schema.released))}.{did_you_mean(target, schema.released)}"
         )
     if target in schema.of_kind(ItemSet) and len(schema.released) > 1:
         raise SchemaError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict, final
 
-from sfumato.errors import ConfigError, require_instance, require_integer, require_name, require_path
+from sfumato.errors import ConfigError, did_you_mean, require_instance, require_integer, require_name, require_path
 from sfumato.fitting.arguments import number_of_rows
 from sfumato.privacy.budget import EstimateCount
 from sfumato.records.engine import Engine
@@ -114,19 +114,12 @@ class FitOptions:
 
     @classmethod
     def from_keywords(cls, keywords: Mapping[str, Any], *, of: type[SearchKeywords] = FitKeywords) -> Self:
-        """The options among a caller's keyword arguments.
-
-        Args:
-            keywords: options by name.
-            of: names that the caller may use.
-
-        Raises:
-            ConfigError: a name is no option, or a value is outside its domain.
-        """
+        """The options among a caller's keyword arguments; ConfigError where one is no option of `of`."""
         for name in keywords:
             if name not in of.__annotations__:
                 raise ConfigError(
-                    f"Expected keyword arguments {', '.join(of.__annotations__)}, got {name!r}. Settings of "
-                    "a method stand in the method itself."
+                    f"Expected keyword arguments {', '.join(of.__annotations__)}, got {name!r}."
+                    f"{did_you_mean(name, ('schema', 'epsilon', 'method', 'delta', *of.__annotations__))} Settings "
+                    "stand beside a method's name, method='max-entropy', or in its class."
                 )
         return cls(**keywords)

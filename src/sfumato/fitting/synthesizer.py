@@ -239,7 +239,7 @@ class Synthesizer(ABC):
         if self.delta is not None:
             return self.delta
         if rows is None:
-            raise ConfigError("Expected delta=... when the number of rows is estimated: its default needs that number.")
+            raise ConfigError("Expected delta or a public number of rows, got neither. Add delta=1e-6, or the number.")
         return default_delta(rows)
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:
