@@ -10,7 +10,8 @@ from sfumato.cli.commands import COMMANDS, load_command
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 30
-FIRST_PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("index", "guide", "faq", "comparison", "glossary"))]
+NAMES = ("index", "guide", "faq", "comparison", "glossary")
+FIRST_PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NAMES)]
 # pages that state measurements, decisions and proofs keep the words that they were written with
 DATED = ("decisions", "proofs", "papers.md", "inference.md", "measurements.md", "nist.md")
 PRIVATE_WORDS = re.compile(r"\b(?:bought|buy|buys|buying|door|doors|drown|drowns|drowned|what leaves)\b", re.I)
