@@ -38,7 +38,7 @@ def release(schema):
         (lambda: sfumato.fit(FRAME, epsilon=1.0, method="max_entropy"), ("max-entropy", "Did you mean 'max-entropy'?")),
         (lambda: sfumato.fit(FRAME, epsilon=-1.0, delta=1e-6), ("a number above 0", "got epsilon=-1.0")),
         (lambda: sfumato.fit({"a": [1, 2]}, epsilon=1.0), ("a dict of list", "pandas.DataFrame(data)")),
-        (lambda: sfumato.fit([{"a": 1}], epsilon=1.0), ("got a list", "Make a data frame of it")),
+        (lambda: sfumato.fit([{"a": 1}], epsilon=1.0), ("type list", "Make a data frame of it")),
         (lambda: sfumato.fit(np.zeros((9, 3)), epsilon=1.0), ("named columns, got an array", "pandas.DataFrame(array")),
         (lambda: sfumato.fit("nothing.csv", epsilon=1.0), ("a file that exists, got nothing.csv", "Check the path")),
         (lambda: sfumato.describe(FRAME, {"age": (0, 120)}), ("got a tuple", "{kind: integer, lower: 0}")),

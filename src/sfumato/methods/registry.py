@@ -120,7 +120,7 @@ def find_method(method: str) -> Method:
     """Return a method by its name; ConfigError if there is none."""
     if method not in METHODS:
         hint = did_you_mean(method, METHODS)
-        raise ConfigError(f"Expected method to be one of {', '.join(METHODS)}, got {method!r}.{hint}")
+        raise ConfigError(f"Expected method (--method) to be one of {', '.join(METHODS)}, got {method!r}.{hint}")
     return METHODS[method]
 
 
