@@ -3,7 +3,7 @@
     python benchmarks/adult_without_schema.py DATA/adult.parquet [--validate] [--fits 3]
 
 Rows, classifiers and limits are those of `adult.py`. Without a schema the fit is the command line's, of a CSV of the
-training rows: kinds, bounds, categories, missing cells and the number of rows are bought out of the same ε.
+training rows: kinds, bounds, categories, missing cells and the number of rows are estimated out of the same ε.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@
 Laws with known answers: `trial` (arms with an interaction, costs with a long tail, a yes or no), and `survey` (held
 out: a rare label of 2 %, a regressor with missing cells, three labels that go together only as three, tied numbers).
 The truth is that of 4,000,000 rows of the law. Beside each width stand that of the same question on the records
-themselves (robust errors of statsmodels), of a release that spends all of its questions' part on this one question, and of a
-release that names nothing, where that has an answer. Writes results/named_questions.jsonl. The records are made up.
+themselves (robust errors of statsmodels), of a release that spends all of its questions' part on this one question,
+and of a release that names nothing, where that has an answer. Writes results/named_questions.jsonl. The records are
+made up.
 """
 
 from __future__ import annotations

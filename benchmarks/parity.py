@@ -178,8 +178,10 @@ def one_fit(table, real_rows, wanted, reals, m, seed, share):
             yield one.name, "alone", alone(real_rows, one, real, error, sigma())
         if asked_for is not None:
             answer, refused = asked(one, lambda one=one: of_release(asked_for, one))
-            yield one.name, "named", refused if answer is None else compared(
-                real, error, answer[0][real.index], answer[1][real.index]
+            yield (
+                one.name,
+                "named",
+                refused if answer is None else compared(real, error, answer[0][real.index], answer[1][real.index]),
             )
         answer, refused = asked(one, lambda one=one: of_release(release, one))
         if answer is None:
@@ -282,12 +284,19 @@ def main():
     parser.add_argument("--only", nargs="*", choices=sorted(TABLES), default=list(TABLES), metavar="TABLE")
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--replicates", type=int, default=0, metavar="M")
-    parser.add_argument("--named", type=float, default=0.0, metavar="SHARE", help="of the squared budget")
+    parser.add_argument("--named", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     regressions = run(args.only, args.fits, args.replicates, args.named)
     ways = {way: totals(regressions, way) for way in WAYS}
-    found = {"epsilon": EPSILON, "delta": DELTA, "fits": args.fits, "replicates": args.replicates, "named": args.named, "all": ways}
+    found = {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "fits": args.fits,
+        "replicates": args.replicates,
+        "named": args.named,
+        "all": ways,
+    }
     args.out.write_text(json.dumps(found | {"regressions": regressions}, indent=1, default=float) + "\n")
     for way, line in ways.items():
         print(way, line)

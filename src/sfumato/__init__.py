@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sfumato.methods.sets.recipe import LatentClasses
     from sfumato.methods.tables.estimated_model import estimate_model
     from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
-    from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget
+    from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget
     from sfumato.privacy.certificate import Certificate
     from sfumato.privacy.plan import Neighbours
     from sfumato.privacy.risk import Advantage, TruePositiveRate
@@ -63,7 +63,7 @@ else:  # a type checker should not take every name for one of ours
         "P3GM": "sfumato.methods.p3gm.recipe",
         "Advantage": "sfumato.privacy.risk",
         "AutoDegree": "sfumato.methods.dpmix",
-        "BuyCount": "sfumato.privacy.budget",
+        "EstimateCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
         "CombinedResult": "sfumato.inference.combining",
         "MaxEntropy": "sfumato.methods.max_entropy",
@@ -130,12 +130,12 @@ __all__ = [
     "P3GM",
     "Advantage",
     "AutoDegree",
-    "BuyCount",
     "Certificate",
     "CombinedResult",
     "Correlations",
     "DPMix",
     "Estimate",
+    "EstimateCount",
     "Estimates",
     "Fidelity",
     "FitOptions",

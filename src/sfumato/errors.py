@@ -23,8 +23,10 @@ even `from None` keeps the original exception, and the cell in its text, on `__c
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
+from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
 
@@ -141,6 +143,13 @@ class SampleWarning(UserWarning):
 
 class PluginWarning(UserWarning):
     """A plugin of another package that cannot be used is left out of a list."""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The end of a message: of public names, the one that `word` resembles; empty if it resembles none."""
+    names = {name.casefold(): name for name in known}
+    similar = difflib.get_close_matches(str(word).casefold(), names, 1)
+    return f" Did you mean {names[similar[0]]!r}?" if similar else ""
 
 
 def _one(named: dict[str, object]) -> tuple[str, object]:

@@ -13,12 +13,12 @@ from dataclasses import fields, replace
 from typing import Any, Unpack
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, did_you_mean
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
-from sfumato.privacy.budget import BuyCount, NonPrivate
+from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.privacy.risk import Risk
 from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
@@ -125,7 +125,7 @@ def fit(
     refuse_lists_of_data(schema, data)
     known = OpenSchema.of(source, target=fit_options.target) if schema is None else open_schema(schema)
     if fit_options.n_public is None and known.n_records is None:
-        fit_options = replace(fit_options, n_public=BuyCount())
+        fit_options = replace(fit_options, n_public=EstimateCount())
     if risk is not None:
         synthesizer = synthesizer.at_risk(risk, known, target=fit_options.target, n_public=fit_options.n_public)
     return synthesizer.fit_with(fit_options, data if source is None else source, known)
@@ -145,10 +145,11 @@ def _method(
     if not isinstance(method, str):
         raise ConfigError(f"Expected method to be a name or a method with its settings, got {type(method).__name__}.")
     if epsilon is None:
-        raise ConfigError("Expected epsilon, got none. It bounds what the release tells of one row: epsilon=1.0.")
+        raise ConfigError("Expected epsilon, got none. It limits what the release tells of one row. Try epsilon=1.0.")
     make = find_method(method).make
     known = [entry.name for entry in fields(make) if entry.init]  # type: ignore[arg-type] - a dataclass
     for name in settings:
         if name not in known:
-            raise ConfigError(f"Expected settings of the method {method}, {', '.join(known[2:])}, got {name!r}.")
+            hint = did_you_mean(name, known)
+            raise ConfigError(f"Expected settings of the method {method}, {', '.join(known[2:])}, got {name!r}.{hint}")
     return make(epsilon=epsilon, delta=delta, **settings)

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import tables
 from fixtures.sampling import few_simulations
-from sfumato import P3GM, BuyCount, MaxEntropy, create_ledger, read_ledger
+from sfumato import P3GM, EstimateCount, MaxEntropy, create_ledger, read_ledger
 from sfumato.data_ledger import data_ledger
 from sfumato.data_ledger.data_ledger import charge, settled
 from sfumato.data_ledger.journal import Journal
@@ -223,7 +223,7 @@ def _full_disk_at_the_end(write, path, state, **options):
 
 @pytest.mark.parametrize(
     "options",
-    [{"target": "income"}, {"n_public": BuyCount()}],
+    [{"target": "income"}, {"n_public": EstimateCount()}],
 )
 def test_what_is_told_again_is_the_same_release(ledger, tmp_path, options):
     """To the last bit, by its hashes: else it would be refused as a second one."""

@@ -10,7 +10,7 @@ from fixtures import linked_rules
 from fixtures.costly import ATTACKS, diagonal, slow_after
 from fixtures.linked import schema, visits
 from harness.coupling import attack, check_same, leaves
-from sfumato import BuyCount, MaxEntropy, tune
+from sfumato import EstimateCount, MaxEntropy, tune
 from sfumato.schema.schema import Schema
 from sfumato.search import pair_scores, tuning
 
@@ -43,7 +43,7 @@ def with_unit(frame: pd.DataFrame, rows: list[dict], name: int = 10**6, seed: in
     return both.sample(frac=1, random_state=seed).reset_index(drop=True).astype({"score": float, "day": np.int64})
 
 
-def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0, target: str | None = None):
+def fitted(found: Schema, n_public: int | EstimateCount = FEW, epsilon: float = 2.0, target: str | None = None):
     def fit(data):
         method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
         return leaves(method.fit(data, schema=found, n_public=n_public, target=target, seed=1))
@@ -113,7 +113,7 @@ def test_a_search(monkeypatch, found, unit):
 
 @pytest.mark.parametrize("start", [BASE, BASE[:1], BASE[:0]], ids=["60 units", "one row", "none"])
 def test_a_bought_number_of_units(monkeypatch, start):
-    fit = fitted(schema(units=None), BuyCount())
+    fit = fitted(schema(units=None), EstimateCount())
     start = start.astype({"score": float, "day": np.int64})
     attack(monkeypatch, fit, start, with_unit(start, UNITS["many rows alike"]))
 

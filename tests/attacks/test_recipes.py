@@ -17,7 +17,7 @@ from fixtures import tables
 from fixtures.costly import diagonal
 from fixtures.methods import DATA_SETS, MIXED, PLUGINS, QUICK, refusal, skip_refused
 from harness.coupling import attack, leaves
-from sfumato import DPGM, BuyCount, DPMix, IndependentItems, LatentClasses, MaxEntropy
+from sfumato import DPGM, DPMix, EstimateCount, IndependentItems, LatentClasses, MaxEntropy
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.fitting.purposes import Training
 from sfumato.io.sources import open_source
@@ -147,7 +147,7 @@ def test_max_entropy_tables_of_much_noise(monkeypatch, frame, bought):
 
     def fit(data):
         release = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=100).fit(
-            data, schema=tables.schema(), n_public=BuyCount() if bought else 240, seed=1
+            data, schema=tables.schema(), n_public=EstimateCount() if bought else 240, seed=1
         )
         return leaves(release)
 
@@ -263,7 +263,7 @@ def test_discovery_of_units(monkeypatch):
 def test_a_bought_count(monkeypatch):
     def fit(data):
         method = MaxEntropy(epsilon=2.0, delta=1e-6)
-        return leaves(method.fit(data, schema=tables.schema(), n_public=BuyCount(), target="income", seed=1))
+        return leaves(method.fit(data, schema=tables.schema(), n_public=EstimateCount(), target="income", seed=1))
 
     attack(monkeypatch, fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
 

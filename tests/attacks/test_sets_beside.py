@@ -10,7 +10,7 @@ import pytest
 from fixtures.costly import ATTACKS, slow_after
 from fixtures.set_tables import people, set_schema
 from harness.coupling import attack, leaves
-from sfumato import BuyCount, MaxEntropy, Schema, Unit
+from sfumato import EstimateCount, MaxEntropy, Schema, Unit
 from sfumato.columns import Identifier
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
@@ -80,7 +80,7 @@ def test_little_noise(monkeypatch):
 @pytest.mark.parametrize("n", [0, 1])
 def test_few_rows_and_a_bought_number(monkeypatch, n):
     start = table()[:n]
-    attack(monkeypatch, fitted(schema(rows=None), n_public=BuyCount()), start, with_row(start, ODD["every item"]))
+    attack(monkeypatch, fitted(schema(rows=None), n_public=EstimateCount()), start, with_row(start, ODD["every item"]))
 
 
 def test_units_of_several_sets(monkeypatch):

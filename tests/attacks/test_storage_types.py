@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato import BuyCount, MaxEntropy
+from sfumato import EstimateCount, MaxEntropy
 from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.errors import PrivacyWarning, SfumatoError
 from sfumato.fitting.contents import form_of
@@ -202,7 +202,7 @@ class TestHardening1StorageTypes:
             before, after = (
                 _said(
                     MaxEntropy(epsilon=20, delta=1e-6).fit(
-                        data, schema=OpenSchema.of(data), n_public=BuyCount(), seed=3
+                        data, schema=OpenSchema.of(data), n_public=EstimateCount(), seed=3
                     )
                 )
                 for data in pair

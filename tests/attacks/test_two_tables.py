@@ -9,7 +9,7 @@ import pytest
 from fixtures import two_tables
 from fixtures.costly import ATTACKS, slow_after
 from harness.coupling import attack, check_same, leaves
-from sfumato import BuyCount, MaxEntropy
+from sfumato import EstimateCount, MaxEntropy
 from sfumato.schema.schema import Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
@@ -47,7 +47,7 @@ def with_unit(tables: dict, persons: list[dict], rows: list[dict], name: int = N
     return found
 
 
-def fitted(found: Schema, n_public: int | BuyCount = FEW, epsilon: float = 2.0, target: str | None = None):
+def fitted(found: Schema, n_public: int | EstimateCount = FEW, epsilon: float = 2.0, target: str | None = None):
     def fit(data):
         method = MaxEntropy(epsilon=epsilon, delta=1e-6, calibration_rows=60)
         return leaves(method.fit(data, schema=found, n_public=n_public, target=target, seed=1))
@@ -105,7 +105,7 @@ def test_with_little_noise(monkeypatch):
 
 @pytest.mark.parametrize("kept", [FEW, 1, 0], ids=["60 persons", "one person", "nobody"])
 def test_a_bought_number_of_persons(monkeypatch, kept):
-    fit = fitted(two_tables.schema(None), BuyCount())
+    fit = fitted(two_tables.schema(None), EstimateCount())
     start = {"persons": BASE["persons"][:kept], "visits": BASE["visits"]}
     for unit in ("no row", "many rows alike"):
         attack(monkeypatch, fit, start, with_unit(start, *UNITS[unit]))
@@ -142,7 +142,7 @@ def test_any_unit(monkeypatch, seed):
     base = {name: frame.astype(of_numbers[name]) for name, frame in BASE.items()}
     max_rows, order = int(rng.choice([1, 2, 3, 6, 40])), [None, "day", "score"][seed % 3]
     if bought := seed % 4 == 0:
-        fit = fitted(two_tables.schema(None, max_rows=max_rows, order=order), BuyCount())
+        fit = fitted(two_tables.schema(None, max_rows=max_rows, order=order), EstimateCount())
     else:
         fit = fitted(two_tables.schema(FEW, max_rows=max_rows, order=order), epsilon=float(rng.choice([0.3, 2, 50])))
     one = with_unit(base, *any_unit(rng, max_rows), seed=seed)

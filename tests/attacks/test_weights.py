@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.costly import diagonal
 from harness.coupling import attack, leaves
-from sfumato import BuyCount, MaxEntropy, Schema, Unit, Weight
+from sfumato import EstimateCount, MaxEntropy, Schema, Unit, Weight
 from sfumato.columns import Categorical, Continuous, Identifier
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 
@@ -82,7 +82,7 @@ def test_little_noise_and_moments_by_class(monkeypatch):
 
 @pytest.mark.parametrize("start", [people(), people()[:1], people()[:0]], ids=["70 rows", "1 row", "no row"])
 def test_few_rows_and_a_bought_number(monkeypatch, start):
-    attack(monkeypatch, fitted(schema(rows=None), None, n_public=BuyCount()), start, with_row(start, 4.0))
+    attack(monkeypatch, fitted(schema(rows=None), None, n_public=EstimateCount()), start, with_row(start, 4.0))
 
 
 def test_units_of_weighted_rows(monkeypatch):

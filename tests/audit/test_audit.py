@@ -8,7 +8,7 @@ from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 from statsmodels.stats.proportion import proportion_confint
 
-from sfumato import BuyCount, DPMix, IndependentItems, MaxEntropy, NonPrivate
+from sfumato import DPMix, EstimateCount, IndependentItems, MaxEntropy, NonPrivate
 from sfumato.audit import attack, audit
 from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
 from sfumato.audit.shadow import Shadow, corners
@@ -185,7 +185,7 @@ def test_what_cannot_be_audited(make, schema, said):
 
 def test_rows_are_declared():
     schema = Schema.from_dict({"columns": {"a": {"kind": "boolean"}}})
-    for given in (None, BuyCount()):
+    for given in (None, EstimateCount()):
         with pytest.raises(ConfigError, match="declared number of rows"):
             audit(MaxEntropy(epsilon=1.0, delta=1e-5), schema, n_public=given, fits=20)
 

@@ -291,11 +291,11 @@ class TestPlan:
         assert (plan["n_public"], plan["delta"]) == (50_000, pytest.approx(2e-6))
 
     def test_bought_rows(self, folder, call):
-        plan = call(*PLAN, "--buy-rows", "--delta", 1e-6, "--json").json
-        assert (plan["n_public"], plan["n_public_source"]) == (None, "bought")
+        plan = call(*PLAN, "--estimate-rows", "--delta", 1e-6, "--json").json
+        assert (plan["n_public"], plan["n_public_source"]) == (None, "estimated")
         assert plan["events"][0]["stage"] == "count"
 
-    @pytest.mark.parametrize("options", [("--buy-rows",), ("--buy-rows", "--rows", 9, "--delta", 1e-6)])
+    @pytest.mark.parametrize("options", [("--estimate-rows",), ("--estimate-rows", "--rows", 9, "--delta", 1e-6)])
     def test_bought_rows_need_a_delta_and_no_rows(self, folder, call, options):
         assert call(*PLAN, *options).code == 2
 
@@ -361,9 +361,9 @@ class TestFit:
         assert (Path("r") / "arrays.safetensors").read_bytes() != (Path("r2") / "arrays.safetensors").read_bytes()
 
     def test_bought_rows(self, folder, call):
-        assert call(*FIT, "--buy-rows", "--delta", 1e-6).code == 0
+        assert call(*FIT, "--estimate-rows", "--delta", 1e-6).code == 0
         certificate = call("certificate", "r", "--json").json
-        assert certificate["n_public_source"] == "bought"
+        assert certificate["n_public_source"] == "estimated"
         assert abs(certificate["n_public"] - tables.ROWS) < 1000
 
     def test_method_and_its_absence(self, folder, call):
@@ -774,7 +774,7 @@ class TestTargetError:
             ((), "got none"),
             (("--epsilon", 1, "--target-error", 0.1), "got several"),
             (("--target-error", 0), "target_error"),
-            (("--target-error", 0.1, "--buy-rows", "--delta", 1e-6), "--buy-rows"),
+            (("--target-error", 0.1, "--estimate-rows", "--delta", 1e-6), "--estimate-rows"),
             (("--target-error", 1e-7), "more rows"),
         ],
         ids=str,

@@ -11,7 +11,7 @@ from sfumato.schema.open_schema import OpenSchema
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")  # 1,200 rows: noise may hide a column
 PEOPLE = 600
-FIT = ("fit", "people.csv", "--schema", "draft.yaml", "--epsilon", 12, "--delta", 1e-6, "--buy-rows", "--out", "r")
+FIT = ("fit", "people.csv", "--schema", "draft.yaml", "--epsilon", 12, "--delta", 1e-6, "--estimate-rows", "--out", "r")
 START = ("Sel", "Mar", "Tor", "Vin", "Kas", "Ros", "Bel", "Hal", "Jor", "Wil")
 END = ("indra", "ikka", "ulfe", "ambo", "ettly", "owen", "ysta", "orfin", "aleth", "umiro")
 NAMES = [start + end for start in START for end in END]

@@ -230,8 +230,8 @@ class TestFit:
         ledger = folder / "books" / "l"
         code, said = interrupted([(place, when, about)], *fit(folder, out), "--ledger", ledger)
         assert code == 0
-        told = f"Interrupted after {folder / out} was written: it is whole, and the ledger {ledger} is charged for it."
-        assert told in said
+        assert f"Interrupted after {folder / out} was written: it is complete" in said
+        assert f", and the ledger {ledger} is charged for it." in said
         assert f"Wrote {folder / out}." in said
         assert load(folder / out).certificate.private
         assert [entry.status for entry in read_ledger(ledger).fits] == ["finished"]
@@ -239,7 +239,7 @@ class TestFit:
 
     def test_without_a_ledger(self, interrupted, folder):
         _, said = interrupted([("rename", "after", "")], *fit(folder, "r"))
-        assert f"Interrupted after {folder / 'r'} was written: it is whole." in said
+        assert f"Interrupted after {folder / 'r'} was written: it is complete." in said
 
     def test_while_the_process_ends(self, interrupted, folder):
         code, said = interrupted([("exit",)], *fit(folder, "r.sfm"))
@@ -337,7 +337,7 @@ def test_every_output(interrupted, inputs, tmp_path, command):
     for moment in (("rename", "before", ""), ("rename", "after", ""), ("say", "before", "Wrote")):
         code, said = interrupted([moment], *arguments)
         assert code == 0
-        assert f"Interrupted after {tmp_path / name} was written: it is whole." in said
+        assert f"Interrupted after {tmp_path / name} was written: it is complete." in said
         assert "Wrote" in said
         assert {part for part in names(tmp_path) if "/" not in part} - locks == {name}
         shutil.rmtree(tmp_path / name) if (tmp_path / name).is_dir() else (tmp_path / name).unlink()
@@ -354,7 +354,8 @@ class TestNobodyListens:
         result = call(*fit(folder, "r"))
         assert result.code == 0
         assert (
-            f"{folder / 'r'} was written and is whole. What came after failed: Cannot write to standard" in result.err
+            f"{folder / 'r'} was written and is complete. Showing the result failed: Cannot write to standard"
+            in result.err
         )
         assert "private text" not in result.err
         assert load(folder / "r").certificate.private
@@ -370,7 +371,7 @@ class TestNobodyListens:
         result = call(*fit(folder, "r.sfm"))
         assert result.code == 1
         assert "Error: " in result.err
-        assert "was written and is whole" in " ".join(result.err.split())
+        assert "was written and is complete" in " ".join(result.err.split())
         assert load(folder / "r.sfm").certificate.private
 
     def test_a_closed_pipe(self, folder, call, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from fixtures import tables
 from fixtures.methods import DATA_SETS, skip_refused
 from fixtures.methods import QUICK as METHODS
-from sfumato import BuyCount, NonPrivate, Schema, load
+from sfumato import EstimateCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.privacy.ledger import Ledger
@@ -106,7 +106,7 @@ class TestAccount:
         synthesizer = make(method, delta=1e-5)
         if buy and synthesizer.needs_declared_rows:
             pytest.skip("refuses to buy rows: see test_bought_rows")
-        rows = BuyCount() if buy else None
+        rows = EstimateCount() if buy else None
         plan = synthesizer.plan(tables.schema(), target="income", n_public=rows)
         release = synthesizer.fit(
             tables.frame(), schema=tables.schema(), target="income", n_public=rows, progress=shown.append
@@ -125,15 +125,15 @@ class TestAccount:
     def test_bought_rows(self, method):
         if make(method).needs_declared_rows:
             with pytest.raises(ConfigError, match="declared number of rows"):
-                make(method, delta=1e-6).fit(tables.frame(), schema=tables.schema(), n_public=BuyCount())
+                make(method, delta=1e-6).fit(tables.frame(), schema=tables.schema(), n_public=EstimateCount())
             return
-        release = make(method, delta=1e-6).fit(tables.frame(), schema=tables.schema(), n_public=BuyCount(), seed=0)
+        release = make(method, delta=1e-6).fit(tables.frame(), schema=tables.schema(), n_public=EstimateCount(), seed=0)
         content = release.certificate.content
-        assert content["n_public_source"] == "bought"
+        assert content["n_public_source"] == "estimated"
         assert content["events"][0]["stage"] == "count"
         assert content["n_public"] == max(1, round(float(release.measurements[0].value)))
         with pytest.raises(ConfigError, match="delta"):
-            make(method).fit(tables.frame(), schema=tables.schema(), n_public=BuyCount())
+            make(method).fit(tables.frame(), schema=tables.schema(), n_public=EstimateCount())
 
     def test_a_schema_that_is_a_file(self, method, tmp_path):
         path = tmp_path / "schema.yaml"

@@ -17,7 +17,7 @@ from fixtures import tables
 from fixtures.methods import QUICK, SMALL
 from fixtures.sampling import few_simulations
 from harness.privacy import FakeRecords
-from sfumato import P3GM, BuyCount, DPMix, MaxEntropy, OpenSchema, create_ledger, load
+from sfumato import P3GM, DPMix, EstimateCount, MaxEntropy, OpenSchema, create_ledger, load
 from sfumato.data_ledger import journal
 from sfumato.data_ledger.data_ledger import read_ledger
 from sfumato.data_ledger.journal import Journal, written_out
@@ -280,7 +280,7 @@ def test_a_bought_number_of_rows_is_kept_as_well(tmp_path):
 
     def go(**options):
         return MaxEntropy(epsilon=1.0, delta=1e-6).fit(
-            tables.frame(), schema=tables.schema(), n_public=BuyCount(), checkpoint=path, **options
+            tables.frame(), schema=tables.schema(), n_public=EstimateCount(), checkpoint=path, **options
         )
 
     with pytest.raises(Stop):

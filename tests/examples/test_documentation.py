@@ -187,14 +187,14 @@ def test_the_architecture_page_names_every_module() -> None:
             assert path.name in rooms.get(room, set()), path.relative_to(SOURCE)
 
 
-@pytest.mark.parametrize("door", ["proofs", "decisions"])
-def test_a_door_leads_to_every_page_behind_it(door: str) -> None:
-    folder = ROOT / "docs" / door
+@pytest.mark.parametrize("name", ["proofs", "decisions"])
+def test_an_index_leads_to_every_page_of_its_folder(name: str) -> None:
+    folder = ROOT / "docs" / name
     listed = re.findall(r"\]\(([a-z0-9_-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
     assert sorted(listed) == sorted(path.name for path in folder.glob("*.md") if path.name != "index.md")
 
 
-def test_titles_behind_the_door_of_decisions_are_those_of_the_pages() -> None:
+def test_titles_in_the_index_of_decisions_are_those_of_the_pages() -> None:
     folder = ROOT / "docs" / "decisions"
     text = (folder / "index.md").read_text(encoding="utf-8")
     for title, name in re.findall(r"^- \[(.*)\]\((.*)\)$", text, re.M):

@@ -47,7 +47,7 @@ def test_a_schema_shows_as_its_file(tmp_path) -> None:
 )
 def test_without_a_schema_all_is_bought_and_frames_come_back(data: object, kind: type) -> None:
     release = sfumato.fit(data, epsilon=8.0, delta=1e-6)
-    assert release.certificate.n_public_source == "bought"
+    assert release.certificate.n_public_source == "estimated"
     assert release.certificate.epsilon == pytest.approx(8.0, rel=1e-3)
     assert isinstance(release.sample(5), kind)
 

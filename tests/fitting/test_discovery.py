@@ -8,7 +8,7 @@ import sfumato
 from fixtures import tables
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
-from sfumato import BuyCount, MaxEntropy, NonPrivate, Schema, audit
+from sfumato import EstimateCount, MaxEntropy, NonPrivate, Schema, audit
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
 from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
@@ -217,7 +217,7 @@ def test_bad_calls_end_before_anything_is_charged():
     with pytest.raises(ConfigError, match="without open columns"):
         P3GM(epsilon=1).fit(source, schema=opened)
     with pytest.raises(ConfigError, match="delta"):
-        MaxEntropy(epsilon=1).fit(source, schema=opened, n_public=BuyCount())
+        MaxEntropy(epsilon=1).fit(source, schema=opened, n_public=EstimateCount())
     assert OpenSchema.of(frame, rows=2_000) == opened
     with pytest.raises(ConfigError, match="type int"):
         OpenSchema.of(3)

@@ -3,7 +3,7 @@
 import pytest
 
 from fixtures import linked, tables
-from sfumato import BuyCount, Schema
+from sfumato import EstimateCount, Schema
 from sfumato.fitting.duration import fit_seconds, rounded
 
 
@@ -29,7 +29,7 @@ def test_more_work_takes_longer() -> None:
     [
         ("p3gm", _schema(10, 1_000), None),
         ("max-entropy", _schema(10, None), None),
-        ("max-entropy", _schema(10, 1_000), BuyCount()),
+        ("max-entropy", _schema(10, 1_000), EstimateCount()),
         ("max-entropy", tables.image_schema(), None),
         ("max-entropy", linked.schema(), None),
     ],

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from fixtures import tables
-from sfumato import P3GM, Advantage, BuyCount, MaxEntropy, TruePositiveRate, fit
+from sfumato import P3GM, Advantage, EstimateCount, MaxEntropy, TruePositiveRate, fit
 from sfumato.errors import ConfigError
 from sfumato.fitting.facts import Facts
 from sfumato.privacy.risk import trade_off
@@ -72,7 +72,7 @@ def test_out_of_reach():
 
 def test_a_bought_number_of_rows():
     with pytest.raises(ConfigError, match="declared"):
-        METHOD.epsilon_for(tables.schema(), target_error=0.01, n_public=BuyCount())
+        METHOD.epsilon_for(tables.schema(), target_error=0.01, n_public=EstimateCount())
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_samples_and_a_small_risk_take_seconds():
 
 def test_a_bought_number_of_rows_needs_a_delta():
     with pytest.raises(ConfigError, match="delta"):
-        METHOD.at_risk(Advantage(0.1), tables.schema(), n_public=BuyCount())
-    assert MaxEntropy(epsilon=1.0, delta=1e-6).at_risk(Advantage(0.1), tables.schema(), n_public=BuyCount())
+        METHOD.at_risk(Advantage(0.1), tables.schema(), n_public=EstimateCount())
+    assert MaxEntropy(epsilon=1.0, delta=1e-6).at_risk(Advantage(0.1), tables.schema(), n_public=EstimateCount())
 
 
 def test_what_nobody_can_keep_is_refused():

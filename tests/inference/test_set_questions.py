@@ -12,7 +12,7 @@ from sfumato import IndependentItems, LatentClasses, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.item_measurements import MeasuredItems
 from sfumato.inference.set_questions import _ShareLaw
-from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.budget import EstimateCount
 
 N, M = 2000, 12
 NAMES = [f"i{j}" for j in range(M)]
@@ -202,7 +202,7 @@ def test_a_bought_number_of_sets_adds_its_noise():
     table = pa.table({"basket": [[NAMES[j] for j in np.flatnonzero(row)] for row in held(0)]})
     own = schema()
     del own["rows"]
-    release = IndependentItems(epsilon=1.0, delta=1e-6).fit(table, schema=own, n_public=BuyCount(), seed=0)
+    release = IndependentItems(epsilon=1.0, delta=1e-6).fit(table, schema=own, n_public=EstimateCount(), seed=0)
     (count,) = [m for m in release.measurements if m.name == "number of rows"]
     assert release.count().std_error == pytest.approx(count.noise_std)
     share, n = release.share({"basket": "i0"}, target="table"), release.certificate.n_public

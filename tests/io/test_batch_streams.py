@@ -153,9 +153,9 @@ class TestFunctions:
 def test_what_is_no_table(tmp_path):
     with pytest.raises(DataError, match="Arrow stream"):
         open_source(pa.chunked_array([[1]]))
-    with pytest.raises(ConfigError, match="got an object of type"):
+    with pytest.raises(ConfigError, match="got one of type int"):
         open_source(3)
-    with pytest.raises(ConfigError, match="got an object of type type"):
+    with pytest.raises(ConfigError, match="got one of type type"):
         open_source(Asked)
     with pytest.raises(DataError, match="name"):
         open_source(Asked(pa.table([[1], [2]], names=["a", "a"])))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures import tables
-from sfumato import BuyCount, NonPrivate, Schema, load
+from sfumato import EstimateCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical
 from sfumato.errors import ConfigError, OutputError, UnsupportedEventError
 from sfumato.fitting.facts import Facts
@@ -247,8 +247,8 @@ def test_hostile_cells():
 
 
 def test_what_cannot_be_fitted_is_refused():
-    with pytest.raises(ConfigError, match="bought"):
-        make(delta=1e-5).fit(tables.frame(), schema=tables.schema(), n_public=BuyCount())
+    with pytest.raises(ConfigError, match="estimated"):
+        make(delta=1e-5).fit(tables.frame(), schema=tables.schema(), n_public=EstimateCount())
     schema = tables.schema()
     with pytest.raises(ConfigError, match="unit of one row"):
         make().plan(Schema(columns=schema.columns, rows=240, unit=Unit(column="id", max_rows=2)))

@@ -66,7 +66,7 @@ class TestMethods:
 
     def test_without_it_the_name_is_unknown(self):
         assert "other" not in METHODS
-        with pytest.raises(ConfigError, match="--method to be one of max-entropy, "):
+        with pytest.raises(ConfigError, match=r"--method\) to be one of max-entropy, "):
             make_synthesizer("other", 1.0, None)
 
     def test_the_command_line(self, site, call, tmp_path):

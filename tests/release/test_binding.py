@@ -194,7 +194,7 @@ def test_every_measurement_of_a_table_is_tied(saved):
         multiplier = release.certificate.plan[m.origin.stage].noise_multiplier
         assert m.noise_std / m.origin.norm_bound == pytest.approx(multiplier, rel=1e-12)
         assert np.max(m.origin.grid) <= m.noise_std * 2**-24
-    assert any("have the noise of their stages" in line for line in words.checked(found))
+    assert any("the noise level that is stated" in line for line in words.checked(found))
 
 
 @pytest.mark.parametrize("name", sorted(QUICK))

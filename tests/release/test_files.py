@@ -13,7 +13,7 @@ from fixtures import tables
 from fixtures.releases import SMALL, small_frame
 from sfumato import MaxEntropy
 from sfumato.errors import ConfigError, OutputError, ReleaseError
-from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.budget import EstimateCount
 from sfumato.release import files
 from sfumato.release_front import load
 
@@ -84,7 +84,7 @@ def test_the_manifest_is_plain_json_with_every_measurement(small, tmp_path):
 def test_a_bought_count_comes_back(tmp_path):
     schema = type(SMALL)(columns=SMALL.columns)
     synthesizer = MaxEntropy(epsilon=1.0, delta=1e-5)
-    release = synthesizer.fit(small_frame(), schema=schema, n_public=BuyCount(), seed=1)
+    release = synthesizer.fit(small_frame(), schema=schema, n_public=EstimateCount(), seed=1)
     release.save(tmp_path / "r.sfm")
     same(release, load(tmp_path / "r.sfm"))
 

@@ -66,7 +66,7 @@ def test_the_certificate_states_the_search_and_computes_again(tmp_path):
     accountant.compose(dp_event.RepeatAndSelectDpEvent(fits, 10, 1))
     assert accountant.get_epsilon(DELTA) == pytest.approx(content["epsilon"], rel=1e-12)
     assert len(content["search"]["candidates"]) == 3
-    assert "of all repetitions only this release left" in content["assumptions"][0]
+    assert "Of all repetitions only this release was published" in content["assumptions"][0]
     release.save(tmp_path / "best.sfm")
     again = load(tmp_path / "best.sfm")
     again.certificate.verify()

@@ -31,7 +31,7 @@ _NO_LISTENER = -2  # standard output takes no more: that alone undoes no output
 app = typer.Typer(
     name="sfumato",
     cls=LazyCommands,
-    help="Publish data about people without publishing the people: synthetic data under differential privacy.",
+    help="Synthetic data about people, under differential privacy, with a certificate of what it cost.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -91,9 +91,9 @@ def _run(arguments: Sequence[str] | None, ending: Ending) -> int:
     charged = "" if ending.ledger is None else f", and the ledger {ending.ledger} is charged for it"
     message = ""
     if problem:
-        message = f"{ending.output} was written and is whole{charged}. What came after failed: {problem}"
+        message = f"{ending.output} was written and is complete{charged}. Showing the result failed: {problem}"
     elif ending.interrupted:
-        message = f"Interrupted after {ending.output} was written: it is whole{charged}."
+        message = f"Interrupted after {ending.output} was written: it is complete{charged}."
     if message:
         with contextlib.suppress(OSError, SystemExit):  # standard error is gone too
             _tell("[bold red]Error:[/]" if has_failed else "[yellow]Note:[/]", message)

@@ -34,17 +34,17 @@ class Entry:
 _HELP: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "demo": "Release a real table end to end, and score it: the RAND Health Insurance Experiment.",
-        "studio": "Lead from a table to a release on a page in your browser, on this machine alone.",
+        "studio": "Make a release step by step in your browser. Everything stays on this machine.",
         "methods": "List the methods that `fit` knows, or what can be set of one.",
     },
     "Describe the data": {
         "schema": "Write, import and check schemas: what is publicly known of a table.",
-        "validate": "List what a fit would clamp or replace. For the data holder's own screen: it shows values of "
-        "records.",
+        "validate": "List values that lie outside the schema. PRIVATE: it shows values of records, for your own "
+        "screen.",
     },
     "Plan and fit": {
-        "plan": "Show what a fit would spend on what, and what its noise would mean. Reads no record.",
-        "fit": "Fit a release to private data.",
+        "plan": "Show what a fit would spend the budget on, and how accurate it would be. Reads no record.",
+        "fit": "Fit a model to private data, and write it as a release that can be published.",
         "tune": "Fit the best of several settings: a search whose whole cost is epsilon.",
         "mixture": "Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM).",
         "factors": "Fit a factor analysis to numeric columns, from one private second moment.",

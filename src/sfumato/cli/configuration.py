@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, did_you_mean
 
 FILE, PROJECT = "sfumato.toml", "pyproject.toml"
 _MOST_BYTES = 1 << 20
@@ -139,9 +138,7 @@ def _sections(content: Any, place: Path) -> Mapping[str, Any]:  # noqa: ANN401 -
 
 
 def _unknown(key: str, known: Any, where: str) -> str:  # noqa: ANN401 - several names
-    near = get_close_matches(key, known, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"Expected one of {', '.join(known)} {where}, got {key!r}.{hint}"
+    return f"Expected one of {', '.join(known)} {where}, got {key!r}.{did_you_mean(key, known)}"
 
 
 def _tell(place: Path, given: Mapping[str, Any]) -> None:

@@ -76,10 +76,13 @@ def draft_command(
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Write bounds, categories and rows as they are, instead of `discover: true`."),
+        typer.Option(
+            "--exact",
+            help="Write the bounds, categories and number of rows of the records, in place of `discover: true`.",
+        ),
     ] = False,
     suggest_rules: Annotated[
-        bool, typer.Option("--suggest-rules", help="Also list rules of labels that all records keep, for your screen.")
+        bool, typer.Option("--suggest-rules", help="Also propose rules between labels that all records keep.")
     ] = False,
     names_are_public: NamesArePublicOption = False,
     input_format: InputFormatOption = None,
@@ -130,7 +133,7 @@ def check_command(
         list[str] | None,
         typer.Argument(
             metavar="[DATA...]",
-            help="Also compare its columns with those of these records; of two tables: NAME=FILE for each.",
+            help="Compare the columns of these data with it. For two tables: NAME=FILE for each.",
         ),
     ] = None,
     input_format: InputFormatOption = None,
@@ -158,7 +161,7 @@ def check_command(
     _show_rules(known)
     n = known.n_records
     counted = "Units, each with its rows: " if known.linked else "Rows: "
-    say(counted + ("not declared; pass --rows or --buy-rows" if n is None else f"{n}, public"))
+    say(counted + ("not declared; pass --rows or --estimate-rows" if n is None else f"{n}, public"))
     if sources.source_lines(known):
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
     _tell_rare_labels(known)
@@ -172,7 +175,7 @@ def _tell_rare_labels(schema: Schema) -> None:
     n = schema.n_records
     try:
         method = sfumato.MaxEntropy(epsilon=1.0, delta=1e-6)
-        plan = method.plan(schema, n_public=sfumato.BuyCount() if n is None else n)
+        plan = method.plan(schema, n_public=sfumato.EstimateCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method
     if forecast := label_threshold.label_forecast(plan, schema):
@@ -200,7 +203,7 @@ def _tell_next(path: Path, schema: Schema) -> None:
         facts = "; ".join(sources.read_off(schema))
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
-        rows = "--buy-rows --delta 1e-6 " if schema.n_records is None else ""
+        rows = "--estimate-rows --delta 1e-6 " if schema.n_records is None else ""
         tables = schema.two_tables
         data = "DATA" if tables is None else " ".join(f"{name}=FILE" for name in tables.names)
         say(f"Next: sfumato fit {data} --schema {path} --epsilon 1 {rows}--out RELEASE")
@@ -254,11 +257,16 @@ def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schem
 def review_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, such as a draft.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="NEW", help="Where to write the answered schema; not with --json.")
+        Path | None,
+        typer.Option("--out", metavar="NEW", help="Where to write the schema with the answers. Not with --json."),
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option("--answers", metavar="FILE", help="Answers by question, YAML or JSON, or - (standard input)."),
+        typer.Option(
+            "--answers",
+            metavar="FILE",
+            help="A YAML or JSON file with an answer to each question, or - (standard input).",
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing output, or SCHEMA itself.")
@@ -337,7 +345,7 @@ def validate_command(
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """List what a fit would clamp or replace. For the data holder's own screen: it shows values of records."""
+    """List values that lie outside the schema. PRIVATE: it shows values of records, for your own screen."""
     known = sfumato.OpenSchema.load(schema)
     source = open_tables(data, input_format, known)
     findings = validation.validate(source, known)

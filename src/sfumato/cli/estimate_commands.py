@@ -17,7 +17,7 @@ from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
-from sfumato.errors import ConfigError, require_open_unit
+from sfumato.errors import ConfigError, did_you_mean, require_open_unit
 from sfumato.inference.question_table import BY_NAME, QuestionKind, forms
 
 if TYPE_CHECKING:
@@ -54,14 +54,17 @@ class FormulaOptions:
     """How a formula is asked."""
 
     logit: Annotated[
-        bool, typer.Option("--logit", help="Of a formula: logistic regression of a left side of two labels.")
+        bool, typer.Option("--logit", help="With a formula: logistic regression; the left side has two labels.")
     ] = False
     family: Annotated[
-        FamilyName | None, typer.Option("--family", help="Of a formula: the regression; default: least squares.")
+        FamilyName | None,
+        typer.Option("--family", help="With a formula: the kind of regression; default: least squares."),
     ] = None
     at: Annotated[
         list[str] | None,
-        typer.Option("--at", metavar="COL=VALUE", help="Of a formula: the mean that it predicts there; once a column."),
+        typer.Option(
+            "--at", metavar="COL=VALUE", help="With a formula: the mean that it predicts there. One for each column."
+        ),
     ] = None
 
     @property
@@ -76,9 +79,9 @@ class FormulaOptions:
 class IntervalOptions:
     """How often intervals hold."""
 
-    level: Annotated[float, typer.Option("--level", metavar="L", help="Of intervals.")] = 0.95
+    level: Annotated[float, typer.Option("--level", metavar="L", help="The confidence level of intervals.")] = 0.95
     simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that all hold at once so often, not each.")
+        bool, typer.Option("--simultaneous", help="Intervals that all hold at once at that level.")
     ] = False
 
 
@@ -88,33 +91,37 @@ def estimate_command(
     *,
     question: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)'; or {forms()}."),
+        typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)', or one of: {forms()}."),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="By the labels of a column.")] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="Answer for each label of this column.")] = None,
     formula: FormulaOptions,
     difference: Annotated[
         tuple[str, str] | None,
-        typer.Option("--difference", metavar="LABEL LABEL", help="Beside --by: the first label's less the second's."),
+        typer.Option(
+            "--difference",
+            metavar="LABEL LABEL",
+            help="With --by: the answer for the first label, less that for the second.",
+        ),
     ] = None,
     of: Annotated[
         Of | None,
         typer.Option(
             "--of",
-            help="The population that the records are a sample of, or the table of the records themselves; default: "
-            "population, for counts and cross-tables table.",
+            help="Answer for the population that the records are a sample of, or for the table itself. Default: "
+            "population; for counts and cross-tables, table.",
         ),
     ] = None,
     list_questions: Annotated[
-        bool, typer.Option("--list", help="List what the release can answer and what not, with standard errors.")
+        bool, typer.Option("--list", help="List what the release can and cannot answer, with standard errors.")
     ] = False,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", metavar="N", help="Beside --list: pairs of columns that are listed.")
+        int | None, typer.Option("--pairs", metavar="N", help="With --list: how many pairs of columns to list.")
     ] = None,
     units: Annotated[
         bool,
         typer.Option(
             "--units",
-            help="Of linked rows: ask about units, each a record of its number of rows, constants and first row.",
+            help="For linked rows: answer for units (persons) in place of rows.",
         ),
     ] = False,
     intervals: IntervalOptions,
@@ -216,7 +223,7 @@ def _ask(
     name, *rest = question
     known = BY_NAME.get(name)
     if known is None:
-        raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.")
+        raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.{did_you_mean(question[0], BY_NAME)}")
     if by is not None:
         if not known.by:
             grouped = ", ".join(one.name for one in BY_NAME.values() if one.by)

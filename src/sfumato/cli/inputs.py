@@ -40,13 +40,17 @@ TablesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="A file, a folder of Parquet or image files, a glob, a URL, or - (standard input). Of a schema of two "
+        help="A file, a folder of Parquet or image files, a glob, a URL, or - (standard input). For two "
         "tables: NAME=FILE for each.",
     ),
 ]
 InputFormatOption = Annotated[
     str | None,
-    typer.Option("--input-format", metavar="F", help="Of -: csv (default), tsv, csv.gz, jsonl, parquet, arrow, …"),
+    typer.Option(
+        "--input-format",
+        metavar="F",
+        help="The format of standard input (-): csv (default), tsv, csv.gz, jsonl, parquet, arrow, …",
+    ),
 ]
 
 

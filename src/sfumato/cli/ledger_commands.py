@@ -37,10 +37,12 @@ class Relation(StrEnum):
 @ledger_app.command("create")
 def create_command(
     file: LedgerArgument,
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What all fits together may cost, in nats.")],
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta of all fits together.")],
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="The epsilon that all fits together may spend.")
+    ],
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta that all fits together may spend.")],
     relation: Annotated[
-        Relation, typer.Option("--neighbours", help="The relation of the budget; add-remove fits most methods.")
+        Relation, typer.Option("--neighbours", help="What the guarantee compares. add-remove suits most methods.")
     ] = Relation.add_remove,
 ) -> None:
     """Open the account of a data set. Reads no record."""
@@ -74,7 +76,7 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
 @ledger_app.command("verify")
 def verify_command(
     file: LedgerArgument,
-    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases that say they charged it.")],
+    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases that were charged to it.")],
     json_output: JsonOption = False,
 ) -> None:
     """Check that the ledger still knows what releases charged, one for each charge. Reads no record."""

@@ -33,14 +33,19 @@ else:
     sources = later("sfumato.schema.sources")
 
 EpsilonOption = Annotated[
-    float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+    float,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice.",
+    ),
 ]
 ClipNormOption = Annotated[
     float | None,
     typer.Option(
         "--clip-norm",
         metavar="C",
-        help="Records are shrunk to this norm, where half the width of a column's bounds is 1. Default: √columns.",
+        help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns.",
     ),
 ]
 
@@ -93,10 +98,17 @@ def _form(covariance: Covariance) -> CovarianceForm:
 @grouped
 def mixture_command(
     task: ModelTask,
-    components: Annotated[int, typer.Option("--components", metavar="K", help="Gaussians of the mixture.")] = 1,
-    covariance: Annotated[Covariance, typer.Option("--covariance", help="Of the Gaussians.")] = Covariance.full,
+    components: Annotated[
+        int, typer.Option("--components", metavar="K", help="The number of Gaussians in the mixture.")
+    ] = 1,
+    covariance: Annotated[
+        Covariance, typer.Option("--covariance", help="The form of the covariances of the Gaussians.")
+    ] = Covariance.full,
     iterations: Annotated[
-        int, typer.Option("--iterations", metavar="J", help="Releases, the start's included; all are charged.")
+        int,
+        typer.Option(
+            "--iterations", metavar="J", help="The number of noisy releases, with the start's. All are charged."
+        ),
     ] = 10,
     *,
     run: ModelRun,
@@ -110,7 +122,7 @@ def mixture_command(
 @grouped
 def factors_command(
     task: ModelTask,
-    factors: Annotated[int, typer.Option("--factors", metavar="R", help="Latent factors.")] = 2,
+    factors: Annotated[int, typer.Option("--factors", metavar="R", help="The number of latent factors.")] = 2,
     *,
     run: ModelRun,
 ) -> None:
@@ -122,9 +134,9 @@ def factors_command(
 @grouped
 def cluster_command(
     task: ModelTask,
-    clusters: Annotated[int, typer.Option("--clusters", metavar="K", help="How many centres.")] = 8,
+    clusters: Annotated[int, typer.Option("--clusters", metavar="K", help="The number of centres.")] = 8,
     iterations: Annotated[
-        int, typer.Option("--iterations", metavar="J", help="Lloyd iterations; all are charged.")
+        int, typer.Option("--iterations", metavar="J", help="The number of iterations. All are charged.")
     ] = 7,
     *,
     run: ModelRun,

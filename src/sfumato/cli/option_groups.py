@@ -12,8 +12,8 @@ import sfumato
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     AreasOption,
-    BuyRowsOption,
     DeltaOption,
+    EstimateRowsOption,
     MethodOption,
     PresetOption,
     QuestionsOption,
@@ -27,7 +27,7 @@ from sfumato.errors import ConfigError
 
 if TYPE_CHECKING:
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.privacy.budget import BuyCount
+    from sfumato.privacy.budget import EstimateCount
     from sfumato.privacy.risk import Risk
     from sfumato.schema.schema import Schema
 
@@ -96,21 +96,21 @@ class PublicFacts:
     """The number of rows, the target, the areas and the questions of a plan or a fit."""
 
     rows: RowsOption = None
-    buy_rows: BuyRowsOption = False
+    estimate_rows: EstimateRowsOption = False
     target: TargetOption = None
     areas: AreasOption = None
     questions: QuestionsOption = None
 
     @property
-    def n_public(self) -> int | BuyCount | None:
+    def n_public(self) -> int | EstimateCount | None:
         """The public number of rows, or an estimated one.
 
         Raises:
             ConfigError: both are asked for.
         """
-        if self.buy_rows and self.rows is not None:
-            raise ConfigError("Expected either --rows or --buy-rows, got both.")
-        return sfumato.BuyCount() if self.buy_rows else self.rows
+        if self.estimate_rows and self.rows is not None:
+            raise ConfigError("Expected either --rows or --estimate-rows, got both.")
+        return sfumato.EstimateCount() if self.estimate_rows else self.rows
 
     def described(self, known: Schema) -> Schema:
         """The schema with the areas and the questions of the call."""
@@ -120,7 +120,7 @@ class PublicFacts:
         return with_questions(with_areas(known, self.areas), self.questions)
 
     def at_risk(
-        self, synthesizer: Synthesizer, risk: Risk | None, known: Schema, n_public: int | BuyCount | None
+        self, synthesizer: Synthesizer, risk: Risk | None, known: Schema, n_public: int | EstimateCount | None
     ) -> Synthesizer:
         """The method with the ε of a risk, where there is one."""
         if risk is None:

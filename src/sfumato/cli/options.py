@@ -25,65 +25,99 @@ else:
 
 DEFAULT_METHOD = "max-entropy"  # that of `MaxEntropy`, which no --help loads
 
-SchemaOption = Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="What is publicly known of the data.")]
-MethodOption = Annotated[str, typer.Option("--method", metavar="M", help="See `sfumato methods`.")]
+SchemaOption = Annotated[
+    Path, typer.Option("--schema", metavar="SCHEMA", help="The schema: a file that says what is public about the data.")
+]
+MethodOption = Annotated[
+    str, typer.Option("--method", metavar="M", help="The method to fit; `sfumato methods` lists them.")
+]
 EpsilonOption = Annotated[
-    float | None, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend, in nats; above 0.")
+    float | None,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice.",
+    ),
 ]
 RiskOption = Annotated[
     str | None,
     typer.Option(
         "--risk",
         metavar="R",
-        help="Instead of --epsilon: what the best attacker may reach; advantage=0.1, or tpr=0.1,fpr=0.05.",
+        help="In place of --epsilon: how well the best attacker may do, such as advantage=0.1 or tpr=0.1,fpr=0.05.",
     ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="A setting of the method, see `sfumato methods NAME`; may be repeated."
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of the method; `sfumato methods NAME` lists them. May be repeated.",
     ),
 ]
 SettingsOption = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="Settings of the method, in YAML or JSON.")
+    Path | None, typer.Option("--settings", metavar="FILE", help="A YAML or JSON file with settings of the method.")
 ]
 PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
         metavar="P",
-        help="Settings by a name, such as a paper's; see `sfumato methods NAME`. --set goes over.",
+        help="A named group of settings, such as those of a paper; `sfumato methods NAME` lists them. --set "
+        "overrides it.",
     ),
 ]
-DeltaOption = Annotated[float | None, typer.Option("--delta", metavar="D", help="Default: min(1e-5, 0.1/rows).")]
-RowsOption = Annotated[
-    int | None, typer.Option("--rows", metavar="N", help="Public number of rows; overrides the schema's.")
+DeltaOption = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="The probability delta with which the guarantee may fail. Default: the smaller of 1e-5 and 0.1/rows.",
+    ),
 ]
-BuyRowsOption = Annotated[
-    bool, typer.Option("--buy-rows", help="Declare no number of rows: release a noisy one. Needs --delta.")
+RowsOption = Annotated[
+    int | None, typer.Option("--rows", metavar="N", help="The public number of rows, about. Overrides the schema's.")
+]
+EstimateRowsOption = Annotated[
+    bool,
+    typer.Option(
+        "--estimate-rows", help="Estimate the number of rows with part of the budget, and declare none. Needs --delta."
+    ),
 ]
 TargetOption = Annotated[
-    str | None, typer.Option("--target", metavar="COL", help="Column whose classes are modelled apart.")
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="COL",
+        help="The column that users will predict or compare by; each of its classes is modelled apart.",
+    ),
 ]
 AreasOption = Annotated[
     list[str] | None,
-    typer.Option("--areas", metavar="COL", help="Column that all others are counted by, such as a county; repeatable."),
+    typer.Option(
+        "--areas", metavar="COL", help="A column that all others are counted by, such as a county. May be repeated."
+    ),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", metavar="N", help="Makes the noise reproducible, for tests only: the release is NOT private."
+    ),
 ]
 QuestionsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--question",
         metavar="TEXT",
-        help='Measured with a part of the budget: "ols: income ~ age", "mean: income by sex"; repeatable.',
+        help='Measure this question with a part of the budget, as "ols: income ~ age". May be repeated.',
     ),
 ]
-SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Reproducible noise: NOT private.")]
 CheckpointOption = Annotated[
     Path | None,
     typer.Option(
         "--checkpoint",
         metavar="FILE",
-        help="For long fits: keeps what is released so far; the same command goes on from it after a stop.",
+        help="For long fits: a file from which the same command goes on after a stop.",
     ),
 ]
 
@@ -99,41 +133,49 @@ TypesOption = Annotated[
     SampleTypes,
     typer.Option(
         "--types",
-        help="Types of samples: by the schema's kinds; or as-source, which publishes those of DATA: NOT covered by the "
-        "guarantee.",
+        help="Column types of samples: from the schema, or as-source, those of DATA. The guarantee does NOT "
+        "cover the types of DATA.",
     ),
 ]
 LedgerOption = Annotated[
     Path | None,
-    typer.Option("--ledger", metavar="FILE", help="The account of these data: charged before a record is read."),
+    typer.Option(
+        "--ledger", metavar="FILE", help="The account of all fits of these data. It is charged before a record is read."
+    ),
 ]
 FitWorkersOption = Annotated[
     int | None,
     typer.Option(
-        "--workers", metavar="N", help="Processes that sum over the records; the release is the same, bit for bit."
+        "--workers", metavar="N", help="The number of processes that read the records. The release is the same."
     ),
 ]
 EngineOption = Annotated[
     str | None,
     typer.Option(
-        "--engine", metavar="URL", help="A cluster that does: dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT."
+        "--engine",
+        metavar="URL",
+        help="A cluster that reads the records: dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT.",
     ),
 ]
 AcceptDraftOption = Annotated[
     bool,
     typer.Option(
-        "--accept-draft", help="Take facts that were read off the records: the guarantee does not cover them."
+        "--accept-draft",
+        help="Accept a draft schema. The guarantee does NOT cover facts that were read off the records.",
     ),
 ]
 NamesArePublicOption = Annotated[
     bool,
-    typer.Option("--names-are-public", help="The first line of DATA holds public names, even such as 2019 or a date."),
+    typer.Option(
+        "--names-are-public",
+        help="The first line of DATA holds column names, even where they look like values, such as 2019.",
+    ),
 ]
 ReleaseOutOption = Annotated[
     Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")
 ]
 NumberOption = Annotated[
-    int | None, typer.Option("-n", metavar="N", help="Rows to draw; default: the public number of rows.")
+    int | None, typer.Option("-n", metavar="N", help="The number of rows to draw. Default: the public number of rows.")
 ]
 RowsSeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]

@@ -47,26 +47,31 @@ class UniqueRowsChoice(StrEnum):
 
 UniqueRowsOption = Annotated[
     UniqueRowsChoice,
-    typer.Option("--unique-rows", help="drop: leave out rows that occur once. For eyes, NOT part of the guarantee."),
+    typer.Option("--unique-rows", help="drop: leave out rows that occur once. It adds nothing to the guarantee."),
 ]
 UniqueOnOption = Annotated[
     list[str] | None,
-    typer.Option("--unique-on", metavar="COL", help="Columns on which rows have to repeat; default all; repeated."),
+    typer.Option(
+        "--unique-on",
+        metavar="COL",
+        help="With --unique-rows: a column on which rows are compared. Default: all columns. May be repeated.",
+    ),
 ]
 OutOption = Annotated[
     str,
     typer.Option(
         "--out",
         metavar="FILE",
-        help="A .csv, .tsv, .parquet or .npz file; without a suffix, a folder of PNG images, or with --format parquet "
-        "of Parquet files; of two tables a folder of a file each; sqlite:///file?table=NAME; - for standard output.",
+        help="A .csv, .tsv, .parquet or .npz file, sqlite:///FILE?table=NAME, or - (standard output). Without "
+        "a suffix: a folder, of images or of two tables.",
     ),
 ]
 FormatOption = Annotated[
     SampleFormat | None,
     typer.Option(
         "--format",
-        help="Of - and of two tables: csv (default) or parquet. Of a folder: parquet, in place of PNG images.",
+        help="The format of standard output or of two tables: csv (default) or parquet. For a folder: "
+        "parquet, in place of PNG images.",
     ),
 ]
 

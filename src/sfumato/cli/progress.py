@@ -22,7 +22,7 @@ from sfumato.errors import SfumatoError
 if TYPE_CHECKING:
     from sfumato.fitting import duration
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.privacy.budget import BuyCount
+    from sfumato.privacy.budget import EstimateCount
     from sfumato.schema.schema import Schema
 else:
     duration = later("sfumato.fitting.duration")
@@ -43,7 +43,7 @@ class _TimeBar(ProgressColumn):
 
 
 def tell_duration(
-    synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | BuyCount | None
+    synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | EstimateCount | None
 ) -> None:
     """Say about how long a fit takes, where that is known."""
     seconds = duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
@@ -54,7 +54,7 @@ def tell_duration(
 
 @contextlib.contextmanager
 def stages(
-    synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | BuyCount | None
+    synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | EstimateCount | None
 ) -> Iterator[Callable[[str], None]]:
     """Show the stage at work, with a bar; and before, how long it takes if that is long."""
     if not notes.is_terminal:
@@ -79,7 +79,9 @@ def stages(
         yield show
 
 
-def _steps(synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | BuyCount | None) -> int | None:
+def _steps(
+    synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | EstimateCount | None
+) -> int | None:
     """Return how many releases the plan has; None where that needs the fit itself to say."""
     try:
         return sum(stage.count for stage in synthesizer.plan(schema, target=target, n_public=n_public).stages)

@@ -51,15 +51,20 @@ class ExportForm(StrEnum):
 class PublicationOptions:
     """Who publishes what, for catalogues."""
 
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Of the data.")] = None
-    publisher: Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes them.")] = None
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the data.")] = None
+    publisher: Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes the data.")] = None
     publisher_type: Annotated[
-        str | None, typer.Option("--publisher-type", metavar="T", help="Government, Industry or Nonprofit.")
+        str | None,
+        typer.Option("--publisher-type", metavar="T", help="The kind of publisher: Government, Industry or Nonprofit."),
     ] = None
-    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What they are.")] = None
-    license_: Annotated[str | None, typer.Option("--license", metavar="ID", help="Such as CC-BY-4.0.")] = None
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where they will be found.")] = None
-    date: Annotated[str | None, typer.Option("--date", metavar="DAY", help="Of publication; default today.")] = None
+    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the data are.")] = None
+    license_: Annotated[str | None, typer.Option("--license", metavar="ID", help="The licence, such as CC-BY-4.0.")] = (
+        None
+    )
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where the data will be found.")] = None
+    date: Annotated[
+        str | None, typer.Option("--date", metavar="DAY", help="The day of publication. Default: today.")
+    ] = None
 
     def entries(self) -> dict[str, str]:
         """Those that are given."""
@@ -73,7 +78,9 @@ def pack_command(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder to make; nothing is replaced.")],
     n: NumberOption = None,
     seed: RowsSeedOption = None,
-    format_: Annotated[RowsFormat, typer.Option("--format", help="Of the rows of a table.")] = RowsFormat.csv,
+    format_: Annotated[
+        RowsFormat, typer.Option("--format", help="The format of the rows of a table.")
+    ] = RowsFormat.csv,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option(
@@ -81,7 +88,8 @@ def pack_command(
         ),
     ] = False,
     public_key: Annotated[
-        Path | None, typer.Option("--public-key", metavar="FILE", help="The key it is signed with: checked.")
+        Path | None,
+        typer.Option("--public-key", metavar="FILE", help="The signer's public key: the signature is checked."),
     ] = None,
     *,
     publication: PublicationOptions,
@@ -100,7 +108,7 @@ def pack_command(
 @grouped
 def export_command(
     release: ReleaseArgument,
-    form: Annotated[ExportForm, typer.Option("--as", help="What to write.")],
+    form: Annotated[ExportForm, typer.Option("--as", help="The form to write.")],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; default: standard output.")
     ] = None,

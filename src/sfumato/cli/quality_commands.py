@@ -56,14 +56,16 @@ else:
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TestOption = Annotated[
     str | None,
-    typer.Option("--test", metavar="REAL_TEST", help="Real rows that were not released, to score classifiers on."),
+    typer.Option(
+        "--test", metavar="REAL_TEST", help="Real rows that were held out before the fit, to score classifiers on."
+    ),
 ]
 TrainRowsOption = Annotated[
     int,
     typer.Option(
         "--train-rows",
         metavar="N",
-        help="Most rows of a table that classifiers learn from, drawn at random; 0: all. The error is stated.",
+        help="The most rows that classifiers learn from, drawn at random; 0: all.",
     ),
 ]
 
@@ -74,29 +76,32 @@ def _most(train_rows: int) -> int | None:
 
 
 def evaluate_command(
-    real: Annotated[str, typer.Argument(metavar="REAL", help="The real rows that were released.")],
+    real: Annotated[str, typer.Argument(metavar="REAL", help="The real rows that the release was fitted to.")],
     synthetic: Annotated[
         str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
     ],
     test: TestOption = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="COL", help="Column the classifiers predict.")
+        str | None, typer.Option("--target", metavar="COL", help="The column that classifiers predict.")
     ] = None,
     schema: Annotated[
         Path | None,
-        typer.Option("--schema", metavar="SCHEMA", help="Bounds and categories; else the release's, or read off REAL."),
+        typer.Option(
+            "--schema",
+            metavar="SCHEMA",
+            help="The schema, for bounds and categories. Default: the release's, or read off REAL.",
+        ),
     ] = None,
     train_rows: TrainRowsOption = _TRAIN_ROWS,
     runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Score with N seeds, and give means with intervals.")
+        int, typer.Option("--runs", metavar="N", help="Score N times with other seeds, and give means with intervals.")
     ] = 1,
     inference: Annotated[
         list[str] | None,
         typer.Option(
             "--inference",
             metavar="FORMULA",
-            help="Beside the scores: coefficients of 'y ~ x' on REAL and by the release's own estimates, or on "
-            "synthetic rows. May be repeated.",
+            help="Also compare the coefficients of a regression such as 'y ~ x' with those on REAL. May be repeated.",
         ),
     ] = None,
     input_format: InputFormatOption = None,
@@ -229,20 +234,24 @@ def report_command(
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, .html.")],
     real: Annotated[
         str | None,
-        typer.Option("--real", metavar="REAL", help="The real rows that were released: the page is then NOT private."),
+        typer.Option("--real", metavar="REAL", help="The real rows, to compare with. The page is then NOT private."),
     ] = None,
     test: TestOption = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", metavar="COL", help="Column the classifiers predict; default: the release's target."),
+        typer.Option(
+            "--target", metavar="COL", help="The column that classifiers predict. Default: the release's target."
+        ),
     ] = None,
     train_rows: TrainRowsOption = _TRAIN_ROWS,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the rows that are drawn, and of the classifiers.")
-    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed of samples and classifiers.")] = 0,
     public_key: Annotated[
         Path | None,
-        typer.Option("--public-key", metavar="FILE", help="The key it is signed with: checked, and shown on the page."),
+        typer.Option(
+            "--public-key",
+            metavar="FILE",
+            help="The signer's public key: the signature is checked and shown on the page.",
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -276,9 +285,12 @@ def audit_command(
     delta: DeltaOption = None,
     rows: RowsOption = None,
     target: TargetOption = None,
-    fits: Annotated[int, typer.Option("--fits", metavar="N", help="Shadow fits; more of them bound sharper.")] = 1_000,
+    fits: Annotated[
+        int,
+        typer.Option("--fits", metavar="N", help="The number of fits on made-up records. More give sharper bounds."),
+    ] = 1_000,
     confidence: Annotated[
-        float, typer.Option("--confidence", metavar="P", help="With which the lower bounds hold.")
+        float, typer.Option("--confidence", metavar="P", help="The confidence of the lower bounds.")
     ] = 0.999,
     json_output: JsonOption = False,
 ) -> None:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from sfumato.io.chunks import Source
     from sfumato.methods import registry
     from sfumato.privacy import words
-    from sfumato.privacy.budget import BuyCount
+    from sfumato.privacy.budget import EstimateCount
     from sfumato.records import private
     from sfumato.release import files
     from sfumato.release_front import Release
@@ -93,20 +93,26 @@ def plan_command(
     risk: RiskOption = None,
     target_error: Annotated[
         float | None,
-        typer.Option("--target-error", metavar="X", help="Instead: the standard error of a 1-way share to reach."),
+        typer.Option(
+            "--target-error",
+            metavar="X",
+            help="In place of --epsilon: plan for this standard error of a share of rows.",
+        ),
     ] = None,
     *,
     chosen: ChosenMethod,
     facts: PublicFacts,
     json_output: JsonOption = False,
 ) -> None:
-    """Show what a fit would spend on what, and what its noise would mean. Reads no record."""
+    """Show what a fit would spend the budget on, and how accurate it would be. Reads no record."""
     method, target = chosen.method, facts.target
     spends = method not in registry.METHODS or registry.METHODS[method].private
     budgets = [epsilon, target_error, risk]
     if spends and budgets.count(None) != 2:
         got = "none" if budgets.count(None) == 3 else "several"
-        raise ConfigError(f"Expected one of --epsilon, --target-error and --risk, got {got}.")
+        raise ConfigError(
+            f"Expected one of --epsilon, --target-error and --risk, got {got}. Give one, such as --epsilon 1."
+        )
     if not spends and (target_error is not None or risk is not None):
         raise ConfigError(f"Expected no --target-error or --risk for the method {method}, which has no noise.")
     allowed = parse_risk(risk)
@@ -115,8 +121,8 @@ def plan_command(
     if target_error is not None:
         if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
-        if isinstance(n_public, sfumato.BuyCount):
-            raise ConfigError("Expected a declared number of rows with --target-error, got --buy-rows.")
+        if isinstance(n_public, sfumato.EstimateCount):
+            raise ConfigError("Expected a declared number of rows with --target-error, got --estimate-rows.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
@@ -156,12 +162,19 @@ def fit_command(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", metavar="SCHEMA", help="What is publicly known of the data; without it, all costs budget."
+            "--schema",
+            metavar="SCHEMA",
+            help="The schema: a file that says what is public about the data. Without it, bounds and categories "
+            "are estimated with part of the budget.",
         ),
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option("--kinds", metavar="COL=KIND,...", help="Without a schema: public kinds of columns of a table."),
+        typer.Option(
+            "--kinds",
+            metavar="COL=KIND,...",
+            help="Without a schema: kinds of columns that are public, such as age=integer.",
+        ),
     ] = None,
     epsilon: EpsilonOption = None,
     risk: RiskOption = None,
@@ -170,7 +183,7 @@ def fit_command(
     facts: PublicFacts,
     run: FitRun,
 ) -> None:
-    """Fit a release to private data."""
+    """Fit a model to private data, and write it as a release that can be published."""
     allowed = parse_risk(risk, epsilon=epsilon)
     synthesizer = chosen.at(1.0 if allowed else epsilon)
     others = {"schema": schema, "settings": chosen.settings, "checkpoint": run.checkpoint, "ledger": run.ledger}
@@ -188,7 +201,7 @@ def fit_command(
         known = sfumato.OpenSchema.of(
             source, column_kinds(kinds), target=target, names_are_public=run.names_are_public
         )  # fmt: skip
-        n_public = sfumato.BuyCount() if n_public is None else n_public
+        n_public = sfumato.EstimateCount() if n_public is None else n_public
     known = facts.described(known)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     _tell_columns_left_out(source, known)
@@ -217,7 +230,7 @@ def _tell_columns_left_out(source: Source, schema: Schema) -> None:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
 
 
-def _tell_public_facts(source: Source, known: Schema, n_public: int | BuyCount | None) -> None:
+def _tell_public_facts(source: Source, known: Schema, n_public: int | EstimateCount | None) -> None:
     """Say which facts are taken as public, and which the fit estimates."""
     if not known.open:
         return
@@ -226,7 +239,7 @@ def _tell_public_facts(source: Source, known: Schema, n_public: int | BuyCount |
     facts = ["the names of all columns"]
     if len(unknown) < count:
         facts.append(f"the kinds of {', '.join(repr(name) for name in known.open if name not in unknown)}")
-    rows = isinstance(n_public, sfumato.BuyCount)
+    rows = isinstance(n_public, sfumato.EstimateCount)
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
     stated = [name for name in known.released if name not in known.open]
@@ -255,12 +268,14 @@ def sample_command(
     seed: RowsSeedOption = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows have; may be repeated."),
+        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows shall have. May be repeated."),
     ] = None,
     class_count: Annotated[
         list[str] | None,
         typer.Option(
-            "--class-count", metavar="LABEL=N", help="Rows (or linked units) of a class, in place of -n; repeated."
+            "--class-count",
+            metavar="LABEL=N",
+            help="The number of rows (or linked units) of a class, in place of -n. May be repeated.",
         ),
     ] = None,
     spreadsheet_safe: Annotated[
@@ -269,7 +284,7 @@ def sample_command(
     ] = False,
     format_: FormatOption = None,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="N", help="Processes that draw; the rows are those of one.")
+        int, typer.Option("--workers", metavar="N", help="The number of processes that draw. The rows are the same.")
     ] = 1,
     *,
     unique: UniqueSamples,
@@ -278,8 +293,8 @@ def sample_command(
         typer.Option(
             "--replicates",
             metavar="M",
-            help="M tables that differ as much as noise and sampling leave open, of -n rows each, one after the other, "
-            "told apart by a first column `replicate`.",
+            help="Draw M tables of -n rows each, which differ by noise and sampling. A first column `replicate` "
+            "numbers them.",
         ),
     ] = None,
     overwrite: OverwriteOption = False,

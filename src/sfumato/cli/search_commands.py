@@ -38,7 +38,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, print_cost, say, tell_written
 from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, did_you_mean
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
@@ -62,11 +62,19 @@ class Trials:
 
     grid: Annotated[
         list[str] | None,
-        typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a setting to try; repeated, all combinations."),
+        typer.Option(
+            "--grid",
+            metavar="KEY=V1,V2,...",
+            help="A setting and the values to try. May be repeated: all combinations are tried.",
+        ),
     ] = None
     candidates: Annotated[
         Path | None,
-        typer.Option("--candidates", metavar="FILE", help="Instead: a list of settings to try, in YAML or JSON."),
+        typer.Option(
+            "--candidates",
+            metavar="FILE",
+            help="In place of --grid: a YAML or JSON file with a list of settings to try.",
+        ),
     ] = None
     method: MethodOption = DEFAULT_METHOD
     set_: SetOption = None
@@ -78,10 +86,13 @@ class Law:
     """The law of the number of fits."""
 
     repetitions: Annotated[
-        float, typer.Option("--repetitions", metavar="N", help="Mean of the random number of fits.")
+        float, typer.Option("--repetitions", metavar="N", help="The mean of the number of fits, which is random.")
     ] = 10.0
     shape: Annotated[
-        float, typer.Option("--shape", metavar="S", help="Of the law of that number: 1 geometric, 0 logarithmic.")
+        float,
+        typer.Option(
+            "--shape", metavar="S", help="The shape of the distribution of that number: 1 is geometric, 0 logarithmic."
+        ),
     ] = 1.0
 
 
@@ -105,7 +116,7 @@ def tune_command(
     schema: SchemaOption,
     out: ReleaseOutOption,
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="Privacy loss of the whole search, in nats; above 0.")
+        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon of the whole search, above 0.")
     ],
     *,
     trials: Trials,
@@ -117,11 +128,14 @@ def tune_command(
     accept: Annotated[
         Path | None,
         typer.Option(
-            "--accept", metavar="FILE", help="What a fit has to satisfy, in YAML or JSON; default: the schema's."
+            "--accept",
+            metavar="FILE",
+            help="A YAML or JSON file of criteria that the release has to meet. Default: the schema's.",
         ),
     ] = None,
     accept_share: Annotated[
-        float, typer.Option("--accept-share", metavar="S", help="Of a fit's squared budget: what its verdicts cost.")
+        float,
+        typer.Option("--accept-share", metavar="S", help="The share of a fit's squared budget that judging it costs."),
     ] = 0.1,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
@@ -198,5 +212,7 @@ def _candidate(method: str, settings: Mapping[str, Any], epsilon: float, delta: 
     """Return the method with these settings."""
     if method not in registry.METHODS or not registry.METHODS[method].private:
         private = [name for name, entry in registry.METHODS.items() if entry.private]
-        raise ConfigError(f"Expected --method to be one of {', '.join(private)}, got {method!r}.")
+        raise ConfigError(
+            f"Expected --method to be one of {', '.join(private)}, got {method!r}.{did_you_mean(method, private)}"
+        )
     return make_method(method, epsilon, delta, settings)

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, did_you_mean
 
 Flat: TypeAlias = Mapping[str, Any]  # dotted names → values as they were written
 
@@ -95,7 +95,8 @@ def read_settings(owner: Any, flat: Flat, what: str, before: str = "") -> dict[s
         first, dot, rest = name.partition(".")
         if first not in known or (dot and not known[first].types):
             listed = ", ".join(_names(known)) or "which has none"
-            raise ConfigError(f"Expected settings of {what}, {listed}, got {before + name!r}.")
+            hint = did_you_mean(name, _names(known))
+            raise ConfigError(f"Expected settings of {what}, {listed}, got {before + name!r}.{hint}")
         if dot:
             inner.setdefault(first, {})[rest] = value
         else:

@@ -24,7 +24,7 @@ else:
 
 def methods_command(
     method: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this one.", show_default=False)
+        str | None, typer.Argument(metavar="[NAME]", help="A method, to show its settings.", show_default=False)
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -71,7 +71,9 @@ def demo_command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path(
         "demo"
     ),
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="Privacy loss to spend.")] = 1.0,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon. Smaller is more private.")
+    ] = 1.0,
     open_: Annotated[bool, typer.Option("--open", help="Open the page about the release in a browser.")] = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -98,12 +100,12 @@ def demo_command(
 def studio_command(
     data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="A table on this machine.")] = None,
     folder: Annotated[
-        Path, typer.Option("--folder", metavar="DIR", help="Where schema, release and report are written.")
+        Path, typer.Option("--folder", metavar="DIR", help="The folder for schema, release and report.")
     ] = Path("studio"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: any free port.")] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Lead from a table to a release on a page in your browser, on this machine alone."""
+    """Make a release step by step in your browser. Everything stays on this machine."""
     require_extra("studio", "show the studio")
 
     def opened(url: str) -> None:

@@ -54,7 +54,7 @@ _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
 
 @dataclass(frozen=True)
 class Session(AccountHolder):
-    """What a fit gets: the records, the account, the doors of randomness, and public facts.
+    """What a fit gets: the records, the account, the sources of randomness, and public facts.
 
     Attributes:
         records: in chunks.

@@ -39,7 +39,7 @@ class DPFactorAnalysis(TransformerMixin, DensityEstimator[FactorModel]):
         n_public: the public number of rows; required.
         bounds: (lower, upper) of the columns, public; required here or in `fit`.
         clip_norm: norm beyond which records are shrunk, where half the width of a column's bounds is 1; by default √q.
-        centred: declare that the mean is the middle of the bounds: no mean is bought, and `n_public` is the divisor.
+        centred: declare that the mean is the middle of the bounds: no mean is measured, and `n_public` is the divisor.
         least_variance: floor of ψ, in units of the ball.
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
 

@@ -113,7 +113,7 @@ class DPKMeans(_NoisyLloyd):
         bounds: (lower, upper) of the columns, public; required here or in `fit`. All columns share one scale.
         clip_norm: norm beyond which records are shrunk, where half the widest column's bounds is 1; by default √q.
         iterations: J ≥ 1.
-        start: "grid": counts of a public grid's cells are bought, up to 3 columns; "random": centres are drawn from the
+        start: "grid": noisy counts of a public grid's cells, up to 3 columns; "random": centres are drawn from the
             ball, and no record is used; "auto": the first where it is possible; or public centres in data units, of
             shape (k, q).
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.

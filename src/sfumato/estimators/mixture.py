@@ -37,9 +37,9 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
         n_public: the public number of rows; required.
         bounds: (lower, upper) of the columns, public; required here or in `fit`.
         clip_norm: norm beyond which records are shrunk, where half the width of a column's bounds is 1; by default √q.
-        iterations: releases J ≥ 1, a bought start included; at least 2 with one. All are charged. A single component
-            takes one release, whatever this says: more would buy the same again.
-        start: "moments": the first release buys the Gaussian of all records, and means are drawn from it; "random":
+        iterations: releases J ≥ 1, a measured start included; at least 2 with one. All are charged. A single component
+            takes one release, whatever this says: more would measure the same again.
+        start: "moments": the first release measures the Gaussian of all records, and means are drawn from it; "random":
             means are drawn from the ball, and no record is used; or a public `GaussianMixture` in data units.
         average_last: how many of the last releases are averaged; by default three in ten.
         seed: for tests and papers only: reproducible noise, and a certificate that says it is not private.
@@ -80,8 +80,8 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
         require_integer(at_least=1, n_components=self.n_components)
         require_instance(CovarianceForm, "FullCovariance() or another form", covariance=self.covariance)
         require_instance((MLE, MAP), "MLE() or MAP(...)", estimate=self.estimate)
-        bought = isinstance(self.start, str) and self.start == "moments"
-        require_integer(at_least=2 if bought else 1, iterations=self.iterations)
+        is_measured = isinstance(self.start, str) and self.start == "moments"
+        require_integer(at_least=2 if is_measured else 1, iterations=self.iterations)
         if self.average_last is not None:
             require_integer(at_least=1, average_last=self.average_last)
         if isinstance(self.start, GaussianMixture):
@@ -104,14 +104,14 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
 
     def _start(self, session: Session) -> GaussianMixture | MomentStart:
         k, q, form = self.n_components, session.records.dimension, self.covariance
-        bought = MomentStart(n_components=k, form=form, dimension=q, rng=session.rng)
+        start = MomentStart(n_components=k, form=form, dimension=q, rng=session.rng)
         if k == 1:
-            return bought.single()
+            return start.single()
         if isinstance(self.start, GaussianMixture):
             return _mapped(self.start, 1 / session.ball.scale, -session.ball.middle / session.ball.scale)
         if self.start == "random":
             return random_start(k, np.full(q, _RANDOM_SPREAD / np.sqrt(q)), form=form, rng=session.rng)
-        return bought
+        return start
 
     def _run(self, session: Session) -> list[Noisy]:
         start = self._start(session)

@@ -13,12 +13,12 @@ import numpy as np
 
 from sfumato.columns.kinds import ItemSet, TabularKind
 from sfumato.columns.roles import role_of
-from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, require_integer
+from sfumato.errors import ConfigError, PrivacyWarning, SchemaError, did_you_mean, require_integer
 from sfumato.fitting.account import Account
 from sfumato.mechanisms.contributions import MOST_ROWS
 from sfumato.mechanisms.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
 from sfumato.mechanisms.queries import Noisy
-from sfumato.privacy.budget import BuyCount, PrivacyBudget, default_delta
+from sfumato.privacy.budget import EstimateCount, PrivacyBudget, default_delta
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Records, Rows
@@ -65,23 +65,20 @@ def refuse_criteria(schema: Schema) -> None:
         )
 
 
-def row_count(schema: Schema, n_public: int | BuyCount | None) -> int | None:
+def row_count(schema: Schema, n_public: int | EstimateCount | None) -> int | None:
     """Return the declared number of rows, or None if it is to be measured."""
-    if isinstance(n_public, BuyCount):
+    if isinstance(n_public, EstimateCount):
         return None
     rows = schema.n_records if n_public is None else n_public
-    if rows is None and schema.linked:
-        assert schema.unit is not None
-        tables = schema.unit.tables
-        place = "`units:` into the schema's `unit`" if tables is None else f"`rows:` into the table {tables.units!r}"
-        raise ConfigError(
-            f"Expected a public number of units, got none. Put {place}, pass n_public=... (--rows), or buy a noisy "
-            "count: n_public=BuyCount() (--buy-rows)."
-        )
     if rows is None:
+        what, place = "rows", "`rows:` into the schema"
+        if schema.linked:
+            tables = schema.unit.tables if schema.unit else None
+            what, place = "units", "`units:` into the schema's `unit`"
+            place = place if tables is None else f"`rows:` into the table {tables.units!r}"
         raise ConfigError(
-            "Expected a public number of rows, got none. Put `rows:` into the schema, pass n_public=... (--rows), "
-            "or buy a noisy count: n_public=BuyCount() (--buy-rows)."
+            f"Expected a public number of {what}, got none. Put {place}, pass n_public=... (--rows), or have it "
+            "estimated with part of the budget: n_public=EstimateCount() (--estimate-rows)."
         )
     return number_of_rows(rows)
 
@@ -118,7 +115,7 @@ def check_target(schema: Schema, target: str | None) -> None:
     if target not in schema.released:
         raise SchemaError(
             f"Expected target to be a released column of the schema, got target={target!r}. "
-            f"It has {', '.join(map(repr, schema.released))}."
+            f"It has {', '.join(map(repr, schema.released))}.{did_you_mean(target, schema.released)}"
         )
     if target in schema.of_kind(ItemSet) and len(schema.released) > 1:
         raise SchemaError(

@@ -203,7 +203,7 @@ def description_of(
         schema=notes,
         plan=plan,
         budget=budget,
-        n_public_source="declared" if declared else "bought",
+        n_public_source="declared" if declared else "estimated",
         versions=versions_of([*methods, source, *map(type, kinds)]),
         assumed=[*([AS_SOURCE] if as_source else []), *assumptions_of(methods, source, kinds)],
         **known,

@@ -7,7 +7,7 @@ benchmarks/duration.py` compares. Other tables and machines differ by a factor o
 from __future__ import annotations
 
 from sfumato.columns.kind import TabularKind
-from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.budget import EstimateCount
 from sfumato.schema.schema import Schema
 
 _START = 0.1
@@ -20,7 +20,7 @@ _BY_CLASS = 1.6
 
 
 def fit_seconds(
-    method: str, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+    method: str, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
 ) -> float | None:
     """Return about how many seconds of one core a fit takes; None where nothing was measured, or no rows are declared.
 

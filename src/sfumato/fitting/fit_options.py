@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict, final
 
-from sfumato.errors import ConfigError, require_instance, require_integer, require_name, require_path
+from sfumato.errors import ConfigError, did_you_mean, require_instance, require_integer, require_name, require_path
 from sfumato.fitting.arguments import number_of_rows
-from sfumato.privacy.budget import BuyCount
+from sfumato.privacy.budget import EstimateCount
 from sfumato.records.engine import Engine
 
 
@@ -19,7 +19,7 @@ class SearchKeywords(TypedDict, total=False):
     target: str | None
     areas: Sequence[str] | None
     questions: Sequence[Any] | None
-    n_public: int | BuyCount | None
+    n_public: int | EstimateCount | None
     seed: int | None
     ledger: str | os.PathLike[str] | None
     as_source: bool
@@ -45,8 +45,8 @@ class FitOptions:
         areas: columns of labels that all others are counted by; by default the schema's.
         questions: that the fit measures with a part of its budget, such as `"ols: income ~ age"`,
             `{"mean": "income", "by": ["region", "sex"]}`; by default the schema's.
-        n_public: the public number of rows (of linked rows, of units), from 1; by default the schema's. `BuyCount()`
-            spends part of the budget on a noisy count.
+        n_public: the public number of rows (of linked rows, of units), from 1; by default the schema's.
+            `EstimateCount()` spends part of the budget on a noisy count.
         seed: a whole number from 0, for tests and papers only: reproducible noise, and a release that says it is not
             private.
         ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
@@ -76,7 +76,7 @@ class FitOptions:
     target: str | None = None
     areas: Sequence[str] | None = None
     questions: Sequence[Any] | None = None
-    n_public: int | BuyCount | None = None
+    n_public: int | EstimateCount | None = None
     seed: int | None = None
     ledger: str | os.PathLike[str] | None = None
     as_source: bool = False
@@ -88,7 +88,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         require_name(target=self.target)
-        if self.n_public is not None and not isinstance(self.n_public, BuyCount):
+        if self.n_public is not None and not isinstance(self.n_public, EstimateCount):
             number_of_rows(self.n_public)
         if self.seed is not None:
             require_integer(at_least=0, seed=self.seed)
@@ -118,19 +118,12 @@ class FitOptions:
 
     @classmethod
     def from_keywords(cls, keywords: Mapping[str, Any], *, of: type[SearchKeywords] = FitKeywords) -> Self:
-        """The options among a caller's keyword arguments.
-
-        Args:
-            keywords: options by name.
-            of: names that the caller may use.
-
-        Raises:
-            ConfigError: a name is no option, or a value is outside its domain.
-        """
+        """The options among a caller's keyword arguments; ConfigError where one is no option of `of`."""
         for name in keywords:
             if name not in of.__annotations__:
                 raise ConfigError(
-                    f"Expected keyword arguments {', '.join(of.__annotations__)}, got {name!r}. Settings of "
-                    "a method stand in the method itself."
+                    f"Expected keyword arguments {', '.join(of.__annotations__)}, got {name!r}."
+                    f"{did_you_mean(name, ('schema', 'epsilon', 'method', 'delta', *of.__annotations__))} Settings "
+                    "stand beside a method's name, method='max-entropy', or in its class."
                 )
         return cls(**keywords)

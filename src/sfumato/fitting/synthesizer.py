@@ -35,7 +35,7 @@ from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Description, installed_versions
 from sfumato.privacy.certificate_form import PlannedStage, Protected
@@ -138,13 +138,13 @@ class Synthesizer(ABC):
         """Fit, charging every stage of the plan in order."""
 
     @final
-    def plan(self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None) -> Plan:
+    def plan(self, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None) -> Plan:
         """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
 
         Args:
             schema: public description of the table; what it leaves open is estimated with part of the budget.
             target: column whose classes are modelled apart.
-            n_public: the public number of rows; by default the schema's `rows`; `BuyCount()` buys one.
+            n_public: the public number of rows; by default the schema's `rows`; `EstimateCount()` estimates one.
 
         Raises:
             ConfigError: an argument is outside its domain, or no number of rows is declared.
@@ -185,7 +185,7 @@ class Synthesizer(ABC):
         schema = read_schema(schema)
         rows = row_count(schema, n_public)
         if rows is None:
-            raise ConfigError("Expected a declared number of rows for a target error, got a bought one. Declare it.")
+            raise ConfigError("Expected a declared number of rows for a target error, got none. Declare it.")
         delta = self._delta(rows)
         plan = self.uncalibrated(schema, target, rows, delta)
         error = self.one_way_error(plan, Facts(schema, target, rows))
@@ -193,7 +193,7 @@ class Synthesizer(ABC):
 
     @final
     def at_risk(
-        self, risk: Risk, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+        self, risk: Risk, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
     ) -> Self:
         """Return this method with the ε at which the best attacker finds no more than `risk`. Reads no record.
 
@@ -203,7 +203,7 @@ class Synthesizer(ABC):
             risk: `Advantage(0.1)`, or `TruePositiveRate(0.1, fpr=0.05)`.
             schema: public description of the data.
             target: column whose classes are modelled apart.
-            n_public: the public number of rows; `BuyCount()` buys one.
+            n_public: the public number of rows; `EstimateCount()` estimates one.
 
         Raises:
             ConfigError: no ε keeps that risk, or the argument is none.
@@ -230,8 +230,8 @@ class Synthesizer(ABC):
         check_schema(schema, target, self.takes, self.method)
         if rows is None and self.needs_declared_rows:
             raise ConfigError(
-                f"Expected a declared number of rows for the method {self.method}, got one to be bought: the rate at "
-                "which rows are sampled has to be public. Declare a round number."
+                f"Expected a declared number of rows for the method {self.method}, got one to be estimated: the rate "
+                "at which rows are sampled has to be public. Declare a round number."
             )
         stages = [*discovery_stages(schema, delta), *self.stages(Facts(schema.narrowest(), target, rows))]
         return Plan([count_stage(), *stages] if rows is None else stages)
@@ -240,7 +240,7 @@ class Synthesizer(ABC):
         if self.delta is not None:
             return self.delta
         if rows is None:
-            raise ConfigError("Expected delta=... when the number of rows is bought: its default needs that number.")
+            raise ConfigError("Expected delta or a public number of rows, got neither. Add delta=1e-6, or the number.")
         return default_delta(rows)
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:
@@ -358,7 +358,7 @@ class Synthesizer(ABC):
 
     @final
     def describe_plan(
-        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+        self, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
     ) -> dict[str, Any]:
         """Return the plan as `plan --json` prints it: a certificate's keys but `private`, and a forecast per stage.
 
@@ -368,7 +368,7 @@ class Synthesizer(ABC):
 
     @final
     def description(
-        self, schema: Schema, *, target: str | None = None, n_public: int | BuyCount | None = None
+        self, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
     ) -> Description:
         """Describe a fit before it runs, with a forecast per stage; arguments and errors as `plan`."""
         schema = open_schema(schema)

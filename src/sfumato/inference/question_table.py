@@ -117,7 +117,7 @@ BY_KIND: Mapping[str, QuestionKind] = {question.kind: question for question in Q
 def forms() -> str:
     """The questions as the command takes them, after a formula."""
     notes = [f"{question.form}{f' ({question.note})' if question.note else ''}" for question in BY_NAME.values()]
-    return ", ".join(notes)
+    return "; ".join(notes)
 
 
 def questions_about(*kinds: frozenset[str]) -> list[QuestionKind]:

@@ -17,7 +17,7 @@ from sfumato.columns.booleans import Boolean
 from sfumato.columns.bounded import Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
-from sfumato.errors import ConfigError, EstimateError, require_instance
+from sfumato.errors import ConfigError, EstimateError, did_you_mean, require_instance
 from sfumato.inference.spans import read_span
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import plain_schema
@@ -117,7 +117,8 @@ class Rows:
                 "Ask of another column, or fit with the method max-entropy, which counts every one."
             )
         if name not in known:
-            raise ConfigError(f"Expected one of the columns {', '.join(map(repr, known))}, got {name!r}.")
+            columns = ", ".join(map(repr, known))
+            raise ConfigError(f"Expected one of the columns {columns}, got {name!r}.{did_you_mean(name, known)}")
 
     def numbers(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return a numeric column of the rows, 0 where missing, and where it is not.

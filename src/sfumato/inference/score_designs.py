@@ -68,7 +68,8 @@ def score_design(
     _refuse_functions_of_rows(read, question)
     if len(read.columns) > MOST_COLUMNS:
         raise ConfigError(
-            f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Name fewer."
+            f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Leave "
+            "some out."
         )
     fine = [_finer(columns[name]) for name in read.columns]
     cells = _Cells(read, fine, rows, weights, logistic=link == "logit")

@@ -227,7 +227,7 @@ def _as_arrays(data: object) -> Mapping[str, Any]:
     if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, np.ndarray) for part in data):
         return {"x": data[0], "y": data[1]}
     kinds = "a path, a pandas or polars DataFrame, a pyarrow Table, or arrays (x, y)"
-    raise ConfigError(f"Expected data to be {kinds}, got an object of type {type(data).__name__}.")
+    raise ConfigError(f"Expected data to be {kinds}, got one of type {type(data).__name__}. Make a data frame of it.")
 
 
 def _refuse_tables(data: Mapping[Any, object] | list[object] | tuple[object, ...]) -> None:

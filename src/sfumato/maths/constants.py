@@ -62,8 +62,8 @@ class CurveConstants:
     """A column's shares from noisy counts: a smooth curve, and spikes."""
 
     stands_out: float = 3.5  # deviations from which a cell is a spike | noise: one in seven columns of 300 empty cells
-    stands_alone: float = 5.0  # the same of cells that drown | noise: 5 deviations; decision 34
-    drowned: float = 3.0  # noise deviations of the curve, below which cells drown | not tuned
+    stands_alone: float = 5.0  # the same of cells below the noise | noise: 5 deviations; decision 34
+    below_noise: float = 3.0  # noise deviations of the curve, below which cells are lost in noise | not tuned
     spike_rounds: int = 3  # times that spikes are set apart | not tuned
     suspect: float = 5.0  # deviations out of the median beside, set apart at first | not tuned; without: decision 20
     beside: int = 4  # cells on either side, of that median | not tuned
@@ -81,7 +81,7 @@ class CurveConstants:
 
 @dataclass(frozen=True)
 class TailConstants:
-    """The ends of a column: where counts drown, and where they say that nothing lies beyond."""
+    """The ends of a column: where counts are lost in noise, and where they say that nothing lies beyond."""
 
     seen: float = 3.0  # noise deviations by which an end stands out | noise: 3 deviations
     fewest: int = 16  # cells at least, of a column with tails | not tuned

@@ -113,7 +113,7 @@ class IndependentItems(Synthesizer):
         return item_share_error(plan, facts)
 
     def run(self, fit: Fit) -> FittedModel:
-        """Buy the counts."""
+        """Measure the counts."""
         statistic = ItemCounts(SetEncoder.of(fit.data.schema))
         counts = fit.measure(COUNTS, statistic)
         clear = np.where(counts.value >= 2 * counts.noise_std, counts.value, 0.0)

@@ -37,7 +37,7 @@ class MaxEntropy(Synthesizer):
     """The default method: noisy counts and moments, and the law of most entropy that has them, of tables and images.
 
     Attributes:
-        marginal_share: part of the squared budget for the marginals, in (0, 1); the rest buys second moments.
+        marginal_share: part of the squared budget for the marginals, in (0, 1); the rest is for second moments.
         level_groups: most levels of a column that keep an indicator of their own; rarer ones share one.
         clip_slack: clip norm of a record's vector ÷ the one whose noise and bias together are least, by the released
             marginals.
@@ -61,7 +61,7 @@ class MaxEntropy(Synthesizer):
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)
     pose: Pose = "auto"
-    question_share: float = 0.2
+    question_share: float = 0.25
     calibration_rows: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from sfumato._lazy import later
 from sfumato.entry_points import Plugin, built_in, find, names
-from sfumato.errors import ConfigError, PluginWarning
+from sfumato.errors import ConfigError, PluginWarning, did_you_mean
 from sfumato.privacy.budget import NonPrivate
 
 if TYPE_CHECKING:
@@ -117,13 +117,10 @@ def _loaded(plugin: Plugin) -> Method:
 
 
 def find_method(method: str) -> Method:
-    """Return a method by its name.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
+    """Return a method by its name; ConfigError if there is none."""
     if method not in METHODS:
-        raise ConfigError(f"Expected --method to be one of {', '.join(METHODS)}, got {method!r}.")
+        hint = did_you_mean(method, METHODS)
+        raise ConfigError(f"Expected method (--method) to be one of {', '.join(METHODS)}, got {method!r}.{hint}")
     return METHODS[method]
 
 
@@ -143,7 +140,7 @@ def make_synthesizer(
     """
     chosen = find_method(method)
     if chosen.private and epsilon is None:
-        raise ConfigError(f"Expected --epsilon for the method {method}, got none.")
+        raise ConfigError(f"Expected --epsilon for the method {method}, got none. Add it, such as --epsilon 1.")
     if not chosen.private and epsilon is not None:
         raise ConfigError(f"Expected no --epsilon for the method {method}, which has no noise, got {epsilon:g}.")
     return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **(settings or {}))

@@ -77,5 +77,5 @@ class NonPrivate:
 
 
 @dataclass(frozen=True, slots=True)
-class BuyCount:
+class EstimateCount:
     """In place of a number of rows: nothing is declared, a noisy count takes part of the budget."""

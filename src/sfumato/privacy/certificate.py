@@ -48,9 +48,9 @@ _CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 _PACKAGES = ("sfumato", "dp-accounting", "numpy", "scipy", "pyarrow", "cryptography")
 
 ASSUMPTIONS = (
-    "Columns, kinds, bounds, categories and every setting were, says the holder, fixed without looking at the records.",
-    "One unit is one record of the table, unless `unit` names a column and its largest number of rows.",
-    "Noise is independent and Gaussian over the reals: of statistics exactly, on a grid; of gradients, in 64 bits.",
+    "The holder states that columns, kinds, bounds, categories and settings were fixed without looking at the records.",
+    "One row is one unit of privacy, unless `unit` names a column that says whose a row is.",
+    "Noise is independent and Gaussian: exactly, on a grid, of statistics; in 64-bit floats, of gradients of networks.",
     "Nothing computed from the records was published besides this release.",
     "Column names, and what a file counts as one record, are public, or independent of any record.",
     "Running time and memory are outside the guarantee.",
@@ -60,8 +60,8 @@ WEIGHED = (
     "to the weights of others is NOT covered by the guarantee."
 )
 SEARCHED = (
-    "Columns, kinds, bounds, categories, the candidates listed under `search` and the law of the repetitions were, "
-    "says the holder, fixed without looking at the records; of all repetitions only this release left."
+    "The holder states that columns, kinds, bounds, categories, the candidates under `search` and the law of the "
+    "repetitions were fixed without looking at the records. Of all repetitions only this release was published."
 )
 
 
@@ -345,7 +345,7 @@ def describe(
     method: str,
     unit: Protected,
     n_public: int | None,
-    n_public_source: Literal["declared", "bought"],
+    n_public_source: Literal["declared", "estimated"],
     sampling: str = "none: every record is read in every pass",
     schema: SchemaNotes = NO_NOTES,
     preset: str | None = None,
@@ -406,7 +406,7 @@ def _fixed(discovered: Sequence[str], read_off: Sequence[str], *, searched: bool
     if searched:
         return SEARCHED
     if discovered:
-        return f"{estimated}; all else, and every setting, was, says the holder, fixed without looking at the records."
+        return f"{estimated}. The holder states that all else was fixed without looking at the records."
     return ASSUMPTIONS[0]
 
 
@@ -441,6 +441,6 @@ def measured_elsewhere(method: str, unit: Protected, *, n_public: int, declared:
     return Certificate(
         format_version=FORMAT_VERSION, method=method, versions=installed_versions(), epsilon=None, delta=None,
         neighbours=Neighbours.ADD_REMOVE, replace_one=None, accountant=None, curve=(), extra_delta=0.0, events=(),
-        stages=(), unit=unit, n_public=n_public, n_public_source="declared" if declared else "bought",
+        stages=(), unit=unit, n_public=n_public, n_public_source="declared" if declared else "estimated",
         sampling="none of Sfumato's: no record was read", assumptions=ELSEWHERE, private=False, measured_elsewhere=True,
     )  # fmt: skip

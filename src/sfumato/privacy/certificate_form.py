@@ -203,7 +203,7 @@ class Statement:
         curve: ε at several δ, where finite.
         extra_delta: δ that is spent outside the events.
         events: the stages of the plan, each one event, without words. `stages`: what each of them costs.
-        n_public: number of rows, "declared" or "bought" by `n_public_source`; None in a plan that has yet to count.
+        n_public: number of rows, "declared" or "estimated" by `n_public_source`; None in a plan that has yet to count.
         search: what a search tried; None without one.
         origins: where the facts of the schema come from, as its holder says: a line per source; none if not said.
         read_off: facts that were read off the records, which the guarantee does not cover; none if all are public.
@@ -226,7 +226,7 @@ class Statement:
     stages: tuple[StageCost, ...] = entry(many(StageCost, _MOST_EVENTS))
     unit: Protected = entry(Protected)
     n_public: int | None = entry(optional(whole(1)))
-    n_public_source: str = entry(one_of("declared", "bought"))
+    n_public_source: str = entry(one_of("declared", "estimated"))
     sampling: str = entry(str)
     assumptions: tuple[str, ...] = entry(many(str))
     search: Searched | None = entry(Searched, default=None)

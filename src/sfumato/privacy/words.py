@@ -76,7 +76,7 @@ def meaning(certificate: Statement) -> list[str]:
         return ["This release was made without noise. It guarantees nothing."]
     if certificate.seeded:
         return [
-            "The noise of this release came from a seed, so whoever knows the seed can take it off. It guarantees "
+            "The noise of this release came from a seed: anyone who knows the seed can remove it. It guarantees "
             "nothing; the figures say what the same release with secret noise would cost."
         ]
     if epsilon > _LARGEST_EXPONENT:
@@ -89,7 +89,7 @@ def meaning(certificate: Statement) -> list[str]:
         f"fail with a probability of the order of {figure(delta)}, which is delta.",
         f"Someone who gave it an even chance that your data were used, and who knows everything else, can be brought "
         f"by this release to {_percent(factor / (1 + factor))} at the most, or down to {_percent(1 / (1 + factor))}, "
-        "but for delta. Whoever knows less learns less.",
+        "except with probability delta. Someone who knows less learns less.",
         *risks(certificate),
         "It holds against any attack, known or not, and whatever else becomes known later. It does not hide what is "
         "true of people in general, and it does not protect against what follows from facts that are public anyway.",
@@ -116,8 +116,8 @@ def attacks(curve: TradeOff, neighbours: Neighbours, of: str = "this release") -
     return [
         f"Of {whom}, the best attacker on {of} finds at most {many} while wrongly naming {false:g} of {others}; a coin "
         f"would find {false:g}.",
-        f"At no share of false alarms does he beat a coin by more than {_at_most(advantage)} of 100 (his advantage). "
-        "He knows all the other records; nothing is bounded of what is true of groups, or of what the schema says.",
+        f"At no rate of false alarms does the attacker, who knows all other records, beat a coin by more than "
+        f"{_at_most(advantage)} of 100 (the advantage). What is true of groups, or in the schema, is not bounded.",
     ]
 
 
@@ -212,11 +212,11 @@ def checked(checks: Checked) -> list[str]:
     """Say what was checked of a release beside its events, and what was not."""
     if not checks.loaded:
         return ["Not checked: a release in memory. Save it: what is saved names its arrays and its schema."]
-    lines = ["Bound: the certificate names these very arrays, and this schema, sampler, measurements and form."]
+    lines = ["The certificate belongs to this file: checksums match."]
     if checks.with_stage:
         lines.append(
-            f"Measurements: {checks.with_stage} of {checks.measurements} have the noise of their stages; values of "
-            f"{checks.on_grid} lie on the grid of that noise."
+            f"{checks.with_stage} of {checks.measurements} noisy statistics have the noise level that is stated; "
+            f"{checks.on_grid} of them are multiples of its rounding step."
         )
     if checks.not_kept:
         lines.append(f"Stages whose results are not kept: {', '.join(map(shown, checks.not_kept))}.")
@@ -225,7 +225,7 @@ def checked(checks: Checked) -> list[str]:
 
 def signed(fingerprint: str) -> str:
     """Say whose signature of a release was verified."""
-    return f"Signed: the signature beside it is of these very bytes, by the key {fingerprint}."
+    return f"The signature belongs to this file, byte for byte, and was made with the key {fingerprint}."
 
 
 class StageWords(NamedTuple):

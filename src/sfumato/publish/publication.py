@@ -12,7 +12,7 @@ from sfumato.privacy.words import harmless, whole
 
 NOT_STATED = "not stated"
 PUBLISHERS = ("Government", "Industry", "Nonprofit")
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|<>~$&-])")
+_MARKS = re.compile(r"([\\`*_\[\]#|<>~$&]|^[-+])")  # brackets make links and pictures; a dash only begins a list
 _SLUG = re.compile(r"[^a-z0-9]+")
 _LONGEST = 10_000
 

@@ -1,4 +1,4 @@
-"""What leaves: a generative model made of noisy measurements, its certificate, and its files."""
+"""A release: a generative model made of noisy measurements, its certificate, and its files."""
 
 from sfumato.measurements import Measurement
 from sfumato.release.manifest import SourceForm

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.kind import GivenValue
-from sfumato.errors import ConfigError, require_integer
+from sfumato.errors import ConfigError, did_you_mean, require_integer
 from sfumato.lenses.lens import given_values
 from sfumato.maths.streams import public_stream
 from sfumato.release.samplers import Sampler
@@ -103,7 +103,7 @@ def _read(schema: Schema, storage: Mapping[str, pa.DataType], name: str, value: 
     if name not in schema.released:
         raise ConfigError(
             f"Expected given columns to be of the release, got {name!r}. "
-            f"It has {', '.join(map(repr, schema.released))}."
+            f"It has {', '.join(map(repr, schema.released))}.{did_you_mean(name, schema.released)}"
         )
     return schema.columns[name].given(name, value, storage[name])
 

@@ -10,7 +10,7 @@ from sfumato.columns.facts import shown
 from sfumato.columns.kinds import KINDS, ColumnKind, kind_class, kind_names
 from sfumato.columns.open import Open, OpenKind
 from sfumato.entry_points import is_package
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import ConfigError, SchemaError, did_you_mean
 from sfumato.schema.faults import unknown_keys
 from sfumato.schema.sources import pop_source
 
@@ -36,7 +36,8 @@ def read_kind(name: str, entry: object, faults: list[str], sources: dict[str, An
             )
             return None
         got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
-        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.")
+        hint = did_you_mean(label, kind_names()) if isinstance(label, str) else " Such as {kind: integer, lower: 0}."
+        faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.{hint}")
         return None
     known = dataclasses.fields(kind)
     entry = pop_source(entry, sources, name, [fact.name for fact in known])

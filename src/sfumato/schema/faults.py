@@ -11,7 +11,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open
-from sfumato.errors import SchemaError
+from sfumato.errors import SchemaError, did_you_mean
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion
 from sfumato.schema.schema_facts import SchemaFacts
@@ -112,7 +112,7 @@ def tokens(missing: object, faults: list[str]) -> tuple[str, ...]:
 def unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) -> list[str]:
     """Return a fault for each key that is not known."""
     return [
-        f"Expected the keys {', '.join(known)} in {where}, got {shown(key)}. Remove or correct it."
+        f"Expected the keys {', '.join(known)} in {where}, got {shown(key)}. Correct it.{did_you_mean(key, known)}"
         for key in entry
         if key not in known
     ]

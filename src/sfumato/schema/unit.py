@@ -115,7 +115,8 @@ def read_unit(entry: object, faults: list[str]) -> Unit | None:
     if entry is None:
         return None
     if not isinstance(entry, Mapping) or not set(entry) >= _NEEDED:
-        faults.append("Expected unit to hold column and max_rows, such as {column: person, max_rows: 5}.")
+        example = "{column: person, max_rows: 5}"
+        faults.append(f"Expected unit to hold column and max_rows, such as {example}, got {shown(entry)}.")
         return None
     unknown = [key for key in entry if key not in _KNOWN]
     if unknown:

@@ -34,7 +34,7 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.sampling import drawn_candidate, drawn_repetitions
 from sfumato.privacy.accounting import account
-from sfumato.privacy.budget import BuyCount, NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Description
 from sfumato.privacy.certificate_form import Protected, Searched, Verdict
@@ -216,7 +216,7 @@ class Search:
         candidates: Sequence[Synthesizer],
         schema: Schema,
         target: str | None,
-        n_public: int | BuyCount | None,
+        n_public: int | EstimateCount | None,
         law: Repetitions,
         *,
         score_share: float,

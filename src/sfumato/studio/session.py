@@ -16,7 +16,7 @@ from sfumato.inference.column_lines import ColumnLine, column_lines
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.sources import open_source
 from sfumato.methods.max_entropy import MaxEntropy
-from sfumato.privacy.budget import BuyCount, PrivacyBudget
+from sfumato.privacy.budget import EstimateCount, PrivacyBudget
 from sfumato.privacy.certificate import Description
 from sfumato.privacy.certificate_form import Protected
 from sfumato.release_front import load
@@ -243,8 +243,8 @@ class StudioSession:
             fit.error, fit.state = f"An error of the kind {type(error).__name__} in Sfumato.", "failed"
 
 
-def _rows(budget: Budget, schema: Schema) -> int | BuyCount | None:
+def _rows(budget: Budget, schema: Schema) -> int | EstimateCount | None:
     """Return the declared number of rows; else one to be estimated, unless the schema has it."""
     if budget.rows is not None:
         return budget.rows
-    return None if schema.rows is not None else BuyCount()
+    return None if schema.rows is not None else EstimateCount()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures.linked import apart, figures, in_order, schema, visits
-from sfumato import BuyCount, DPMix, IndependentItems, MaxEntropy, NonPrivate, Schema, load, tune
+from sfumato import DPMix, EstimateCount, IndependentItems, MaxEntropy, NonPrivate, Schema, load, tune
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.evaluate import evaluate
 from sfumato.fitting import account
@@ -205,7 +205,7 @@ def test_a_number_of_units_is_bought_and_missing_ones_are_named(frame):
     with pytest.raises(ConfigError, match="public number of units"):
         MaxEntropy(epsilon=1.0).fit(frame, schema=schema(units=None))
     method = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=300)
-    found = method.fit(frame, schema=schema(units=None), n_public=BuyCount(), seed=0)
+    found = method.fit(frame, schema=schema(units=None), n_public=EstimateCount(), seed=0)
     assert found.certificate.n_public == pytest.approx(FEW, abs=100)
 
 

@@ -13,7 +13,7 @@ from fixtures import linked_rules
 from fixtures.costly import slow_after
 from fixtures.linked import apart, figures
 from fixtures.two_tables import joined, schema, tables, with_visits
-from sfumato import BuyCount, DPMix, MaxEntropy, NonPrivate, Schema, fit, load, tune
+from sfumato import DPMix, EstimateCount, MaxEntropy, NonPrivate, Schema, fit, load, tune
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.release import blocks
 
@@ -180,7 +180,7 @@ def test_a_number_of_persons_is_bought_and_a_missing_one_is_named(frames):
     with pytest.raises(ConfigError, match="`rows:` into the table 'persons'"):
         MaxEntropy(epsilon=1.0).fit(frames, schema=schema(None))
     method = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=300)
-    found = method.fit(frames, schema=schema(None), n_public=BuyCount(), seed=0)
+    found = method.fit(frames, schema=schema(None), n_public=EstimateCount(), seed=0)
     assert found.certificate.n_public == pytest.approx(FEW, abs=100), "persons without visits are counted"
 
 

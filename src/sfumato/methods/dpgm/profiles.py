@@ -2,8 +2,8 @@
 
     profiles    G(σ)    (w₀ e_a, w₁ e_a ⊗ x', w₂ x'),   x' = clip(x, B)/B, x ≥ 0, w₀² + w₁² + w₂² = 1
 
-a is a public rule of a record's own vector, such as the nearest of released centres. The sum over all records is bought
-beside those of clusters, as the noise of k sums adds up. Proof: docs/proofs/kmeans.md.
+a is a public rule of a record's own vector, such as the nearest of released centres. The sum over all records is
+measured beside those of clusters, as the noise of k sums adds up. Proof: docs/proofs/kmeans.md.
 
 How long sets are, on the mean: from it follows how far apart two of them lie.
 

@@ -67,7 +67,7 @@ _MOST_ENTRIES = 20_000
 _APART = 0.5  # length of the random vectors by which the first centres of one class are parted
 _EPOCHS, _EPOCHS_OF_SETS = 4.0, 0.5  # docs/decisions/0017-dpgm.md
 _DIFFERS = (
-    "clusters' sizes and means are bought; centres start from no record; every step samples all records and every "
+    "clusters' sizes and means are measured; centres start from no record; every step samples all records and every "
     "network gets noise, as the paper's choice of one cluster a step is not private at the epsilon it prints; clip "
     "norms follow earlier steps; shares of the noise are ours"
 )
@@ -93,7 +93,7 @@ class DPGM(Synthesizer):
         iterations: of k-means.
         distance: a typical squared distance s of two records' vectors, from public facts: the kernel is
             exp(−‖x − y‖²/s). By default twice the squared norm of a typical record: a third of the largest of images;
-            what released marginals say of rows; what a bought mean length says of sets.
+            what released marginals say of rows; what a noisy mean length says of sets.
         class_distance: the squared distance, in units of s, that the kernel puts between two classes of the label of
             images, or of the target of a table: clusters then keep classes apart.
         centres: vectors of *public* records to start clusters from, shape (k, m); by default a class each where there
@@ -232,15 +232,15 @@ class DPGM(Synthesizer):
         assign, clustered = self._clusters(fit, records, vectors)
         norm = self._record_norm(vectors)
         statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.facts).whole)
-        bought = fit.measure(PROFILES, statistic, records)
-        profiles = statistic.read(bought)
+        noisy = fit.measure(PROFILES, statistic, records)
+        profiles = statistic.read(noisy)
         networks, own = self._networks(fit, records, vectors, assign, profiles)
         arrays |= {**networks.to_arrays(), "component_shares": profiles.shares}
         arrays |= calibrated(networks, vectors, profiles)
         return FittedModel(
             {"name": NetworkMixture.name, "binary": self.binary, **own},
             arrays,
-            (*measured, *clustered, (PROFILES, bought)),
+            (*measured, *clustered, (PROFILES, noisy)),
         )
 
     def _record_norm(self, vectors: AnyVectors) -> float:
@@ -263,7 +263,7 @@ class DPGM(Synthesizer):
     def _clusters(
         self, fit: Fit, records: Records, vectors: AnyVectors
     ) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
-        """Return the rule that gives a vector its cluster, and what was bought for it."""
+        """Return the rule that gives a vector its cluster, and what was measured for it."""
         if self.n_clusters == 1:
             return _OneCluster(), ()
         distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance

@@ -1,4 +1,4 @@
-"""Statistics of images, bought with four Gaussian releases (`sfumato.methods.images.recipe`).
+"""Statistics of images, measured with four Gaussian releases (`sfumato.methods.images.recipe`).
 
 With x an image in [0, 1]^d, s its exposure, a its area, v its coefficients and weighted columns, q its low-frequency
 coefficients (`sfumato.models.images.coefficients`), and y its class:

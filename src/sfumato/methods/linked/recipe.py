@@ -1,4 +1,4 @@
-"""Linked rows: two tables, each bought with two releases as any table is, and a chain of each.
+"""Linked rows: two tables, each measured with two releases as any table is, and a chain of each.
 
     units: marginals, second moments     constants, of which one may be the class, number of rows, first row
     steps: marginals, second moments     a row given the one before it, the constants, and the rows that there are
@@ -156,7 +156,7 @@ class MeasuringSteps(Measuring):
 
 
 def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> FittedModel:
-    """Buy the releases of units and of steps, and fit a chain to each."""
+    """Draw the releases of units and of steps, and fit a chain to each."""
     data = fit.data
     if not isinstance(data, LinkedData):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")

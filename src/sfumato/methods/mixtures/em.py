@@ -38,7 +38,7 @@ _SQRT2 = float(np.sqrt(2))
 
 
 def pooled_stage_name(stage: str) -> str:
-    """Return the name of the stage that buys the pooled second moment of tied covariances."""
+    """Return the name of the stage that measures the pooled second moment of tied covariances."""
     return f"{stage}, pooled second moment"
 
 
@@ -84,7 +84,7 @@ def em_stages(
 ) -> tuple[Stage, ...]:
     """Return all stages of a fit, which together take `share` of the squared budget.
 
-    Tied covariances buy their pooled second moment first. Splitting the squared budget as f' + J·f = share with
+    Tied covariances measure their pooled second moment first. Splitting the squared budget as f' + J·f = share with
     f' ∝ √c' and f ∝ √(c/J), c' and c the noisy coordinates of either release, minimises their summed squared errors.
     """
     pooled: tuple[Stage, ...] = ()
@@ -128,10 +128,10 @@ def fit_mixture(
     Args:
         records: what `reduce` reads.
         vectors: records → vectors, shape (n, q), total; clipped to the unit ball again.
-        start: a mixture from public facts or earlier releases, or one to buy with the first release.
+        start: a mixture from public facts or earlier releases, or one to measure with the first release.
         stage: name of the stage (`em_stage`).
         ledger: charged before noise is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
         step: the M-step's settings.
         average_last: how many of the last releases are averaged as they come; by default three in ten. Without noise
             there is none to average out, and every iteration stands alone.
@@ -141,16 +141,16 @@ def fit_mixture(
         The mixture, and all releases in order. Those of the moments are vectors in weighted coordinates.
 
     Raises:
-        ConfigError: a bought start leaves no release; before anything is charged.
+        ConfigError: a measured start leaves no release; before anything is charged.
         LedgerError: the plan has another stage next.
     Reference: Park, Foulds, Chaudhuri and Welling 2017 (DP-EM) release means and covariances of each component apart,
         and divide by exact masses; here sums are released, jointly, and divided by their noisy masses.
     """
     step = step or MStep()
     count = ledger.plan[stage].count
-    bought = isinstance(start, MomentStart)
-    if bought and count < 2:
-        raise ConfigError("Expected at least 2 iterations with a bought start, got 1: the first release is the start.")
+    is_measured = isinstance(start, MomentStart)
+    if is_measured and count < 2:
+        raise ConfigError("Expected at least 2 iterations with a measured start, got 1: the first is the start.")
     form, q = start.form, start.dimension
     weights = default_weights(form, q)
     tail = 1 if noise.silent else max(1, 3 * count // 10 if average_last is None else average_last)
@@ -172,7 +172,7 @@ def fit_mixture(
         mixture = start.spread(step(release(single), single))
     else:
         mixture = start
-    iterations = count - bought
+    iterations = count - is_measured
     average: MixtureMoments | None = None
     for iteration in range(iterations):
         moments = release(mixture)

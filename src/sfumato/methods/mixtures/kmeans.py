@@ -197,7 +197,7 @@ class Clusters:
         counts: noisy numbers of records that were nearest to the centres before these last moved, shape (k,).
         count_std: standard deviation of the noise of a count.
         releases: the noisy statistics that all of it follows from, in order: counts of a grid's cells, if they were
-            bought, and one per round.
+            measured, and one per round.
     """
 
     centres: np.ndarray
@@ -243,7 +243,7 @@ def kmeans_stages(name: str, *, dimension: int, iterations: int, grid: CentreGri
 
 
 def grid_stage_name(stage: str) -> str:
-    """Return the name of the stage that buys the counts of a grid's cells."""
+    """Return the name of the stage that measures the counts of a grid's cells."""
     return f"{stage}, cells of a grid"
 
 
@@ -277,10 +277,10 @@ def fit_kmeans(
         records: coded records.
         vectors: public map to vectors, shape (n, d), total; those longer than 1 are clipped to it.
         start: centres to start from, shape (k, d), public or released: random ones, or vectors of *public* records. Or
-            a grid whose counts are bought: centres then start from k-means++ on the noisy cells.
+            a grid whose counts are measured: centres then start from k-means++ on the noisy cells.
         stage: name of the stage to charge (`kmeans_stage`, `kmeans_stages`).
         ledger: charged before the noise of each release is drawn.
-        noise: the door of randomness.
+        noise: the source of randomness.
         rng: public randomness, for starts from a grid and for splitting clusters; by default always the same.
         n_clusters: k, for a start from a grid.
         recentred: whether distances are taken from centres; if not, from 0 in all rounds, as published.

@@ -180,7 +180,7 @@ def _split_heaviest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentStart:
-    """A start that is bought: the first of the J releases is spent on one Gaussian for all records.
+    """A start that is measured: the first of the J releases is spent on one Gaussian for all records.
 
     The means are then drawn from that Gaussian, noise and all, and every component gets its covariance.
 

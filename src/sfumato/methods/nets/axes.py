@@ -1,4 +1,4 @@
-"""Principal axes of flat vectors, bought with two Gaussian releases.
+"""Principal axes of flat vectors, measured with two Gaussian releases.
 
     centre             G(σ)   Σᵢ clip(xᵢ, C)                     → m̃ = sum ÷ n
     second moment      G(σ)   Σᵢ zᵢzᵢᵀ, zᵢ = clip(xᵢ − m̃, C')    → leading eigenvectors
@@ -161,7 +161,7 @@ def spread_about(vectors: Vectors, centre: np.ndarray) -> float:
     """Return a clip norm for records about a released centre: what is known of their norms says. Free.
 
     Of rows of a table, the root mean square distance that released marginals and centre make one expect; of images,
-    whose norms nothing was bought about, a third of the largest norm.
+    whose norms nothing was measured about, a third of the largest norm.
     """
     if isinstance(vectors, ImageVectors):
         return vectors.typical_norm

@@ -71,7 +71,7 @@ def poisson_batches(
         n_steps: how many samples to draw.
         stage: names the sampling probability in the ledger's plan; nothing is charged here.
         ledger: holds the plan.
-        noise: the door of randomness.
+        noise: the source of randomness.
         n_public: public number of records, for reckoning memory alone.
         held_bytes: about how many bytes of members to hold at a time.
 

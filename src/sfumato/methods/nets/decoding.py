@@ -46,7 +46,7 @@ MOST_ENTRIES = 5_000
 
 
 def is_table(schema: Schema) -> bool:
-    """Return whether records are rows of a table, so that marginals are bought.
+    """Return whether records are rows of a table, so that marginals are measured.
 
     Raises:
         ConfigError: an image column with other columns than one label, or vectors of too many entries.
@@ -88,7 +88,7 @@ _CALIBRATION_DRAWS, _CALIBRATION_SEED = 20_000, 0
 
 
 def marginal_stages(schema: Schema, noise_multiplier: float) -> list[Stage]:
-    """Return the stage that buys marginals, if records are rows of a table.
+    """Return the stage that measures marginals, if records are rows of a table.
 
     Raises:
         ConfigError: images with other columns than one label, or too many columns and levels.
@@ -161,7 +161,7 @@ class Mapped:
     Attributes:
         vectors: the map.
         arrays: of the sampler.
-        measured: what was bought for it.
+        measured: the noisy statistics that it rests on.
     """
 
     vectors: Vectors
@@ -170,7 +170,7 @@ class Mapped:
 
 
 def map_records(fit: Fit) -> Mapped:
-    """Return the map between records and vectors; buys marginals for a table."""
+    """Return the map between records and vectors; measures marginals of a table."""
     schema = fit.data.schema
     if not is_table(schema):
         return Mapped(ImageVectors(ImageLayout.of(schema)), {}, ())

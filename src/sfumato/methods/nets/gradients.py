@@ -24,7 +24,7 @@ class Task:
         network: its parameters, all of them, are trained.
         losses: (vectors (b, d), standard normals (b, q)) → per-record losses (b,). Record i's loss may depend on row i
             of both alone.
-        n_normals: q, random numbers that a record's loss takes. They come from the secret door too: whoever could
+        n_normals: q, random numbers that a record's loss takes. They come from the secret source too: whoever could
             predict them would know, of all later records, by whose presence they were shifted.
     """
 

@@ -97,7 +97,7 @@ def descend(
         settings: public settings.
         stage: name of a stage with sampling.
         ledger: charged step by step, before each step's noise.
-        noise: the door of randomness; noise of the next step is drawn ahead in a second thread, from a source apart.
+        noise: the source of randomness; noise of the next step is drawn ahead in a second thread, from a source apart.
         n_public: public number of records: the divisor is q·n_public.
         progress: where to go on and what to keep.
 

@@ -52,7 +52,7 @@ class BatchSums:
         Args:
             batch: vectors, shape (b, d), float32.
             factors: of the records, by their norms and parts.
-            noise: the door of randomness, for the normals that gradients take.
+            noise: the source of randomness, for the normals that gradients take.
         """
         if self._blocks is not None and len(batch) <= self._blocks.most:
             return self._narrow(batch, factors, noise, self._blocks)

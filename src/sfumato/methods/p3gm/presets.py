@@ -25,10 +25,10 @@ from sfumato.plugins import Preset
 WRITTEN, RELEASED, BASELINE = "as-written", "as-released", "dp-vae"
 _USUAL = "mnist"  # what a preset without the name of a data set is of
 _OURS = (
-    "the mean record is bought, not exact; masses, sums and moments are one release; batches are Poisson; latents come "
-    "from the mixture; of tables numbers are bought ranks; epsilon is by exact account, not by the paper's theorem"
+    "the mean record has noise; masses, sums and moments are one release; batches are Poisson; latents come from the "
+    "mixture; of tables numbers are noisy ranks; epsilon is by exact account, not by the paper's theorem"
 )
-_TRAINED = "but Poisson batches, exact epsilon, of tables numbers as bought ranks"
+_TRAINED = "but Poisson batches, exact epsilon, of tables numbers as noisy ranks"
 _OF_MNIST = "epochs and batches are those of MNIST."
 _OF_AXES = ("variance", "record_norm")
 

@@ -1,4 +1,4 @@
-"""Laws of latents that a decoder draws from: a mixture by noisy EM, or one Gaussian per class, bought at once."""
+"""Laws of latents that a decoder draws from: a mixture by noisy EM, or one Gaussian per class, measured at once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fit_class_prior(
 def fit_mixture_prior(
     fit: Fit, stage: str, vectors: Vectors, *, n_components: int, form: CovarianceForm, dimension: int
 ) -> tuple[GaussianMixture, Noisy]:
-    """Return a mixture by noisy EM, and its releases end to end; a bought start comes first.
+    """Return a mixture by noisy EM, and its releases end to end; a measured start comes first.
 
     Privacy: as `fit_mixture`.
     """

@@ -7,8 +7,8 @@
     decoder          P(q, G(σ)), T times → weights of decoder and variance network
 
 Takagi, Takahashi, Cao and Yoshikawa 2021, arXiv:2006.12101; all stages are in one account. Deviations: numbers are
-ranks under bought marginals instead of scaled by the data's own bounds, and levels are one-hot; the centre is bought
-instead of taken exactly; the mixture's statistics are one Gaussian release per iteration; labels are entries of a
+ranks under noisy marginals instead of scaled by the data's own bounds, and levels are one-hot; the centre has noise
+instead of being exact; the mixture's statistics are one Gaussian release per iteration; labels are entries of a
 record's vector; latents are drawn from the released mixture.
 
 With the prior `StandardNormal()` it is DP-VAE, the baseline of the same paper, and without noise the VAE:
@@ -286,7 +286,7 @@ class P3GM(Synthesizer):
         if self.record_norm is None:
             norm = spread_about(vectors, centre)
         second = fit.measure(MOMENT, CentredSecondMoment(vectors, centre, norm, bits=product_bits(fit.n_public)))
-        # a divergence from a prior that is a point along an axis would drown the rest
+        # a divergence from a prior that is a point along an axis would hide the rest
         edge = 0.0 if self._varies(fit.data.schema) else symmetric_noise_edge(second.noise_std, vectors.dimension)
         axes = LatentAxes.of(
             centre, second.value, min(self.latent_dim, vectors.dimension), fit.n_public, noise_edge=edge

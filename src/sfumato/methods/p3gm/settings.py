@@ -59,7 +59,7 @@ class Mixture:
 @final
 @dataclass(frozen=True, slots=True)
 class ByClass:
-    """The prior has one Gaussian per class of the target, or per label of images, bought in one release."""
+    """The prior has one Gaussian per class of the target, or per label of images, measured in one release."""
 
     iterations: ClassVar[int] = 1
     form: ClassVar[CovarianceForm] = FullCovariance()
@@ -180,7 +180,7 @@ PUBLISHED: Mapping[str, Published] = {
 }
 IMAGES = ("mnist", "fashion_mnist")
 _STATISTICS = float(np.sqrt(3))  # masses, sums and second moments at equal noise are one release of this much less
-_CENTRE = 50.0  # the paper takes the centre without noise; it is bought here
+_CENTRE = 50.0  # the paper takes the centre without noise; here it has noise
 _AXES_WRITTEN, _AXES_RELEASED, _AXES_RELEASED_CREDIT, _MIXTURE_RELEASED = 48.0893, 5.0, 10.0, 100.0
 
 
@@ -196,7 +196,7 @@ def published(data: str) -> Published:
 
 
 def written_noise(data: str) -> Multipliers:
-    """Return the noise that the paper writes, with a bought centre beside it.
+    """Return the noise that the paper writes, with a noisy centre beside it.
 
     Raises:
         ConfigError: the paper's own settings cost more than its ε before the mixture.
@@ -211,7 +211,7 @@ def written_noise(data: str) -> Multipliers:
 
 
 def released_noise(data: str) -> Multipliers:
-    """Return the noise in the authors' code, with a bought centre beside it."""
+    """Return the noise in the authors' code, with a noisy centre beside it."""
     run = published(data)
     axes = _AXES_RELEASED_CREDIT if data == "credit" else _AXES_RELEASED
     return Multipliers(centre=_CENTRE, moment=axes, mixture=_MIXTURE_RELEASED / _STATISTICS, decoder=run.decoder)

@@ -1,1 +1,1 @@
-"""Methods for sets of items that buy pairs of them."""
+"""Methods for sets of items that count pairs of them."""

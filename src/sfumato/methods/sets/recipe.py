@@ -3,8 +3,8 @@
     counts of items    G(σ)    → shares of items, and which are watched
     counts of pairs    G(σ)    → classes of sets, each with its own shares of watched items and its own sizes
 
-What goes together is bought directly, in one release, where networks have to learn it step by step. All else is made of
-what was released.
+What goes together is measured directly, in one release, where networks have to learn it step by step. All else is made
+of what was released.
 """
 
 from __future__ import annotations
@@ -95,15 +95,15 @@ class LatentClasses(Synthesizer):
         return item_share_error(plan, facts)
 
     def run(self, fit: Fit) -> FittedModel:
-        """Buy both counts, and fit the classes."""
+        """Measure both counts, and fit the classes."""
         encoder = SetEncoder.of(fit.data.schema)
         counts = fit.measure(COUNTS, ItemCounts(encoder))
         totals = np.clip(denoised(counts.value, counts.noise_std), _LEAST, fit.n_public)
         in_full = self._in_full(fit.plan, fit.facts)
         pair_std = fit.plan[PAIRS].noise_multiplier * float(np.sqrt(squared_length(in_full))) * fit.facts.unit_rows
         statistic = ItemPairCounts(encoder, self._watched(totals, _SEEN * pair_std), in_full)
-        bought = fit.measure(PAIRS, statistic)
-        few, classes = self._law(statistic, totals, counts, bought, fit.n_public)
+        noisy = fit.measure(PAIRS, statistic)
+        few, classes = self._law(statistic, totals, counts, noisy, fit.n_public)
         rest = totals.copy()
         rest[statistic.watched] = 0.0
         arrays = {
@@ -116,7 +116,7 @@ class LatentClasses(Synthesizer):
             "size_shares": classes.sizes,
         }
         return FittedModel(
-            {"name": ItemClasses.name}, arrays, ((ItemCounts.name, counts), (ItemPairCounts.name, bought))
+            {"name": ItemClasses.name}, arrays, ((ItemCounts.name, counts), (ItemPairCounts.name, noisy))
         )
 
     def _in_full(self, plan: Plan, facts: Facts) -> int:
@@ -133,10 +133,10 @@ class LatentClasses(Synthesizer):
         return np.sort(order[: max(1, int((totals[order] >= least).sum()))])
 
     def _law(
-        self, statistic: ItemPairCounts, totals: np.ndarray, counts: Noisy, bought: Noisy, n_public: int
+        self, statistic: ItemPairCounts, totals: np.ndarray, counts: Noisy, noisy: Noisy, n_public: int
     ) -> tuple[np.ndarray, Classes]:
         """Return the shares of the empty set and of each item alone, and the classes of longer sets. Free."""
-        reading = statistic.read(bought)
+        reading = statistic.read(noisy)
         few = denoised(reading.few, reading.few_std)
         few = np.maximum(few, 0.0) * min(1.0, n_public / max(float(few.sum()), 1.0))
         single_std = float(np.hypot(counts.noise_std, reading.few_std))

@@ -1,4 +1,4 @@
-"""Counts of every column's cells at two resolutions, bought with one Gaussian release: runs by class, cells pooled.
+"""Counts of every column's cells at two resolutions, measured with one Gaussian release: runs by class, cells pooled.
 
 Proof: docs/proofs/class_cell_counts.md.
 """

@@ -1,7 +1,7 @@
 """Means of features in each class, from their noisy products with an indicator of the class.
 
-Where columns are many, what the first release says of each drowns: scores then have offsets that all classes share, and
-columns that go together shift together from class to class. Both are taken into account here.
+Where columns are many, what the first release says of each is lost in noise: scores then have offsets that all classes
+share, and columns that go together shift together from class to class. Both are taken into account here.
 Free: uses released values only.
 """
 

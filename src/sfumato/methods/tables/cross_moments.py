@@ -2,7 +2,7 @@
 
 Two numbers' moments of higher order are first what a Gaussian copula with the noisy correlation of their scores says
 they are, so that a near-copy is one; blocks of deviations from that are shrunk by empirical Bayes with the known noise.
-Where columns are so many that single entries drown, what all of them share (low rank) is kept before.
+Where columns are so many that single entries are lost in noise, what all of them share (low rank) is kept before.
 Free: uses released values only.
 
 Pairs of numbers that say much of each other, and labels that are kept from one column to another, are in `pair_laws`.

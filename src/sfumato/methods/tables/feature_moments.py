@@ -1,4 +1,4 @@
-"""Second moments of a table's records, pooled and by class, bought with one Gaussian release.
+"""Second moments of a table's records, pooled and by class, measured with one Gaussian release.
 
 A record is the features of its cells (`sfumato.methods.tables.features`), each times the root of its weight, clipped
 to a norm that released shares make one expect. Proof: docs/proofs/second_moment.md.

@@ -1,7 +1,7 @@
 """One column's shares from noisy counts at two resolutions: a smooth curve, and spikes that noise cannot hide.
 
 Ordered cells follow exp(f) with f as straight as the counts allow (second differences penalised); ends whose counts
-drown go on as `tails.py` says, in place of the noise's own mass. A cell that stands out of
+are lost in noise go on as `tails.py` says, in place of the noise's own mass. A cell that stands out of
 the curve by more than noise does is taken as it was counted: with the noise gone, all cells are.
 
 Everything here is a function of released values.
@@ -80,7 +80,7 @@ def _curve_and_spikes(
     for _ in range(CURVE.spike_rounds):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
         deviation = (counts.fine - curve) / np.hypot(counts.fine_std, spread)
-        least = np.where(curve < CURVE.drowned * counts.fine_std, CURVE.stands_alone, CURVE.stands_out)
+        least = np.where(curve < CURVE.below_noise * counts.fine_std, CURVE.stands_alone, CURVE.stands_out)
         outside = ~ordered | (np.abs(deviation) > least)
         if np.array_equal(outside, apart):
             break

@@ -5,7 +5,7 @@ moments goes wrong. Here such a pair is a Gaussian copula with its noisy correla
 as other moments stand above their noise.
 
 Labels are kept from one column to a later one where a person stays at a place from one row to the next. Of columns of a
-hundred labels, each of the ten thousand moments drowns in noise; that a label is often kept shows in all of them
+hundred labels, each of the ten thousand moments is lost in noise; that a label is often kept shows in all of them
 together. So the prior of two such columns is a copy in part: with chance ρ the later label is the earlier one, else it
 is drawn apart from it. Single moments move from there as far as they stand above their noise.
 

@@ -23,7 +23,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.score_designs import ROW_FUNCTIONS, aimed, score_design
-from sfumato.inference.scores import LINKS
+from sfumato.inference.noisy_scores import LINKS
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery

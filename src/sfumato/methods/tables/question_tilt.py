@@ -48,11 +48,11 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
         return float(value), own - means + variances * multipliers
 
     limit = QUESTIONS.largest_multiplier
-    found = optimize.minimize(
+    solution = optimize.minimize(
         objective, np.zeros(means.size), jac=True, method="L-BFGS-B", bounds=[(-limit, limit)] * means.size,
         options={"maxiter": QUESTIONS.steps, "ftol": 1e-12, "gtol": 1e-7},
     )  # fmt: skip
-    return [Tilt(query, found.x[a:b]) for query, (a, b) in zip(queries, itertools.pairwise(ends), strict=True)]
+    return [Tilt(query, solution.x[a:b]) for query, (a, b) in zip(queries, itertools.pairwise(ends), strict=True)]
 
 
 def _goal(measured: TableMeasurements, query: TiltQuery) -> tuple[np.ndarray, np.ndarray]:

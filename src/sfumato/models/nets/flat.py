@@ -200,7 +200,7 @@ class SetVectors:
 
     Attributes:
         encoder: the column of sets.
-        typical_length: items of a typical set, public or bought.
+        typical_length: items of a typical set, public or noisy.
     """
 
     encoder: SetEncoder
