@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 76_740,
-    "lines of the core": 48_080,
-    "files": 489,
+    "lines": 78_600,
+    "lines of the core": 49_760,
+    "files": 498,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -54,6 +54,7 @@ WRITTEN = {  # numbers within functions of methods/tables: above rounding, and m
     ("feature_moments", 256): SPEED,
     ("softmax_objective", 10): ROUNDING,
     ("histograms", 30.0): ROUNDING,
+    ("question_sums", 4): PROOF,
     ("tails", 40): ROUNDING,
     ("tails", 60): ROUNDING,
     ("tails", 1e-3): ROUNDING,

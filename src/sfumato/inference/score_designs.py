@@ -195,12 +195,12 @@ def _factored(
     for axis, column in enumerate(cells.columns):
         own = cells.present(column)
         lines = np.concatenate([cells.line(places[pivot], axis) for pivot in distinct])
-        there = cells.evaluated(lines)[0].reshape(distinct.size, own.size, -1)
+        on_lines = cells.evaluated(lines)[0].reshape(distinct.size, own.size, -1)
         present = np.zeros(column.n_cells)
         present[own] = 1.0
         functions.append([present])
         for j in range(pivots.size):
-            part = there[line_of[j], :, j] / known[pivots[j], j]
+            part = on_lines[line_of[j], :, j] / known[pivots[j], j]
             largest = np.abs(part).max()
             amplitudes[j] *= largest
             function = np.zeros(column.n_cells)

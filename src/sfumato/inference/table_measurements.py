@@ -22,8 +22,8 @@ from sfumato.errors import EstimateError
 from sfumato.inference.calibration import FITTED, Calibration
 from sfumato.inference.gaps import fill_gaps
 from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
-from sfumato.inference.products import Products
 from sfumato.inference.noisy_scores import Scores
+from sfumato.inference.products import Products
 from sfumato.inference.support import ColumnCounts, with_support
 from sfumato.inference.totals import RowWeights, Totals, UnitSums
 from sfumato.lenses.chain import plain_schema

@@ -14,15 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.fitting.facts import Facts
+from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import ScoreQuery
-from sfumato.methods.tables.question_stage import QUESTIONS, planned_parts
+from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.privacy.plan import Plan
-
-_LENGTH = 7.0  # squared norm at which scores are clipped, for each term, in sampling variances
-_PAIRS = 25.0  # variance of a coefficient by noise of products, in squared noise of one in sampling errors
-_TOGETHER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +49,17 @@ class QuestionForecast:
 
 def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
     """Return what to expect of each named question."""
-    noise = plan[QUESTIONS].noise_multiplier * facts.unit_rows
+    noise = plan[NAME].noise_multiplier * facts.unit_rows
     n = counted_rows(facts)
     sizes = TableFacts.of(facts)
     # the second moments would have the questions' part of the budget, too
-    share = 1 + (plan[MOMENTS].noise_multiplier / plan[QUESTIONS].noise_multiplier) ** 2
+    share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
     entry = entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), sizes, n)
     forecasts: dict[str, QuestionForecast] = {}
     for words, part in planned_parts(facts):
         if isinstance(part.query, ScoreQuery):
-            width = np.sqrt(1 + _LENGTH * part.query.shape[0] * (noise / part.weight) ** 2 / n)
-            unnamed = np.sqrt(1 + _PAIRS * entry**2 * n) if _of_pairs(part.query) else np.inf
+            width = np.sqrt(1 + QUESTIONS.forecast_length * part.query.shape[0] * (noise / part.weight) ** 2 / n)
+            unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(part.query) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
         elif words not in forecasts:  # of a mean by groups their sizes are no more than a part
             forecasts[words] = QuestionForecast(words, cell=noise / part.weight)
@@ -72,11 +69,11 @@ def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
 def _of_pairs(query: ScoreQuery) -> bool:
     """Whether second moments answer a regression: no product of two of its terms is of three columns."""
     sources = [frozenset(np.flatnonzero(line).tolist()) for line in query.products]
-    return all(len(one | other) <= _TOGETHER for one, other in itertools.combinations_with_replacement(sources, 2))
+    return all(len(one | other) <= 2 for one, other in itertools.combinations_with_replacement(sources, 2))
 
 
 def forecast_words(plan: Plan, facts: Facts) -> Mapping[str, str]:
     """Return the stage's forecast in words; none without named questions."""
     if not facts.described.questions:
         return {}
-    return {QUESTIONS: "; ".join(forecast.words for forecast in question_forecasts(plan, facts))}
+    return {NAME: "; ".join(forecast.words for forecast in question_forecasts(plan, facts))}

@@ -22,9 +22,10 @@ from sfumato.fitting.contents import measurements_of, pandas_form
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.score_designs import ROW_FUNCTIONS, aimed, score_design
 from sfumato.inference.noisy_scores import LINKS
+from sfumato.inference.score_designs import ROW_FUNCTIONS, aimed, score_design
 from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import Link, ScoreQuery
@@ -40,9 +41,8 @@ from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
 from sfumato.schema.weighting import weight_bound
 
-QUESTIONS = "named questions"
-_MOST_CELLS = 1 << 16
-_PUBLIC_CELLS = 32
+NAME = "named questions"
+"""Of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def question_stage(facts: Facts, share: float) -> Stage:
         ConfigError: a formula cannot be read, or a term is no product of functions of single columns.
     """
     return Stage(
-        name=QUESTIONS,
+        name=NAME,
         noise_multiplier=multiplier_for_share(share),
         replace_distance=replace_distance(part for _, part in planned_parts(facts)),
         measures="what the named questions ask: " + "; ".join(q.words for q in facts.described.questions),
@@ -98,7 +98,7 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
         SchemaError: as `question_stage`.
         ConfigError: likewise.
     """
-    columns = {c.name: c for c in Grid.of(facts.schema, numeric_cells=_PUBLIC_CELLS, narrow=True).columns}
+    columns = {c.name: c for c in Grid.of(facts.schema, numeric_cells=QUESTIONS.public_cells, narrow=True).columns}
     planned = _planned(facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
@@ -128,9 +128,9 @@ def _table(part: _Planned, columns: Mapping[str, ColumnGrid], weight: str = "") 
         column = columns[name]
         axes.append(Cells.of(column, public_runs(column) if column.numeric else None))
     query = MarginalQuery((tuple(axes),), weight=weight)
-    if query.shape[-1] > _MOST_CELLS:
+    if query.shape[-1] > QUESTIONS.most_cells:
         raise SchemaError(
-            f"Expected a table of at most {_MOST_CELLS} cells for the question {part.question.words!r}, got "
+            f"Expected a table of at most {QUESTIONS.most_cells} cells for the question {part.question.words!r}, got "
             f"{query.shape[-1]}: noise would leave nothing of it. Name fewer columns, or merge labels."
         )
     return query
@@ -150,7 +150,7 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     planned = _planned(fit.facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        noise_std = 0.0 if fit.noise.silent else fit.plan[QUESTIONS].noise_multiplier * fit.facts.unit_rows / weight
+        noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / weight
         query = (
             _scores(part, measured, columns, column, noise_std * worth)
             if part.formula
@@ -158,7 +158,7 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
         )
         parts.append(QuestionPart(part.name, query, weight))
     sums = QuestionSums(tuple(parts), column)
-    noisy = fit.measure(QUESTIONS, sums)
+    noisy = fit.measure(NAME, sums)
     known = replace(fitted, measurements=(*fitted.measurements, *sums.measurements(noisy, worth)))
     tilts = fit_tilts(TableMeasurements(_provisional(fit, known)), [part.query for part in parts])
     documents, arrays = written_tilts(tilts)
@@ -185,7 +185,7 @@ def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:
     schema, unit = fit.facts.described, Protected(**fit.facts.described.protects)
     return ReleaseValue(
         schema=schema,
-        certificate=measured_elsewhere(QUESTIONS, unit, n_public=fit.n_public, declared=True),
+        certificate=measured_elsewhere(NAME, unit, n_public=fit.n_public, declared=True),
         sampler=fitted.sampler,
         parameters=fitted.parameters,
         measurements=measurements_of(fitted.measurements),

@@ -3,8 +3,9 @@
     min over λ   log E exp(λ·g) − λ·m + λᵀ V λ / 2
 
 with E over the chain's rows, m what is known of the means of g, from all measurements of these columns, and V a part of
-the variances of their noise: of all laws with such means, nearly, the one nearest to the chain's. As noise vanishes the
-means are m.
+the standard deviations of their noise: of all laws with such means, nearly, the one nearest to the chain's. A
+multiplier of 1 misses its mean by V, so that questions whose noise contradicts each other do not have multipliers of
+any size. As noise vanishes the means are m.
 
 Free: uses released values only.
 """
@@ -64,7 +65,7 @@ def _goal(measured: TableMeasurements, query: TiltQuery) -> tuple[np.ndarray, np
     noise = next(m.noise_std for m in measured.release.measurements if m.query is query)
     if isinstance(query, MarginalQuery):
         means = np.maximum(means, 0.0)
-    return means, np.full(means.size, QUESTIONS.ridge * (noise / measured.size) ** 2)
+    return means, np.full(means.size, QUESTIONS.ridge * noise / measured.size)
 
 
 class _Functions:
