@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 78_600,
-    "lines of the core": 49_760,
-    "files": 498,
+    "lines": 78_740,
+    "lines of the core": 49_870,
+    "files": 500,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
@@ -56,7 +56,7 @@ CORE = frozenset(
     {
         "_lazy", "_version", "__main__", "cards", "columns", "entry_points", "errors", "extras", "fitting", "front",
         "inference", "io", "lenses", "maths", "measurements", "mechanisms", "methods", "models", "plugins", "privacy",
-        "records", "release", "release_front", "rules", "schema", "two_stages",
+        "records", "release", "release_front", "rules", "schema", "two_stages", "verification",
     }
 )  # fmt: skip
 FAMILIES = tuple(

@@ -44,6 +44,11 @@ def of_rows(frame, wanted):
 
     formula, frame = wanted.formula, frame.copy()
     left, right = formula.split(" ~ ")
+    for name in frame.columns.intersection([n for n in frame.columns if f"C({n})" in right]):
+        # releases compare labels with the commonest
+        first = frame[name].value_counts().index[0]
+        others = [label for label in frame[name].cat.categories if label != first]
+        frame[name] = frame[name].cat.reorder_categories([first, *others])
     if wanted.logistic:
         labels = frame[left].cat.categories
         frame[left] = (frame[left] == labels[1]).astype(float)

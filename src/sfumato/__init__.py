@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from sfumato.schema.unit import Tables, Unit
     from sfumato.schema.weight import Weight
     from sfumato.search.tuning import tune
+    from sfumato.verification import Verification, verify_finding
 else:  # a type checker should not take every name for one of ours
     from sfumato._lazy import lazy_names
 
@@ -92,6 +93,7 @@ else:  # a type checker should not take every name for one of ours
         "TruePositiveRate": "sfumato.privacy.risk",
         "Tables": "sfumato.schema.unit",
         "Unit": "sfumato.schema.unit",
+        "Verification": "sfumato.verification",
         "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",
         "combine": "sfumato.inference.combining",
@@ -108,6 +110,7 @@ else:  # a type checker should not take every name for one of ours
         "sign_release": "sfumato.release.signature",
         "train_on_mixtures": "sfumato.models.mixed_training",
         "tune": "sfumato.search.tuning",
+        "verify_finding": "sfumato.verification",
         "verify_release": "sfumato.release.signature",
     }
     _ROOMS = (
@@ -159,6 +162,7 @@ __all__ = [
     "Training",
     "TruePositiveRate",
     "Unit",
+    "Verification",
     "Weight",
     "__version__",
     "combine",
@@ -175,5 +179,6 @@ __all__ = [
     "sign_release",
     "train_on_mixtures",
     "tune",
+    "verify_finding",
     "verify_release",
 ]

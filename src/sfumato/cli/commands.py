@@ -60,6 +60,7 @@ _HELP: Mapping[str, Mapping[str, str]] = {
         "certificate": "Show what a release cost, and check it: epsilon is computed again from the listed events.",
         "report": "Write a page about a release. With --real it compares with real records and is NOT private.",
         "evaluate": "Score synthetic rows against real ones. Reads real records: the scores are NOT private.",
+        "verify-finding": "Ask the records, with noise and for a charge, whether they show a finding of a release.",
         "audit": "Attack a release method, and bound its epsilon from below. Reads no record.",
     },
     "Publish it": {
@@ -77,13 +78,14 @@ _HELP: Mapping[str, Mapping[str, str]] = {
 _MODULES = {
     "data": ("schema", "validate"), "estimate": ("estimate",), "ledger": ("ledger",),
     "model": ("mixture", "factors", "cluster"), "publish": ("pack", "export", "sign", "verify"),
-    "quality": ("report", "evaluate", "audit"), "release": ("plan", "fit", "sample", "certificate"),
+    "quality": ("report", "evaluate", "audit"), "verification": ("verify-finding",),
+    "release": ("plan", "fit", "sample", "certificate"),
     "search": ("tune",), "start": ("demo", "studio", "methods"),
 }  # fmt: skip
 _GROUPS = ("schema", "ledger")
 _HOMES = {command: f"{module}_commands" for module, names in _MODULES.items() for command in names}
 COMMANDS: Mapping[str, Entry] = {
-    name: Entry(_HOMES[name], f"{name}_app" if name in _GROUPS else f"{name}_command", panel, line)
+    name: Entry(_HOMES[name], f"{name}_app" if name in _GROUPS else f"{name.replace('-', '_')}_command", panel, line)
     for panel, lines in _HELP.items()
     for name, line in lines.items()
 }

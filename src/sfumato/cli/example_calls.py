@@ -30,6 +30,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sfumato fit people.csv --schema schema.yaml --epsilon 1 --out people.sfm",
         "sfumato fit people.csv --epsilon 1 --delta 1e-6 --out people.sfm",
     ),
+    "verify-finding": (
+        'sfumato verify-finding people.csv people.sfm "wage ~ age" age --epsilon 0.1 --ledger people.ledger',
+    ),
     "tune": (
         "sfumato tune people.csv --schema schema.yaml --epsilon 1 --out best.sfm",
         "sfumato tune people.csv --schema schema.yaml --epsilon 1 --method p3gm --grid latent_dim=5,10 --out best.sfm",

@@ -238,8 +238,7 @@ def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, n
     coefficients = np.rint(_coefficients(query, left, right, weights) * ONE).astype(np.int64)
     query = replace(query, coefficients=coefficients)
     residual = query.residual(left, terms)
-    curvature = _curvature(query, right)
-    slope = (right * (weights * curvature)[:, None]).T @ right
+    slope = (right * (weights * curvature(query, right))[:, None]).T @ right
     scores = right * residual[:, None]
     turn = _best_turn(scores, slope, weights, _constant(right, present), 1 + _OFF**2 * size, noise_std / np.sqrt(size))
     return replace(query, turn=np.rint(turn * ONE).astype(np.int64))
@@ -269,7 +268,7 @@ def _coefficients(query: ScoreQuery, left: np.ndarray, right: np.ndarray, weight
     return params
 
 
-def _curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
+def curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
     """The slope of the mean in the linear predictor, shape (N,)."""
     if query.link == "identity":
         return np.ones(len(right))
