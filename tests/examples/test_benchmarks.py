@@ -71,6 +71,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "sets_beside": (("DATA", "--fits", "1", "--items", "5", "--epsilons", "1"), {}),
     "sgd": (("--batch", "20", "--steps", "1", "--rounds", "1"), {}),
     "start": (("--runs", "1", "--only", "methods"), {}),
+    "swift_aim": (("DATA", "--tables", "ages", "--out", "OUT/beside.jsonl"), {}),
     "tables": (("DATA", "esr", "--fits", "1", "--validate"), {}),
     "tails": (("--rows", "500", "--fits", "1"), {}),
     "tune": (("DATA/adult.parquet", "--searches", "1", "--repetitions", "1"), {}),
