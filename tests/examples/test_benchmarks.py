@@ -38,7 +38,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "dependence_pictures": ((str(FOLDER / "results" / "dependence"), "--out", "OUT/tables.png"), {}),
     "dependence_tables": (("DATA", "magic04", "--validate", "--out", "OUT", "--rows", "max-entropy", *FIT_ONCE), {}),
     "dpgm": (("--clusters", "2", "--batch", "50", "--steps", "1"), {}),
-    "duration": ((), {"CASES": ((1_000, 4, 3, False),)}),
+    "duration": ((), {"CASES": ((1_000, 4, False),)}),
     "em": (("--rows", "500", "--components", "2", "--columns", "3", "--repeats", "1"), {}),
     "feature_matching": (("DATA", "mnist", "--steps", "1"), {}),
     "figures": (("landing", "--out", "OUT"), {}),
