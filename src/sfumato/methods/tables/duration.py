@@ -15,15 +15,15 @@ from sfumato.methods.tables.recipe import TableFacts, entry_noise, orders_of
 from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.schema.schema import Schema
 
-_START = 2.0
+_START = 3.0
 """Seconds until the libraries are read."""
 _CELL = 2.5e-7
 """Seconds for each cell of the records: reading and two passes."""
-_NUMBER, _LABEL = 0.2, 0.1
+_NUMBER, _LABEL = 0.18, 0.09
 """Seconds for each column's place in the chain, where an entry of the moments has a noise of `_ENTRY`."""
-_ENTRY, _LEAST_ENTRY, _POWER = 0.01, 0.001, 1 / 3
+_ENTRY, _LEAST_ENTRY, _POWER = 0.01, 0.001, 0.25
 """With less noise columns say more of each other, and their softmaxes take more steps."""
-_PRODUCT = 3e-9
+_PRODUCT = 2.5e-9
 """Seconds for each simulated row and pair of features."""
 _BY_CLASS = 2.5
 """Times as much with a target or areas of few classes, which have weights of their own."""
@@ -51,7 +51,7 @@ def fit_seconds(
     Example:
         >>> schema = Schema.from_dict({"rows": 1_000_000, "columns": {"a": "boolean", "b": "boolean"}})
         >>> round(fit_seconds("max-entropy", schema), 1)
-        2.9
+        3.8
     """
     rows = schema.rows if n_public is None else n_public
     tables = len(schema.of_kind(TabularKind)) + len(schema.open) == len(schema.released)
