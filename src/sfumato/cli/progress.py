@@ -56,7 +56,7 @@ def tell_duration(
     seconds = _seconds(synthesizer, schema, target, n_public)
     if seconds is not None:
         about = duration.rounded(seconds)
-        say(f"A fit takes about {about} of processor time, from the schema and the number of rows alone.")
+        say(f"A fit takes about {about} of processor time, from the schema, ε and the number of rows alone.")
 
 
 @contextlib.contextmanager
