@@ -61,8 +61,10 @@ def cell_counts(questions: Questions, name: str, n: int) -> Batch:
     parts = []
     for first in range(0, n, _TOGETHER):
         inside = (cells[:, None] == np.arange(first, min(first + _TOGETHER, n))).astype(np.float64)
-        variances, seen = calibration.each(inside), inside.any(axis=0)
-        parts.append((calibration.total(inside), np.sqrt(variances.of("table")), seen, variances.known >= LEAST_KNOWN))
+        variances, present = calibration.each(inside), inside.any(axis=0)
+        parts.append(
+            (calibration.total(inside), np.sqrt(variances.of("table")), present, variances.known >= LEAST_KNOWN)
+        )
     return Batch(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
