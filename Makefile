@@ -10,7 +10,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint house extras bench docs adult tables dependence images p3gm peers paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
+.PHONY: demo test test-slow test-report audit lint house extras bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -105,6 +105,19 @@ paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers
 .peers/dpmm/bin/python:
 	$(PYTHON) -m venv .peers/dpmm
 	.peers/dpmm/bin/pip install --quiet --disable-pip-version-check dpmm==0.1.9
+
+# dpsynth and its mbi are in no package index: Python 3.12, and GitHub at the commits that were compared.
+DPSYNTH := git+https://github.com/ryan112358/mbi.git@361705d7f05f8c0ac4d5b3640e688eb4f692346e \
+	git+https://github.com/google/dpsynth.git@cf8075f319b96c2e009e4ea6bb55378faccbbc80
+.peers/dpsynth/bin/python:
+	@command -v python3.12 >/dev/null || { echo "dpsynth is left out: it needs Python 3.12, and none is named python3.12."; exit 1; }
+	python3.12 -m venv .peers/dpsynth
+	.peers/dpsynth/bin/pip install --quiet --disable-pip-version-check absl-py attrs chex dp-accounting==0.6.0 etils \
+		importlib_resources 'jax[cpu]==0.11.0' more-itertools networkx numpy optax pandas 'pydantic>=2' pyyaml scipy tqdm && \
+	.peers/dpsynth/bin/pip install --quiet --disable-pip-version-check --no-deps $(DPSYNTH) || \
+		{ rm -rf .peers/dpsynth; echo "dpsynth is left out: its packages could not be had."; exit 1; }
+
+dpsynth: .peers/dpsynth/bin/python  ## environment of dpsynth's SWIFT and AIM, in .peers, for benchmarks/swift_aim.py
 
 peers: .peers/smartnoise/bin/python .peers/dpmm/bin/python  ## environments of MST, AIM, MWEM, DP-CTGAN and PrivBayes, in .peers (2 GB)
 

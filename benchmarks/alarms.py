@@ -11,6 +11,7 @@ numbers that follow from others, E few rows, F many classes. Nothing was chosen 
     1-way       released counts beside those of samples, in deviations of their noise, root of the mean square over a
                 column's cells: the mean column and the worst one; of noise alone it is 1
     outside     per mille of sampled numbers beyond the smallest and largest real one
+    spread      mean standard deviation of sampled numbers in that of the real ones
     rare        largest share, in per cent of rows, by which a sample overstates a level
     2-way       mean total variation over all pairs, numbers in 16 equal-width bins, beside the real rows, and what a
                 tenth of these has
@@ -338,6 +339,7 @@ def scores(name: str, made: Made, epsilon: float, seed: int) -> dict[str, float]
         for c in frame
         if c not in bounds
     ]
+    spreads = [float(sample[c].std() / frame[c].std()) for c in bounds]
     tenth = frame.sample(frac=0.1, random_state=0)
     worst = max(distances, key=lambda c: distances[c])
     return {
@@ -349,6 +351,7 @@ def scores(name: str, made: Made, epsilon: float, seed: int) -> dict[str, float]
         "worst": distances[worst],
         "of": worst,
         "outside": 1_000 * max(outside, default=0.0),
+        "spread": float(np.mean(spreads)),
         "rare": 100 * max(rare, default=0.0),
         "2-way": two_way(frame, sample, bounds),
         "tenth": two_way(frame, tenth, bounds),

@@ -36,7 +36,7 @@ class Table:
 
     frame: pd.DataFrame
     schema: sfumato.Schema
-    target: str
+    target: str | None
     positive: str
     warped: bool = False
     """Whether bins are equal on the scale of asinh."""

@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import math
 import os
 import statistics
 import sys
@@ -34,6 +35,8 @@ from typing import Any
 import pandas as pd
 from adult import DELTA, split
 from peer_tables import TABLES, Table, decode, encode, public_domain
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from sfumato.evaluate import total_variation
 from sfumato.evaluate.utility import classifier_scores
@@ -71,6 +74,15 @@ def protocol(*, validate: bool) -> dict[str, Any]:
     }
 
 
+def gaussian_rho(epsilon: float) -> float:
+    """Return ρ = μ²/2 of the Gaussian that is (epsilon, DELTA)-DP: Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) = δ."""
+
+    def excess(mu: float) -> float:
+        return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) - DELTA
+
+    return float(brentq(excess, 1e-3, 10 + epsilon)) ** 2 / 2
+
+
 def sampled(
     method: str, table: Table, train: pd.DataFrame, peer: Path | None, limits: Limits, epsilon: float
 ) -> tuple[dict[str, Any], Any]:
@@ -90,7 +102,7 @@ def sampled(
             job["schema"] = str(paths["schema"])
         else:
             encode(train, table).to_csv(paths["data"], index=False)
-            job["domain"] = public_domain(table.schema)
+            job |= {"domain": public_domain(table.schema), "rho": gaussian_rho(epsilon)}
         paths["job"].write_text(json.dumps(job))
         python = sys.executable if is_house else str(peer)
         cell = run_command([python, str(HERE / "peer_worker.py"), str(paths["job"])], limits, environment)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.maths.gaussian import project_to_simplex
-from sfumato.maths.shrinkage import likely_counts, shrunk
+from sfumato.maths.shrinkage import likely_counts, shrunk, shrunk_together
 
 BLOCKS, SIZE = 400, 6
 PLACES = np.repeat(np.arange(BLOCKS), SIZE)
@@ -176,3 +176,17 @@ class TestLikelyCounts:
         assert np.abs(found - counts).mean() < 3.5
         assert np.abs(found[:400] - some).mean() < 2.0
         assert (np.diff(found[np.argsort(noisy)]) >= -1e-9).all()
+
+
+@pytest.mark.parametrize(("spread", "left"), [(0.0, 40**-0.5), (30.0, 1.0), (1.0, (0.5 + 0.5 / 40) ** 0.5)])
+def test_columns_of_a_kind_say_the_noise_that_is_left_of_their_counts(spread: float, left: float) -> None:
+    rng = np.random.default_rng(0)
+    truth = 100 + spread * rng.standard_normal((40, 50))
+    counts = list(truth + rng.standard_normal(truth.shape))
+    alone = rng.standard_normal(50)
+    shrunk_counts, stds = shrunk_together([*counts, alone], 1.0, [*["alike"] * 40, "alone"])
+    error = np.std(np.array(shrunk_counts[:40]) - truth)
+    np.testing.assert_allclose(stds[:40], left, rtol=0.1)
+    np.testing.assert_allclose(error, left, rtol=0.15)
+    np.testing.assert_array_equal(shrunk_counts[40], alone)
+    assert stds[40] == 1.0

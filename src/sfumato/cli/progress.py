@@ -20,12 +20,12 @@ from sfumato.cli.output import notes, say
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
-    from sfumato.fitting import duration
     from sfumato.fitting.synthesizer import Synthesizer
+    from sfumato.methods.tables import duration
     from sfumato.privacy.budget import EstimateCount
     from sfumato.schema.schema import Schema
 else:
-    duration = later("sfumato.fitting.duration")
+    duration = later("sfumato.methods.tables.duration")
 
 _LONG = 10.0  # seconds from which on a fit says before how long it takes
 _MOST = 0.97  # of the bar, until the fit is done
@@ -42,14 +42,21 @@ class _TimeBar(ProgressColumn):
         return ProgressBar(total=self._seconds, completed=min(task.elapsed or 0.0, _MOST * self._seconds), width=30)
 
 
+def _seconds(
+    synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | EstimateCount | None
+) -> float | None:
+    epsilon = synthesizer.epsilon
+    return duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public, epsilon=epsilon)
+
+
 def tell_duration(
     synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | EstimateCount | None
 ) -> None:
     """Say about how long a fit takes, where that is known."""
-    seconds = duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
+    seconds = _seconds(synthesizer, schema, target, n_public)
     if seconds is not None:
         about = duration.rounded(seconds)
-        say(f"A fit takes about {about} of processor time, from the schema and the number of rows alone.")
+        say(f"A fit takes about {about} of processor time, from the schema, ε and the number of rows alone.")
 
 
 @contextlib.contextmanager
@@ -60,7 +67,7 @@ def stages(
     if not notes.is_terminal:
         yield lambda stage: None
         return
-    seconds = duration.fit_seconds(synthesizer.method, schema, target=target, n_public=n_public)
+    seconds = _seconds(synthesizer, schema, target, n_public)
     if seconds is not None and seconds >= _LONG:
         notes.print(f"[yellow]Note:[/] this takes about {duration.rounded(seconds)}.")
     total = None if seconds is not None else _steps(synthesizer, schema, target, n_public)

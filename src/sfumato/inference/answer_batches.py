@@ -15,6 +15,8 @@ from sfumato.inference.questions import Questions
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 
+_TOGETHER = 64  # cells, each a function of all rows
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -47,6 +49,23 @@ class Batch:
         low = np.maximum(self.value - half, lowest)
         high = np.minimum(np.maximum(self.value + half, lowest), highest)
         return np.where(self.answered, low, np.nan), np.where(self.answered, high, np.nan)
+
+
+def cell_counts(questions: Questions, name: str, n: int) -> Batch:
+    """Return how many records of the table lie in each of the n cells of a column.
+
+    Raises:
+        ConfigError, EstimateError: as `Questions.estimator`.
+    """
+    calibration, cells = questions.estimator((name,), "table").calibration, questions.measured.cells(name)
+    parts = []
+    for first in range(0, n, _TOGETHER):
+        inside = (cells[:, None] == np.arange(first, min(first + _TOGETHER, n))).astype(np.float64)
+        variances, present = calibration.each(inside), inside.any(axis=0)
+        parts.append(
+            (calibration.total(inside), np.sqrt(variances.of("table")), present, variances.known >= LEAST_KNOWN)
+        )
+    return Batch(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def ratios(estimator: Estimator, parts: np.ndarray, wholes: np.ndarray) -> Batch:

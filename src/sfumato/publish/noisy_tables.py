@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
+from sfumato.inference.answer_batches import cell_counts
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import units_of
@@ -81,21 +82,11 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
     if plan is not None and column.name in {**plan.follows, **plan.gaps}:
         tables.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
         return
-    question = questions.estimator((column.name,), "table")
-    cells = questions.measured.cells(column.name)
-    for cell in range(column.n_cells):
-        inside = (cells == cell).astype(np.float64)
-        labels = _cell(column, cell)
-        try:
-            value = float(question.calibration.total(inside[:, None])[0])
-            estimate = question.estimate(value, inside, f"a cell of {column.name!r}", None)
-        except EstimateError:
-            estimate = None
-        if estimate is None or not inside.any():
-            figures: tuple[float | None, ...] = _measured_figures(questions, column.name, cell)
-            yield (column.name, *labels, *figures)
-        else:
-            yield (column.name, *labels, *_figures(estimate))
+    counts = cell_counts(questions, column.name, column.n_cells)
+    figures = np.stack([counts.value, counts.std_error, *counts.ends(0.95)], axis=1)
+    for cell, answered in enumerate(counts.answered):
+        row = figures[cell].tolist() if answered else _measured_figures(questions, column.name, cell)
+        yield (column.name, *_cell(column, cell), *row)
 
 
 def _measured_figures(questions: Questions, name: str, cell: int) -> tuple[float | None, ...]:

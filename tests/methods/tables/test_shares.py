@@ -170,3 +170,21 @@ def test_columns_of_one_kind_are_drawn_together_as_far_as_noise_parts_them():
         made = column_shares(noisy, statistic, np.array([float(N)]), RESOLUTION)
         errors.append(np.mean([np.abs(c.shares[:31] - 1 / 31).sum() for c in made]))
     assert errors[0] < errors[1] / 1.5
+
+
+def test_columns_drawn_together_are_not_made_wider_by_noise_that_is_gone():
+    """A hundred readings of a thousand persons: the mean of all counts is no noisier than it is."""
+    n, kinds = 1_000, {f"x{j}": Integer(lower=0, upper=100) for j in range(100)}
+    statistic = TwoResolutionCounts(TableLayout(Grid.of(Schema(columns=kinds, rows=n), numeric_cells=32), None))
+    rng, total = np.random.default_rng(0), statistic.zero()
+    statistic.add(total, {name: rng.normal(50, 10, n).clip(0, 100).round() / 100 for name in kinds})
+    noisy = Noisy(total * statistic.step + 100.0 * rng.standard_normal(total.shape), 100.0)
+    spreads = []
+    for column, grid in zip(
+        column_shares(noisy, statistic, np.array([float(n)]), RESOLUTION), statistic.layout.features, strict=True
+    ):
+        assert grid.edges is not None
+        middles = (grid.edges[:-1] + grid.edges[1:] - 1) / 2
+        shares = column.shares[: middles.size]
+        spreads.append(np.sqrt(shares @ (middles - shares @ middles) ** 2))
+    assert 8 < np.mean(spreads) < 12

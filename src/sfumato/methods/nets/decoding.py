@@ -19,6 +19,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.maths.gaussian import project_to_simplex, shrinkage_weight
+from sfumato.maths.shrinkage import shrunk_together
 from sfumato.maths.streams import public_stream
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.mixture import GaussianMixture
@@ -117,33 +118,14 @@ def cell_shares(noisy: Noisy, columns: Sequence[ColumnGrid]) -> tuple[np.ndarray
     variances. Columns of one kind are drawn together as far as their differences are noise. What a table has beside its
     projection to the simplex is shrunk by the share of noise in it, and projected again.
     """
-    tables = _drawn_together(noisy, columns)
+    ends = np.cumsum([column.n_cells for column in columns])
+    counts = np.split(noisy.value[0], ends[:-1])
+    tables, _ = shrunk_together(counts, float(noisy.noise_std), [column.kind for column in columns])
     weights = np.array([1 / column.n_cells for column in columns])
     total = np.average([table.sum() for table in tables], weights=weights)
     # a number below its own noise is one that the noise could have hidden
     total = max(float(total), 1.0, float(noisy.noise_std / np.sqrt(weights.sum())))
     return tuple(_shares(table, total, noisy.noise_std) for table in tables)
-
-
-def _drawn_together(noisy: Noisy, columns: Sequence[ColumnGrid]) -> list[np.ndarray]:
-    """Every column's counts, shrunk toward the mean of the columns of the same kind.
-
-    By the share of noise in all differences of the kind's columns: 178 readings of one instrument share their noise,
-    28 components with a shape each are left alone.
-    """
-    ends = np.cumsum([column.n_cells for column in columns])
-    tables = np.split(noisy.value[0].copy(), ends[:-1])
-    alike: dict[object, list[int]] = {}
-    for j, column in enumerate(columns):
-        alike.setdefault(column.kind, []).append(j)
-    for places in alike.values():
-        counts = np.stack([tables[j] for j in places])
-        differences = counts - counts.mean(axis=0)
-        noise_terms = (len(places) - 1) * counts.shape[1]
-        weight = shrinkage_weight(float((differences**2).sum()), noise_terms * noisy.noise_std**2)
-        for j, difference in zip(places, differences, strict=True):
-            tables[j] -= (1 - weight) * difference
-    return tables
 
 
 def _shares(table: np.ndarray, total: float, noise_std: float) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.maths.constants import SIZES
-from sfumato.maths.gaussian import shrinkage_weight
+from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.features import ColumnShares, Features, level_features, number_features
@@ -63,12 +63,13 @@ def column_shares(
     features = statistic.layout.features
     counts_std, cells_std = noisy.noise_std / RUN_STEP, noisy.noise_std / CELL_STEP
     runs_std = counts_std * np.sqrt(class_counts.size)
-    cells = _drawn_together(cells, cells_std, features)
-    run_counts = _drawn_together([table.sum(axis=0) for table in tables], runs_std, features)
+    kinds = [column.kind for column in features]
+    cells, cells_stds = shrunk_together(cells, cells_std, kinds)
+    run_counts, runs_stds = shrunk_together([table.sum(axis=0) for table in tables], runs_std, kinds)
     total_std = counts_std * np.sqrt(class_counts.size) * _count_noise(tables)
     columns = []
     for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
-        counts = NoisyCounts(cells[j], cells_std, run_counts[j], runs_std, runs)
+        counts = NoisyCounts(cells[j], cells_stds[j], run_counts[j], runs_stds[j], runs)
         shares = shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std, total_std=total_std)
         columns.append(shares)
     return columns
@@ -99,26 +100,6 @@ def shares_of(
     run_of_cell, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
     return ColumnShares(shares, counts.runs, run_of_cell, features, by_class, by_class_std, in_order)
-
-
-def _drawn_together(counts: Sequence[np.ndarray], noise_std: float, columns: Sequence[ColumnGrid]) -> list[np.ndarray]:
-    """Return every column's counts, shrunk toward the mean of the columns of the same kind.
-
-    By the share of noise in all differences of the kind's columns: 178 readings of one instrument share their noise,
-    28 components with a shape each are left alone.
-    """
-    alike: dict[object, list[int]] = {}
-    for j, column in enumerate(columns):
-        alike.setdefault(column.kind, []).append(j)
-    shrunk = list(counts)
-    for places in alike.values():
-        together = np.stack([counts[j] for j in places])
-        differences = together - together.mean(axis=0)
-        energy = (len(places) - 1) * together.shape[1] * noise_std**2
-        weight = shrinkage_weight(float((differences**2).sum()), energy)
-        for j, difference in zip(places, differences, strict=True):
-            shrunk[j] = counts[j] - (1 - weight) * difference
-    return shrunk
 
 
 def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
