@@ -278,7 +278,7 @@ BUGS = [
     PlantedBug(
         "estimates: gamma regression of columns that nobody measured together",
         "inference/regression.py",
-        "    if not family.pairs:\n",
+        "    if not (named or family.pairs):\n",
         "    if not family.two_values and family.linear:\n",
         "tests/inference/test_families.py -k three_columns_is_refused",
     ),

@@ -41,7 +41,7 @@ COMMANDS = [
     (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
     ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",),
     ("demo",),
-    ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("tune",),
+    ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("verify-finding",), ("tune",),
     ("ledger", "verify"),
     ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
     ("cluster",),
