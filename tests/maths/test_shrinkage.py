@@ -178,7 +178,9 @@ class TestLikelyCounts:
         assert (np.diff(found[np.argsort(noisy)]) >= -1e-9).all()
 
 
-@pytest.mark.parametrize(("spread", "left"), [(0.0, 40**-0.5), (30.0, 1.0), (1.0, (0.5 + 0.5 / 40) ** 0.5)])
+@pytest.mark.parametrize(
+    ("spread", "left"), [(0.0, 40**-0.5), (30.0, 1.0), (0.4, (0.16 / 1.16 + 1 / 1.16 / 40) ** 0.5)]
+)
 def test_columns_of_a_kind_say_the_noise_that_is_left_of_their_counts(spread: float, left: float) -> None:
     rng = np.random.default_rng(0)
     truth = 100 + spread * rng.standard_normal((40, 50))

@@ -240,6 +240,9 @@ class PriorConstants:
     count_reach: tuple[float, float] = (20, 1.05)  # least place in the noise, inverse; most in the counts | not tuned
     counts_seen: int = 500  # quantiles that stand for more counts | not tuned
     flat_share: float = 0.02  # of the uniform law in that of counts | not tuned
+    # weight of columns' own differences, below which they are noise for the most part | chosen on ds1_10 (.41: worse),
+    # seizure
+    mostly_noise: float = 0.25
 
 
 @dataclass(frozen=True)

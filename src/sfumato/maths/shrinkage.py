@@ -51,8 +51,8 @@ def shrunk_together(
     """Return every column's counts, shrunk toward the mean of the columns of the same kind, and the noise left of them.
 
     By the share of noise in all differences of the kind's columns: 178 readings of one instrument share their noise,
-    28 components with a shape each are left alone. Where differences keep a weight w, a count of m columns keeps
-    w + (1 - w)/m of its variance: the mean's, and the posterior one of a difference.
+    28 components with a shape each are left alone. Where differences are noise for the most part and keep a weight w, a
+    count of m columns keeps w + (1 - w)/m of its variance: the mean's, and the posterior one of a difference.
 
     Args:
         counts: noisy, of each column.
@@ -70,7 +70,8 @@ def shrunk_together(
         weight = shrinkage_weight(float((differences**2).sum()), noise_terms * noise_std**2)
         for j, difference in zip(places, differences, strict=True):
             shrunk[j] = counts[j] - (1 - weight) * difference
-        stds[places] = noise_std * np.sqrt(weight + (1 - weight) / len(places))
+        if weight < PRIORS.mostly_noise:  # others have cells that differ by more than noise, and are off by more
+            stds[places] = noise_std * np.sqrt(weight + (1 - weight) / len(places))
     return shrunk, stds
 
 

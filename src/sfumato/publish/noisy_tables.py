@@ -83,7 +83,7 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
         tables.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
         return
     counts = cell_counts(questions, column.name, column.n_cells)
-    figures = np.stack([counts.value, counts.std_error, *counts.ends(0.95)], axis=1)
+    figures = np.stack([counts.value, counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95)], axis=1)
     for cell, answered in enumerate(counts.answered):
         row = figures[cell].tolist() if answered else _measured_figures(questions, column.name, cell)
         yield (column.name, *_cell(column, cell), *row)
