@@ -264,6 +264,8 @@ def test_what_the_choice_tells(wrong):
 class _NoFlags:
     """Samples without a flag: every record with one is in another cell."""
 
+    width, class_column = 1, None
+
     def rows(self, n, rng, classes=None):
         return {"flag": np.zeros(n, dtype=np.int32)}
 

@@ -118,3 +118,19 @@ def test_columns_in_order_and_computed_ones_are_themselves_and_no_distances():
     assert release.units.share({"pregnant": "yes"}).value == pytest.approx(
         (first["pregnant"] == "yes").mean(), abs=1e-3
     )
+
+
+def test_under_rules_a_unit_without_rows_lacks_all_of_a_row():
+    """Columns in order, computed and derived: each is missing of whom has no row, though none may be in a row."""
+    records = linked_rules.tables()
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=400)
+    release = method.fit(records, schema=Schema.from_dict(linked_rules.TABLES), seed=1)
+    first = records["visits"].sort_values("admitted", kind="stable").groupby("who").first()
+    real = records["people"].set_index("who").join(first)
+    for name in ("admitted", "discharged", "stay", "age"):
+        assert release.units.mean(name).value == pytest.approx(real[name].mean(), rel=0.01)
+    for name, label in {"pregnant": "yes", "ward": "child", "length": "short"}.items():
+        assert release.units.share({name: label}).value == pytest.approx((real[name] == label).mean(), abs=0.01)
+        assert release.units.share({name: None}).value == pytest.approx(1 / 3, abs=0.01)
+    with pytest.raises(ConfigError, match="missing cells, got 'sex'"):
+        release.units.share({"sex": None})

@@ -152,8 +152,9 @@ class TestReleases:
                     step = step.reshape(*step.shape[:-2], 1)  # one a matrix
                 _, grid = grid_step(step, noise_std)
                 assert (grid <= noise_std * 2.0**-24).all()
-                whole = np.rint(value / grid)
-                np.testing.assert_array_equal(whole * grid, value)
+                places = zip(value.ravel().tolist(), np.broadcast_to(grid, value.shape).ravel().tolist(), strict=True)
+                whole = [round(Fraction(entry) / Fraction(width)) for entry, width in places]  # of up to 53 bits
+                np.testing.assert_array_equal(np.reshape(whole, value.shape).astype(np.float64) * grid, value)
 
     def test_a_release_is_the_sum_of_fractions_and_the_rounded_draw(self):
         values = np.random.default_rng(0).random(500)

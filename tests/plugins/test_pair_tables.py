@@ -2,26 +2,20 @@
 
 import ast
 import importlib
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sfumato
 from fixtures import tables
-from fixtures.packages import EXAMPLES, install_example
+from fixtures.packages import EXAMPLES, ROOT, install_example, passed_suites
 from harness.coupling import attack, leaves
 from sfumato import two_stages
 from sfumato.errors import LedgerError
 from sfumato.methods.registry import METHODS
 
-ROOT = Path(__file__).parents[2]
 ODD = {"sex": "x", "grade": None, "age": 10**6, "weight": np.nan, "income": "?"}
-SUITES = ("tests/conformance/test_synthesizers.py", "tests/attacks/test_recipes.py")
 
 
 @pytest.fixture
@@ -68,7 +62,7 @@ def test_it_keeps_what_goes_together(example, tmp_path, target):
 @pytest.mark.audit
 def test_it_passes_the_attack_on_tables(site):
     """Two neighbours, added and replaced: sensitivities are those charged, and nothing else differs."""
-    assert attacked(site, "pair-tables and not TestFrames", *SUITES) > 40
+    assert passed_suites(site, "pair_tables", "pair-tables and not TestFrames") > 40
 
 
 BUGS = {  # what the attack says, and a change of the source
@@ -120,18 +114,3 @@ def test_a_bug_that_is_planted_in_it_is_found(site, monkeypatch, bug):
     module.write_text(source.replace(text, wrong).replace("from sfumato.plugins import Cells", imports))
     with pytest.raises((AssertionError, LedgerError), match=problem):
         neighbours_attacked(monkeypatch, METHODS["pair-tables"].make)
-
-
-def attacked(site: Path, chosen: str, *suites: str) -> int:
-    """Run the suites of all methods on the example alone, in a process of its own; return how many tests passed."""
-    install_example(site, "pair_tables")
-    path = os.pathsep.join([str(site), str(Path(sfumato.__file__).parents[1])])
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
-         "-m", "not slow and not browser", "-k", chosen, *suites],
-        env={**os.environ, "PYTHONPATH": path, "SFUMATO_PLUGINS": "pair-tables", "PYTHONDONTWRITEBYTECODE": "1"},
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    passed = re.search(r"(\d+) passed", ran.stdout)
-    return int(passed[1]) if passed else 0

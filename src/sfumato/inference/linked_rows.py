@@ -176,6 +176,7 @@ class LinkedMeasurements(_OnGivenRows):
         self.release, self.weight, self.class_column = replace(release), release.schema.weight, None
         self.sums, self._rows = UnitSums(model.owners, n_units), model.rows
         self.tables, self.products = self.unit_part.tables, self.unit_part.products
+        self.scores = []  # of all rows there are none
         kinds = plain.of_kind(TabularKind)
         known = self.unit_part.columns
         self.columns = {  # where a first row may be missing, a row's cell may not

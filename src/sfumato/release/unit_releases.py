@@ -11,7 +11,7 @@ from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema
 from sfumato.release.manifest import SourceForm
 from sfumato.release.model import ReleaseValue
-from sfumato.schema.linked import linked_tables
+from sfumato.schema.linked import LinkedTables, linked_tables, nullable_kind
 from sfumato.schema.schema import Schema
 
 _PART, _STEPS = "units", "steps"
@@ -34,7 +34,7 @@ def units_of(release: _Value, *, plain: bool = False) -> _Value:
         )
     tables = linked_tables(plain_schema(release.schema), release.schema.weight)
     units = replace(tables.units, weight=release.schema.weight)  # a column of the plain table before, now the weight
-    units = units if plain else _ruled(units, release.schema)
+    units = units if plain else _ruled(units, tables, release.schema)
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     items = {item: pa.bool_() for column in release.schema.set_columns.values() for item in column.items}
     storage = {**known.storage, **items, **counted}
@@ -54,14 +54,13 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
     return _part(release, _STEPS, steps, release.form)
 
 
-def _ruled(units: Schema, declared: Schema) -> Schema:
-    """Return the schema of units with the rules of a row, which their first rows keep, and columns as declared."""
-    if declared.rule_plan is None:
+def _ruled(units: Schema, tables: LinkedTables, declared: Schema) -> Schema:
+    """Return the schema of units with the rules of a row, which first rows keep; of one without, all is missing."""
+    if (plan := declared.rule_plan) is None:
         return units
-    plain = plain_schema(declared).columns
-    columns = {name: declared.columns[name] if name in plain else kind for name, kind in units.columns.items()}
-    computed = {name: kind for name, kind in declared.columns.items() if name not in plain}
-    return replace(units, columns={**columns, **computed}, rules=declared.rules)
+    absent = () if tables.fewest else {*tables.before, *plan.follows}
+    kinds = {name: nullable_kind(kind) if name in absent else kind for name, kind in plan.kinds.items()}
+    return replace(units, columns={**units.columns, **kinds}, rules=declared.rules)
 
 
 def _part(release: _Value, part: str, schema: Schema, form: SourceForm) -> _Value:

@@ -65,7 +65,7 @@ class LinkedTables:
             return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1, weight=weight)
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
         fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
-        first = {name: kinds[name] if unit.fewest else _nullable(kinds[name]) for name in varying}
+        first = {name: kinds[name] if unit.fewest else nullable_kind(kinds[name]) for name in varying}
         units = _table(schema, {**fixed, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
@@ -129,7 +129,7 @@ def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[
     return _part(dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared))
 
 
-def _nullable(kind: ColumnKind) -> ColumnKind:
+def nullable_kind(kind: ColumnKind) -> ColumnKind:
     """Return a kind of which a value may be missing."""
     assert isinstance(kind, TabularKind)
     return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked
