@@ -69,7 +69,7 @@ def test_means_are_regressions_on_groups():
         ([{"ols": "income ~ age", "wieght": 2}], "by or weight beside ols, got 'wieght'"),
         ([{"ols": "income", "weight": 2}], 'formula such as "y ~ x" for ols'),
         ([{"ols": "income ~ age", "by": "sex"}], 'formula such as "y ~ x" for ols'),
-        ([{"ols": "income ~ age", "weight": 0}], "weight of a question to be a number above 0"),
+        ([{"ols": "income ~ age", "weight": 0}], "weight of a question from 0.001 to 1000"),
         (["table: region"], "two to four columns for table"),
         ([{"table": ["region", "region"]}], "name columns, each once"),
         (["table: region, nowhere"], "released columns in the question 'table: region, nowhere', got 'nowhere'"),

@@ -13,6 +13,7 @@ Free: uses public facts and released values only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,20 +26,18 @@ from sfumato.inference.formulas import Design, ReadFormula, read_formula
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.score_query import MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
-from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid
+from sfumato.measurements.score_query import LARGEST_NUMBER, MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
+from sfumato.schema.grid import ColumnGrid
 
 _COMBINATIONS, _STREAM = 4096, 50_126
-_FINER = 4  # parts of a cell
 _SAME = 1e-6  # of a term: what evaluating it may lose
-ROW_FUNCTIONS = ("center", "scale", "standardize", "poly")
-"""Of formulas: they depend on all rows, but only by numbers that move no span of terms."""
 _BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
 _RIDGE, _ROUNDS = 1e-4, 25
 _TURNS = 12  # steps to the best turn
 _OFF = 0.1  # deviations by which a model's mean of what clipping takes away may be off
 _PARTS = np.append(1 - np.geomspace(0.3, 0.001, 24), 1.0)  # of rows whose scores are not clipped: what is tried
 _FAINT = 1e-4  # of the largest direction of scores: fainter ones are taken for as large
+_TINY, _LEAST_NORM = 1e-18, 1e-9  # of scores that are nothing but rounding
 _INTERCEPT = 0.1  # of what the error of a constant term counts beside others
 _LARGEST_LOGIT = 8.0
 
@@ -71,8 +70,7 @@ def score_design(
             f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Leave "
             "some out."
         )
-    fine = [_finer(columns[name]) for name in read.columns]
-    cells = _Cells(read, fine, rows, weights, logistic=link == "logit")
+    cells = _Cells(read, [columns[name] for name in read.columns], rows, weights, logistic=link == "logit")
     places = cells.combinations()
     values_there, terms = cells.evaluated(places)
     if values_there.shape[1] > MOST_TERMS + 1:
@@ -88,6 +86,10 @@ def score_design(
     together = amplitudes * np.prod(
         [f[:, line][place] for f, line, place in zip(functions, products.T, places.T, strict=True)], axis=0
     )
+    if link == "log" and values_there[:, 0].min() < 0:
+        raise ConfigError(
+            f"Expected a left side that is never below 0 in the question {question!r}, got one that may be."
+        )
     off = np.abs(together - values_there).max(axis=0) > _SAME * np.abs(values_there).max(axis=0)
     if off.any():
         raise ConfigError(
@@ -102,24 +104,10 @@ def score_design(
     return ScoreQuery(formula, axes, whole, products, nothing, np.diag(nothing), link, offset)
 
 
-def _finer(column: ColumnGrid) -> ColumnGrid:
-    """A column in finer cells: scores tell values of a record apart, and cells cost them nothing."""
-    if column.edges is None or column.edges.size * _FINER > MOST_NUMERIC_CELLS:
-        return column
-    steps = np.arange(_FINER) / _FINER
-    edges = column.edges[:-1, None] + np.diff(column.edges)[:, None] * steps
-    edges = np.unique(np.append(np.floor(edges).astype(np.int64).ravel(), column.edges[-1]))
-    n_cells = column.n_cells + edges.size - column.edges.size
-    zero = column.zero
-    if zero is not None:
-        zero = int(np.searchsorted(edges, column.edges[zero[0]])), zero[1]
-    return replace(column, edges=edges, n_cells=n_cells, zero=zero)
-
-
 def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
     """Refuse functions that depend on all rows otherwise than by means and deviations, which move no span."""
     for name in sorted(_BY_ROWS):
-        if f"{name}(" in read.text.replace(" ", ""):
+        if re.search(rf"(?<![\w.]){name}\s*\(", read.text):
             raise ConfigError(
                 f"Expected functions of single values in the question {question!r}, got {name}(), which depends on "
                 "all rows. Write powers, or cut the column with a condition."
@@ -149,9 +137,10 @@ class _Cells:
         return np.arange(column.n_cells - bool(getattr(column.kind, "nullable", False)))
 
     def combinations(self) -> np.ndarray:
-        """Cells of all columns together, drawn from a public stream, shape (n, columns)."""
+        """Cells of all columns together, from a public stream, and each column's in turn, shape (n, columns)."""
         rng = public_stream(_STREAM)
-        return np.stack([rng.choice(self.present(column), _COMBINATIONS) for column in self.columns], axis=1)
+        drawn_cells = np.stack([rng.choice(self.present(column), _COMBINATIONS) for column in self.columns], axis=1)
+        return np.concatenate([drawn_cells, *(self.line(drawn_cells[0], j) for j in range(len(self.columns)))])
 
     def line(self, place: np.ndarray, axis: int) -> np.ndarray:
         """The cells at a place, with those of one column in turn, shape (cells, columns)."""
@@ -195,7 +184,9 @@ def _factored(
     for axis, column in enumerate(cells.columns):
         own = cells.present(column)
         lines = np.concatenate([cells.line(places[pivot], axis) for pivot in distinct])
-        on_lines = cells.evaluated(lines)[0].reshape(distinct.size, own.size, -1)
+        # with the places, so that conditions that are taken for labels have all of theirs
+        on_lines = cells.evaluated(np.concatenate([lines, places]))[0][: len(lines)]
+        on_lines = on_lines.reshape(distinct.size, own.size, -1)
         present = np.zeros(column.n_cells)
         present[own] = 1.0
         functions.append([present])
@@ -235,13 +226,16 @@ def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, n
         present *= functions[:, 0][measured.base.of(axis)] / ONE
     weights = np.maximum(weights, 0.0) * present
     weights = weights / max(float(weights.sum()), 1e-300)
-    coefficients = np.rint(_coefficients(query, left, right, weights) * ONE).astype(np.int64)
+    most = LARGEST_NUMBER / ONE
+    coefficients = np.clip(np.nan_to_num(_coefficients(query, left, right, weights)), -most, most)
+    coefficients = np.rint(coefficients * ONE).astype(np.int64)
     query = replace(query, coefficients=coefficients)
     residual = query.residual(left, terms)
     slope = (right * (weights * curvature(query, right))[:, None]).T @ right
     scores = right * residual[:, None]
     turn = _best_turn(scores, slope, weights, _constant(right, present), 1 + _OFF**2 * size, noise_std / np.sqrt(size))
-    return replace(query, turn=np.rint(turn * ONE).astype(np.int64))
+    largest = max(float(np.abs(turn).max()) * ONE / LARGEST_NUMBER, 1.0)
+    return replace(query, turn=np.rint(turn * (ONE / largest)).astype(np.int64))
 
 
 def _constant(right: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -295,7 +289,7 @@ def _best_turn(
     """
     k = scores.shape[1]
     size = float(weights @ (scores**2).sum(axis=1))
-    if not size > 0:
+    if not size > _TINY:
         return np.eye(k)
     inverse = np.linalg.inv(slope + _RIDGE * np.eye(k))
     spread = (scores * weights[:, None]).T @ scores + _FAINT * size / k * np.eye(k)
@@ -317,9 +311,10 @@ def _best_turn(
     order = np.argsort(norms)
     places = np.searchsorted(np.cumsum(weights[order]), _PARTS)
     tried = norms[order[np.minimum(places, order.size - 1)]]
+    tried = tried[tried > _LEAST_NORM * norms.max()]
     hidden = [float(matters @ (1 - np.minimum(1.0, c / np.maximum(norms, 1e-300))) ** 2) for c in tried]
     norm = tried[int(np.argmin(tried**2 * cost + allowed * np.array(hidden)))]
-    return turn / max(float(norm), 1e-300)
+    return turn / float(norm)
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:

@@ -270,9 +270,8 @@ class QuestionConstants:
     ridge: float = 0.25  # deviations of its noise by which a multiplier of 1 misses a mean | not tuned
     forecast_length: float = 7.0  # squared norm of a score, for each term, in sampling variances | chosen on trial
     forecast_pairs: float = 25.0  # a coefficient's variance by noise of products, in its square | chosen on trial
-    public_cells: int = 32  # cells of a number on which questions are checked, before any is measured | not tuned
+    cells: int = 512  # cells of a number of which a question's terms are functions | not tuned
     most_cells: int = 1 << 16  # cells of a question's table | not tuned
-    largest_multiplier: float = 20.0  # of a function of at most 1, in size | not tuned
     steps: int = 200  # of the fit at most | not tuned
     seed: int = 50  # of the stream of simulated rows | not tuned: any is as good
 

@@ -25,7 +25,9 @@ from sfumato.schema.schema import Schema
 
 TILT = "tilt."
 MOST_TILTS = 100
+LARGEST_MULTIPLIER = 20.0
 _LARGEST = 50.0  # of a row's exponent
+_MOST_WORK = 1 << 15  # of all tilts: some seconds for a block of rows
 _STREAM, _TRIAL_ROWS, _TAKEN = 20_261, 4096, 0.999
 _MOST_ROUNDS = 64
 _PLACE = Place("The release's sampler")
@@ -70,9 +72,17 @@ def _read_tilts(settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray
         if not isinstance(query, MarginalQuery | ScoreQuery) or query_fault(query, schema.columns, query.weight):
             raise ReleaseError("Expected tilts of the schema's columns in the release's sampler.")
         one = isinstance(query, ScoreQuery) or (len(query.tables) == 1 and not query.by)
-        require_well_formed(one and multipliers.size == query.shape[-1], f"{TILT}{i}")
+        small = bool((np.abs(multipliers) <= LARGEST_MULTIPLIER).all())
+        require_well_formed(one and small and multipliers.size == query.shape[-1], f"{TILT}{i}")
         tilts.append(Tilt(query, multipliers))
+    if sum(_work(tilt.query) for tilt in tilts) > _MOST_WORK:
+        raise ReleaseError("Expected fewer terms in the tilts of the release's sampler, got more than rows can take.")
     return tilts
+
+
+def _work(query: TiltQuery) -> int:
+    """Operations on a row."""
+    return query.turn.size + query.products.size if isinstance(query, ScoreQuery) else len(query.tables[0])
 
 
 def total_exponents(tilts: Sequence[Tilt], rows: Mapping[str, Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ A question is public. What the records say of it costs budget: docs/proofs/quest
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
@@ -63,8 +63,8 @@ class NamedQuestion:
         if self.form not in FORMS:
             raise SchemaError(f"Expected a question of {', '.join(FORMS)}, got {shown(self.form)}.")
         weight = plain_value(self.weight)
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-            raise SchemaError(f"Expected weight of a question to be a number above 0, got {shown(self.weight)}.")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 1e-3 <= weight <= 1e3:
+            raise SchemaError(f"Expected weight of a question from 0.001 to 1000, got {shown(self.weight)}.")
         named = (*self.columns, *self.by)
         if not all(isinstance(name, str) for name in named) or len(set(named)) < len(named):
             raise SchemaError(f"Expected {self.form} to name columns, each once, got {shown(list(named))}.")
@@ -179,6 +179,12 @@ def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> 
         for name in question.named:
             if name not in kinds and name not in opened:
                 faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
+        for name in opened:
+            if name in question.named or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question.formula):
+                faults.append(
+                    f"Expected declared columns in the question {question.words!r}, got {shown(name)}, which the fit is "
+                    "to discover: what can be asked of it is not known before. Declare its bounds or labels."
+                )
         numbers = [name for name in question.by if name in schema.numeric]
         if question.form == "share":
             numbers += [name for name in question.columns if name in schema.numeric]

@@ -23,7 +23,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.noisy_scores import LINKS
-from sfumato.inference.score_designs import ROW_FUNCTIONS, aimed, score_design
+from sfumato.inference.score_designs import aimed, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells
@@ -98,14 +98,23 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
         SchemaError: as `question_stage`.
         ConfigError: likewise.
     """
-    columns = {c.name: c for c in Grid.of(facts.schema, numeric_cells=QUESTIONS.public_cells, narrow=True).columns}
+    columns = _public_columns(facts)
     planned = _planned(facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
         _require_columns(part, columns, facts)
-        query = score_design(part.question.words, part.formula, part.link, columns) if part.formula else None
-        parts.append((part.question.words, QuestionPart(part.name, query or _table(part, columns), weight)))
+        if part.formula:
+            query = score_design(part.question.words, part.formula, part.link, columns)
+        else:
+            query = _table(part, columns)
+            _require_few_cells(part, query)
+        parts.append((part.question.words, QuestionPart(part.name, query, weight)))
     return parts
+
+
+def _public_columns(facts: Facts) -> dict[str, ColumnGrid]:
+    """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured."""
+    return {c.name: c for c in Grid.of(facts.schema, numeric_cells=QUESTIONS.cells, narrow=True).columns}
 
 
 def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
@@ -127,13 +136,15 @@ def _table(part: _Planned, columns: Mapping[str, ColumnGrid], weight: str = "") 
     for name in part.axes:
         column = columns[name]
         axes.append(Cells.of(column, public_runs(column) if column.numeric else None))
-    query = MarginalQuery((tuple(axes),), weight=weight)
+    return MarginalQuery((tuple(axes),), weight=weight)
+
+
+def _require_few_cells(part: _Planned, query: MarginalQuery) -> None:
     if query.shape[-1] > QUESTIONS.most_cells:
         raise SchemaError(
             f"Expected a table of at most {QUESTIONS.most_cells} cells for the question {part.question.words!r}, got "
             f"{query.shape[-1]}: noise would leave nothing of it. Name fewer columns, or merge labels."
         )
-    return query
 
 
 def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
@@ -147,12 +158,12 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     column, worth = ("", 1.0) if schema.weight is None else (schema.weight.column, weight_bound(schema))
     measured = TableMeasurements(_provisional(fit, fitted))
     columns = {c.name: c for c in Grid.stored(fit.facts.schema, fitted.parameters).columns}
-    planned = _planned(fit.facts.described.questions)
+    planned, public = _planned(fit.facts.described.questions), _public_columns(fit.facts)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
         noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / weight
         query = (
-            _scores(part, measured, columns, column, noise_std * worth)
+            _scores(part, measured, public, column, noise_std * worth)
             if part.formula
             else _table(part, columns, column)
         )
@@ -174,15 +185,14 @@ def _scores(
     named = [axis.column for axis in query.axes]
     totals = measured_functions(measured, cell_functions(measured, named))
     weights = measured.calibration(totals).weights
-    if any(f"{name}(" in part.formula for name in ROW_FUNCTIONS):
-        rows = measured.frame[named]
-        query = score_design(part.question.words, part.formula, part.link, columns, rows, weights)
     return aimed(replace(query, weight=weight), measured, weights, noise_std)
 
 
 def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:
     """What the stages before say, as a release that guarantees nothing and is never given to anybody."""
     schema, unit = fit.facts.described, Protected(**fit.facts.described.protects)
+    if schema.weight is not None:  # a declared total is compared with what was measured when the release is asked
+        schema = replace(schema, weight=replace(schema.weight, total=None))
     return ReleaseValue(
         schema=schema,
         certificate=measured_elsewhere(NAME, unit, n_public=fit.n_public, declared=True),

@@ -25,7 +25,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import BaseCells, joint_cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ONE, ScoreQuery
-from sfumato.release.tilted_table import Tilt, TiltQuery
+from sfumato.release.tilted_table import LARGEST_MULTIPLIER, Tilt, TiltQuery
 
 
 def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list[Tilt]:
@@ -48,7 +48,7 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
         value = top + np.log(whole / chances.size) - multipliers @ means + variances @ multipliers**2 / 2
         return float(value), own - means + variances * multipliers
 
-    limit = QUESTIONS.largest_multiplier
+    limit = LARGEST_MULTIPLIER
     solution = optimize.minimize(
         objective, np.zeros(means.size), jac=True, method="L-BFGS-B", bounds=[(-limit, limit)] * means.size,
         options={"maxiter": QUESTIONS.steps, "ftol": 1e-12, "gtol": 1e-7},
