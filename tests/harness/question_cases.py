@@ -25,7 +25,7 @@ TABLE = Schema(
     rows=100,
 )
 """The plain table of the harness."""
-COLUMNS = {column.name: column for column in Grid.of(TABLE, numeric_cells=16).columns}
+COLUMNS = {column.name: column for column in Grid.of(TABLE, numeric_cells=64).columns}
 REGRESSIONS = {
     "ols: age ~ C(city) * paid": "identity",
     "ols: paid ~ age": "identity",

@@ -182,8 +182,8 @@ def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> 
         for name in opened:
             if name in question.named or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question.formula):
                 faults.append(
-                    f"Expected declared columns in the question {question.words!r}, got {shown(name)}, which the fit is "
-                    "to discover: what can be asked of it is not known before. Declare its bounds or labels."
+                    f"Expected declared columns in the question {question.words!r}, got {shown(name)}, which the fit "
+                    "is to discover: what can be asked of it is not known before. Declare its bounds or labels."
                 )
         numbers = [name for name in question.by if name in schema.numeric]
         if question.form == "share":

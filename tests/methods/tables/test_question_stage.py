@@ -154,6 +154,36 @@ def test_a_plan_says_how_wide_answers_will_be():
     assert "no answer unnamed" in stage.forecast
 
 
+HARD = [
+    "ols: cost ~ np.log(age + 1) + C(age > 60)",
+    "ols: cost ~ C(age // 20)",
+    "ols: cost ~ I(age == 44) + np.abs(age - 50)",
+    "ols: cost ~ center(age) + scale(age):C(sex)",
+    "poisson: cost ~ age",
+    "ols: age ~ 0 + cost",
+    "logit: again ~ 1",
+]
+
+
+@pytest.mark.parametrize("n", [5, 400])
+def test_what_passes_the_check_is_measured(n, tmp_path):
+    """Terms are functions of cells that the schema alone says, so that nothing is refused after the charge."""
+    frame = trial(n).assign(cost=0.0) if n < 10 else trial(n)
+    method = MaxEntropy(epsilon=0.5, delta=1e-6, calibration_rows=300)
+    release = method.fit(frame, schema=Schema(columns=COLUMNS, rows=n), questions=[*HARD, *NAMED], seed=1)
+    release.save(tmp_path / "hard.sfm")
+    assert len(load(tmp_path / "hard.sfm").sample(20, seed=0)) == 20
+
+
+def test_columns_to_discover_are_refused():
+    from sfumato.schema.open_schema import OpenSchema
+
+    document = {**SCHEMA.to_dict(), "questions": ["ols: cost ~ age"]}
+    document["columns"] = {**document["columns"], "age": {"kind": "integer", "discover": True}}
+    with pytest.raises(SchemaError, match="declared columns in the question 'ols: cost ~ age', got 'age'"):
+        OpenSchema.from_dict(document)
+
+
 WRONG = {
     "cost ~ nowhere": "got 'nowhere'",
     "cost ~ np.log(age + cost)": r"products of functions of one column each .*got np.log\(age \+ cost\)",
