@@ -214,7 +214,8 @@ class Questions(CalibratedRows):
 
     def correlations(self, columns: Sequence[str], target: str) -> Correlations:
         """Return the correlation of each two of some columns of numbers."""
-        if isinstance(columns, str) or not isinstance(columns, Sequence) or len(set(columns)) < max(len(columns), 2):
+        names = [] if isinstance(columns, str) or not isinstance(columns, Sequence) else list(columns)
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < max(len(names), 2):
             raise ConfigError("Expected at least two columns, each once, such as ['age', 'income'].")
         pairs = {pair: partial(self.correlation, *pair, target) for pair in itertools.combinations(columns, 2)}
         return Correlations(*answers_by_group(pairs), tuple(columns))
