@@ -41,7 +41,8 @@ class Odd:
 
 def wrong() -> list[object]:
     return [
-        None, [], ["a", "b"], ["s", "s"], [["s"], 1], ("a",), {}, {"a": 1}, {1: 2}, {"a": ["x"]}, {"s": np.array(["f", "m"])}, set(), "",
+        None, [], ["a", "b"], ["s", "s"], [["s"], 1],
+        ("a",), {}, {"a": 1}, {1: 2}, {"a": ["x"]}, {"s": np.array(["f", "m"])}, set(), "",
         "nonsense", "a\0b", "x" * 300, b"a", 0, 1, -1, 10**400, 1.5, -0.5, float("nan"), float("inf"), True,
         np.int64(3), np.int64(-3), np.float64(0.5), np.float64("nan"), np.bool_(True), np.array([1, 2]), np.array("a"),
         np.array(["a", "b"]), pd.NA, pd.NaT, pd.Series(["a"]), pd.DataFrame({"a": [1]}), datetime.date(2020, 1, 1),
