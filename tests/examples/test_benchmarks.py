@@ -52,6 +52,10 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),
     "mixing": (("--mixtures", "200", "--degree", "8", "--records", "200"), {}),
+    "named_questions": (
+        ("--fits", "1", "--rows", "500", "--alone", "--out", "OUT/questions.jsonl"),
+        {"LARGE": 20_000},
+    ),
     "nist": (("DATA", "--columns", "9", "--runs", "1", "--out", "OUT/nist.jsonl"), {}),
     "noise": (("--repeats", "20"), {"DRAWS": 2_000}),
     "p3gm": (("DATA", "--only", "adult", "--runs", "1", "--validate", "--out", "OUT/p3gm.json"), {}),

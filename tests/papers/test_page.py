@@ -76,10 +76,20 @@ def test_every_figure_of_the_readme_is_in_the_file_it_names(block: str) -> None:
         assert not missing, row
 
 
-def _rows_of_the_readme() -> dict[str, list[list[str]]]:
-    """Cells of its tables' rows by their first word, as figures."""
-    lines = [line for line in FIGURES.splitlines() if line.startswith("| ") and "](benchmarks/" in line]
-    return {line.split()[1]: [_quoted(cell) for cell in line.strip("|").split(" | ")] for line in lines}
+def _cells(line: str) -> list[str]:
+    """Cells of a table's row, without the addresses of their links."""
+    return [LINK.sub("", cell).replace("[", "").strip() for cell in line.strip("|").split(" | ")]
+
+
+def _rows_of_the_readme() -> dict[str, dict[str, list[str]]]:
+    """Figures of its tables' rows, by the first word of the row and the title of the column."""
+    rows = {}
+    for lines in (block.splitlines() for block in FIGURES.split("\n\n") if block.startswith("| ")):
+        titles = _cells(lines[0])
+        for line in lines[2:]:
+            cells = _cells(line)
+            rows[cells[0].split()[0]] = dict(zip(titles, map(_quoted, cells), strict=True))
+    return rows
 
 
 def _are(quoted: list[str], values: list[float]) -> bool:
@@ -100,27 +110,31 @@ def _are(quoted: list[str], values: list[float]) -> bool:
 def test_cells_of_the_readme_s_tables_are_those_figures(row: str, file: str, data: str) -> None:
     """Samples, real rows and the paper's own: two thirds of all figures are somewhere in P3GM's file."""
     measured = json.loads((ROOT / "benchmarks" / "results" / f"{file}.json").read_text(encoding="utf-8"))
-    printed = json.loads((ROOT / "papers" / "p3gm" / "expected.json").read_text(encoding="utf-8"))["paper"]
-    fits, scores = measured["fits"], ("auroc", "auprc")
+    printed = json.loads((ROOT / "papers" / "p3gm" / "expected.json").read_text(encoding="utf-8"))["paper"]["table_6"]
+    fits = measured["fits"]
     real = measured.get("real") or fits[0]["real"]
-    variation = [fmean(fit["tvd_2way"] for fit in fits)] if data == "adult" else []
-    place = [printed[table]["methods"].index("P3GM") for table in ("table_6", "table_8")]
-    published = [printed["table_6"][data][name][place[0]] for name in scores]
-    name, ours, theirs, paper, *_ = _rows_of_the_readme()[row]
-    assert _are(name, variation)
-    assert _are(ours, [fmean(fit[score] for fit in fits) for score in scores])
-    assert _are(theirs, [real[score] for score in scores])
-    assert _are(paper, published + ([printed["table_8"][data][place[1]]] if variation else []))
+    expected = {}
+    for score in ("auroc", "auprc"):
+        title = score.upper()
+        expected[title] = fmean(fit[score] for fit in fits)
+        expected[f"{title} of real rows"] = real[score]
+        expected[f"{title} in P3GM's paper"] = printed[data][score][printed["methods"].index("P3GM")]
+    cells = _rows_of_the_readme()[row]
+    assert cells.keys() - {"table"} == expected.keys()
+    assert cells["table"] == []
+    assert {title: cells[title] for title, value in expected.items() if not _are(cells[title], [value])} == {}
 
 
 @pytest.mark.parametrize(("row", "data"), [("MNIST", "mnist"), ("Fashion-MNIST", "fashion_mnist")])
 def test_cells_of_the_readme_s_images_are_those_figures(row: str, data: str) -> None:
     printed = json.loads((ROOT / "papers" / "p3gm" / "expected.json").read_text(encoding="utf-8"))["paper"]["table_7"]
-    _, *cells = _rows_of_the_readme()[row]
-    for cell, purpose in zip(cells, ("fidelity", "training"), strict=False):
+    cells = _rows_of_the_readme()[row]
+    for purpose in ("fidelity", "training"):
         found = json.loads((ROOT / "benchmarks" / "results" / f"images_{data}_{purpose}.json").read_text())
-        assert _are(cell, [fmean(run["accuracy"] for run in found["runs"])])
-    assert _are(cells[2], [printed[data][printed["methods"].index("P3GM")]])
+        assert _are(cells[f"for {purpose}"], [fmean(run["accuracy"] for run in found["runs"])])
+    assert _are(cells["in P3GM's paper"], [printed[data][printed["methods"].index("P3GM")]])
+    published = json.loads((ROOT / "papers" / "published.json").read_text(encoding="utf-8"))
+    assert _are(cells["real images"], [published["networks on real images"][data]])
 
 
 @pytest.mark.parametrize("block", [b for b in FIGURES.split("\n\n") if re.search(r"\d", b)], ids=lambda b: b[:30])

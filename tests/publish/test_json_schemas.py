@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sfumato import Schema
 from sfumato.columns.kinds import KINDS
+from sfumato.errors import SchemaError
 from sfumato.privacy.certificate import Certificate
 from sfumato.schema.documents import parse_document
 from sfumato.schema.schema import _KEYS
@@ -77,6 +79,41 @@ def test_every_entry_of_a_certificate_is_described():
     assert set(said["required"]) == required
 
 
+NUMBER = {"kind": "integer", "lower": 0, "upper": 9}
+COLUMNS = {**dict.fromkeys("abcd", "boolean"), **dict.fromkeys("xy", NUMBER)}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "ols: x ~ y", "table: a, b", "mean: x by a, b", "share: a", " quantile : x", {"poisson": "x ~ C(a)"},
+        {"logit": "a ~ x", "weight": 2}, {"table": ["a", "b", "c", "d"]}, {"mean": "x", "by": "a"},
+        {"mean": ["x"], "by": ["a", "b", "c"], "weight": 0.5}, {"share": "a", "by": []}, {"ols": "x ~ y", "by": []},
+    ],
+)  # fmt: skip
+def test_a_question_is_valid(faults, question):
+    content = {"rows": 10, "columns": COLUMNS, "questions": [question]}
+    assert faults("schema", content) == []
+    assert faults("schema", Schema.from_dict(content).to_dict()) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "x ~ y", "ols: x", "median: x", 1, None, {}, {"by": "a"}, {"median": "x"}, {"ols": "x"}, {"ols": ["x ~ y"]},
+        {"ols": "x ~ y", "by": "a"}, {"table": "a"}, {"table": ["a"]}, {"table": ["a", "a"]}, {"table": list("abcdx")},
+        {"table": ["a", "b"], "by": ["c"]}, {"mean": ["x", "y"]}, {"mean": "x", "by": list("abcd")},
+        {"mean": "x", "by": 1}, {"mean": "x", "share": "a"}, {"mean": "x", "weight": 0}, {"mean": "x", "weight": True},
+        {"mean": "x", "weight": "2"}, {"mean": "x", "more": 1},
+    ],
+)  # fmt: skip
+def test_a_question_that_is_refused_by_its_form_is_a_fault(faults, question):
+    content = {"rows": 10, "columns": COLUMNS, "questions": [question]}
+    assert faults("schema", content) != []
+    with pytest.raises(SchemaError):
+        Schema.from_dict(content)
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -88,6 +125,7 @@ def test_every_entry_of_a_certificate_is_described():
         (("rows",), 0),
         (("unit",), {"max_rows": 1}),
         (("accept",), [{"auroc": 0.8}]),
+        (("questions",), "ols: age ~ 1"),
         (("other",), 1),
     ],
 )

@@ -41,7 +41,8 @@ class Odd:
 
 def wrong() -> list[object]:
     return [
-        None, [], ["a", "b"], ("a",), {}, {"a": 1}, {1: 2}, {"a": ["x"]}, {"s": np.array(["f", "m"])}, set(), "",
+        None, [], ["a", "b"], ["s", "s"], [["s"], 1],
+        ("a",), {}, {"a": 1}, {1: 2}, {"a": ["x"]}, {"s": np.array(["f", "m"])}, set(), "",
         "nonsense", "a\0b", "x" * 300, b"a", 0, 1, -1, 10**400, 1.5, -0.5, float("nan"), float("inf"), True,
         np.int64(3), np.int64(-3), np.float64(0.5), np.float64("nan"), np.bool_(True), np.array([1, 2]), np.array("a"),
         np.array(["a", "b"]), pd.NA, pd.NaT, pd.Series(["a"]), pd.DataFrame({"a": [1]}), datetime.date(2020, 1, 1),
@@ -58,6 +59,7 @@ def table() -> pd.DataFrame:
             "a": rng.normal(size=N), "b": rng.normal(size=N), "s": rng.choice(["f", "m"], N),
             "t": rng.choice(["x", "y", "z"], N),
             "d": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, N), "D"),
+            "c": rng.poisson(3, N).clip(0, 9),
         }
     )  # fmt: skip
 
@@ -71,6 +73,7 @@ def schema() -> dict[str, Any]:
             "a": {**number, "nullable": True}, "b": number, "s": {"kind": "categorical", "categories": ["f", "m"]},
             "t": {"kind": "categorical", "categories": ["x", "y", "z"]},
             "d": {"kind": "datetime", "lower": "2020-01-01", "upper": "2021-01-01"},
+            "c": {"kind": "integer", "lower": 0, "upper": 9},
         },
     }  # fmt: skip
 
@@ -86,11 +89,15 @@ def calls(release: sfumato.Release) -> dict[str, tuple[Callable[..., Any], Mappi
     by = release.ols("a ~ b", by="s")
     found: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         "mean": (release.mean, {"column": "a"}), "share": (release.share, {"condition": {"s": "f"}}),
-        "missing": (release.missing, {"column": "s"}), "set_size": (release.set_size, {"column": "s"}),
+        "missing": (release.missing, {"column": "a"}), "set_size": (release.set_size, {"column": "s"}),
         "count": (release.count, {}), "crosstab": (release.crosstab, {"first": "s", "second": "t"}),
         "quantile": (release.quantile, {"column": "d"}), "variance": (release.variance, {"column": "a"}),
         "correlation": (release.correlation, {"first": "a", "second": "b"}),
+        "correlations": (release.correlations, {"columns": ["a", "b"]}),
+        "anova": (release.anova, {"column": "a", "labels": "t"}),
+        "independence": (release.independence, {"first": "s", "second": "t"}),
         "ols": (release.ols, {"formula": "a ~ b"}), "logit": (release.logit, {"formula": "s ~ b"}),
+        "poisson": (release.poisson, {"formula": "c ~ b"}), "gamma": (release.gamma, {"formula": "c ~ b"}),
         "answers": (release.answers, {"most_pairs": 0}), "sample": (release.sample, {"n": 3}),
         "batches": (release.batches, {"n": 3}), "replicates": (release.replicates, {"m": 2, "n": 9}),
         "replicate_batches": (release.replicate_batches, {"m": 2, "n": 9}),
@@ -99,6 +106,7 @@ def calls(release: sfumato.Release) -> dict[str, tuple[Callable[..., Any], Mappi
         "estimate": release.mean("d"),
         "groups": groups,
         "pairs": pairs,
+        "correlations": release.correlations(["a", "b", "c"]),
         "fit": fitted,
         "fits": by,
     }.items():

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.kinds import DateTime
-from sfumato.errors import EstimateError, require_open_unit
+from sfumato.errors import EstimateError, require_flag, require_open_unit
 from sfumato.inference.answer_batches import Batch, ratios, shares
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.calibration import Target
@@ -113,6 +113,7 @@ def answers(
     `columns` are those that are asked of by themselves, by default all.
     """
     require_open_unit(level=level)
+    require_flag(simultaneous=simultaneous)
     ranked = ranked_pairs(questions)
     pairs = strongest(ranked, most_pairs)
     lister = TableLister(questions, cast("Target", target), level)  # which the first question checks

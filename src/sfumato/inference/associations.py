@@ -71,11 +71,11 @@ def independence(questions: Questions, first: str, second: str, *, target: str) 
         ConfigError: a column is not there, or holds numbers.
         EstimateError: as `association`.
     """
-    if first == second:
-        raise ConfigError(f"Expected two columns, got {first!r} twice.")
     for name in (first, second):
         questions.require_column(name)
         questions.levels(name)
+    if first == second:
+        raise ConfigError(f"Expected two columns, got {first!r} twice.")
     estimator, _, lengths, variances = _known(questions, first, second, target)
     parts = {cause: float(np.sqrt(np.trace(part))) for cause, part in variances.by_cause(estimator.target).items()}
     return HypothesisTest.of_squares(

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.columns.kinds import DateTime
-from sfumato.errors import ConfigError, EstimateError, require_choice
+from sfumato.errors import ConfigError, EstimateError, require_choice, require_instance
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
@@ -216,6 +216,7 @@ def group_columns(by: By) -> tuple[str, ...]:
     Raises:
         ConfigError: they are no names, or one stands twice.
     """
+    require_instance((str, list, tuple, type(None)), "a column of labels, or a list of such", by=by)
     names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ConfigError(f"Expected by to name columns of labels, each once, got {by!r}.")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.resolutions import Resolution
-from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice
+from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_flag
 from sfumato.inference.calibration import Target
 from sfumato.inference.hypothesis_tests import HypothesisTest
 from sfumato.inference.joint_errors import JointErrors, any_law, deviations
@@ -214,7 +214,7 @@ class Estimates(GroupedResults[Estimate]):
             level: in (0, 1).
             simultaneous: whether all intervals hold at once so often, by the joint law of their errors, not each.
         """
-        z = self._deviations(level) if simultaneous else deviations(level)
+        z = self._deviations(level, simultaneous)
         rows = []
         for key, estimate in self.items():
             labels = dict(zip(self._names, key if isinstance(key, tuple) else (key,), strict=True))
@@ -234,13 +234,16 @@ class Estimates(GroupedResults[Estimate]):
         return self.to_frame(level)[entry].unstack(sort=False)  # type: ignore[return-value]
 
     def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
-        z = self._deviations(level) if simultaneous else deviations(level)
+        z = self._deviations(level, simultaneous)
         for estimate in self.values():
             low, high = map(plain, estimate.ends_at(z))
             yield {**estimate.to_dict(level), "low": low, "high": high}
 
-    def _deviations(self, level: float) -> float:
-        """Return the deviations of intervals that all hold with this chance."""
+    def _deviations(self, level: float, simultaneous: bool) -> float:
+        """Return the deviations of intervals that hold with this chance, each or all at once."""
+        require_flag(simultaneous=simultaneous)
+        if not simultaneous:
+            return deviations(level)
         if self._joint is None:
             return any_law(level, len(self))
         return self._joint(list(self.values())).deviations(level)

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
-from sfumato.errors import ConfigError, EstimateError, require_flag, require_open_unit
+from sfumato.errors import ConfigError, EstimateError, require_flag, require_instance, require_open_unit
 from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
 from sfumato.inference.calibration import STRONG
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
@@ -142,6 +142,8 @@ class Questions(CalibratedRows):
     def quantile(self, name: str, q: float, by: By, target: str) -> Estimate | Estimates:
         """Return a quantile: the least value that so large a share of the rows does not exceed (Woodruff 1952)."""
         groups = group_columns(by)
+        for column in (name, *groups):
+            self.require_column(column)
         require_together(self.measured, (name, *groups), f"a quantile of {name!r}")
         estimator = self.estimator((name, *groups), target)
         q, bounds = require_open_unit(q=q), self.bounds(name)
@@ -212,13 +214,15 @@ class Questions(CalibratedRows):
 
     def correlations(self, columns: Sequence[str], target: str) -> Correlations:
         """Return the correlation of each two of some columns of numbers."""
-        if isinstance(columns, str) or not isinstance(columns, Sequence) or len(set(columns)) < max(len(columns), 2):
+        names = [] if isinstance(columns, str) or not isinstance(columns, Sequence) else list(columns)
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < max(len(names), 2):
             raise ConfigError("Expected at least two columns, each once, such as ['age', 'income'].")
         pairs = {pair: partial(self.correlation, *pair, target) for pair in itertools.combinations(columns, 2)}
         return Correlations(*answers_by_group(pairs), tuple(columns))
 
     def anova(self, column: str, labels: str, target: str) -> HypothesisTest:
         """Return the test that the mean of a number is the same for all labels."""
+        require_instance(str, "the name of a column of labels", labels=labels)
         means = self.mean(column, labels, target)
         assert isinstance(means, Estimates)
         test = means.homogeneity()

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, require_flag, require_open_unit
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate, Estimates, GroupedResults
 from sfumato.inference.families import FAMILIES
@@ -86,6 +86,7 @@ class Regression:
             level: in (0, 1).
             simultaneous: whether all intervals hold at once so often, by the joint law of the errors, not each.
         """
+        require_flag(simultaneous=simultaneous)
         z = JointErrors({"": self.covariance.to_numpy()}).deviations(level) if simultaneous else deviations(level)
         return pd.DataFrame({"low": self.params - z * self.bse, "high": self.params + z * self.bse})
 
@@ -247,7 +248,8 @@ class Regressions(GroupedResults[Regression]):
 
     def _own(self, level: float, simultaneous: bool) -> float:
         """Return the level of each group's intervals (Bonferroni)."""
-        return 1 - (1 - level) / len(self) if simultaneous else level
+        require_flag(simultaneous=simultaneous)
+        return 1 - (1 - require_open_unit(level=level)) / len(self) if simultaneous else level
 
     def _entries(self, level: float, simultaneous: bool) -> Iterator[dict[str, Any]]:
         own = self._own(level, simultaneous)

@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from sfumato.errors import require_open_unit
+from sfumato.errors import require_flag, require_open_unit
 from sfumato.inference.answers import AnswerLine, Lister, all_at_once, answer_table
 from sfumato.inference.calibration import Target
 from sfumato.inference.question_table import BY_KIND, questions_about
@@ -33,6 +33,7 @@ def set_answers(
 ) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`."""
     require_open_unit(level=level)
+    require_flag(simultaneous=simultaneous)
     lister = SetLister(questions, cast("Target", target), level)  # which the first question checks
     lines = [lister.line(BY_KIND["rows"])]
     lines += [lister.line(question, questions.measured.column.name) for question in questions_about(_KINDS)]
