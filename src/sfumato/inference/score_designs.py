@@ -149,10 +149,13 @@ class _Cells:
         places[:, axis] = own
         return places
 
-    def evaluated(self, places: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """The left side and the terms at places, shape (n, 1 + k), and their names."""
+    def evaluated(self, places: np.ndarray, lines: int = 0) -> tuple[np.ndarray, list[str]]:
+        """The left side and the terms at places, shape (n, 1 + k), and their names.
+
+        The first ones, so many, are no part of means and deviations that terms are taken less.
+        """
         frame = pd.DataFrame({c.name: values(c.kind, _middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
-        n, weights = 0, np.ones(len(frame))
+        n, weights = 0, (np.arange(len(frame)) >= lines).astype(np.float64)
         if self.rows is not None and self.weights is not None:
             n = len(self.rows)
             frame = pd.concat([self.rows[list(frame.columns)], frame], ignore_index=True)
@@ -185,7 +188,7 @@ def _factored(
         own = cells.present(column)
         lines = np.concatenate([cells.line(places[pivot], axis) for pivot in distinct])
         # with the places, so that conditions that are taken for labels have all of theirs
-        on_lines = cells.evaluated(np.concatenate([lines, places]))[0][: len(lines)]
+        on_lines = cells.evaluated(np.concatenate([lines, places]), len(lines))[0][: len(lines)]
         on_lines = on_lines.reshape(distinct.size, own.size, -1)
         present = np.zeros(column.n_cells)
         present[own] = 1.0
