@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 78_830,
-    "lines of the core": 49_980,
+    "lines": 78_880,
+    "lines of the core": 50_030,
     "files": 500,
     "circles of files": 0,
     "files in circles": 0,

@@ -24,7 +24,7 @@ from sfumato.inference.families import LINEAR, LOGISTIC, POISSON, Family
 from sfumato.inference.formulas import read_formula
 from sfumato.inference.noisy_scores import LINKS
 from sfumato.inference.regression_results import Regression
-from sfumato.inference.score_designs import aimed, curvature, score_design
+from sfumato.inference.score_designs import aim_scores, curvature, score_design
 from sfumato.maths.threads import few_threads
 from sfumato.measurements.score_query import ONE, ScoreQuery
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums
@@ -222,7 +222,7 @@ def _influence(release: Release, fit: Regression, term: str, family: Family) -> 
     influence = family.solve(design.left, design.right, weights, family.phrase(fit.formula), design.terms)[1]
     own = influence[:, design.terms.index(term)] * design.present
     query = score_design(fit.formula, fit.formula, LINKS[family.name], columns, measured.frame, weights)
-    query = aimed(query, measured, weights, 0.0)
+    query = aim_scores(query, measured, weights, 0.0)
     left, terms = query.sides(measured.base)
     right = np.stack(terms, axis=1)
     scores = right * query.residual(left, terms)[:, None]

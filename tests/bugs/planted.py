@@ -128,8 +128,8 @@ BUGS = [
     PlantedBug(
         "questions: coefficients of the records themselves",
         "methods/tables/question_stage.py",
-        "    return aimed(replace(query, weight=weight), measured, weights, noise_std)\n",
-        "    query = aimed(replace(query, weight=weight), measured, weights, noise_std)\n"
+        "    return aim_scores(replace(query, weight=weight), measured, weights, noise_std)\n",
+        "    query = aim_scores(replace(query, weight=weight), measured, weights, noise_std)\n"
         "    total = sum(np.sum(query.sides(BaseCells(rows))[0]) for rows in RECORDS[0].coded())\n"
         "    return replace(query, coefficients=query.coefficients + int(total))\n",
         f"{RECIPES} -k named",

@@ -25,6 +25,7 @@ _TINY = 1e-6
 _FEW_CLASSES = 6
 _MOST_PRODUCTS = 400
 _MOST_TOGETHER = 60  # columns, beside the target, of which one direction each is asked of
+_MOST_NAMED = 400  # cells and terms of named questions, beside the products
 _MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24
 
 CellFunctions = Sequence[np.ndarray]
@@ -96,11 +97,31 @@ def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFu
     most, by_class = _of_all(measured, products, places, bool(own))
     first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}
     parts += _products(measured, products, places, first, most, by_class)
-    return Totals.joined(parts).with_rows()
+    return Totals.joined([*parts, *_named(measured)]).with_rows()
+
+
+def _named(measured: TableMeasurements) -> list[Totals]:
+    """Return the totals of questions that were named before the fit: scores, and tables of several columns."""
+    scores = [scores.totals(measured.base) for scores in measured.scores]
+    return [*_counts(measured, _named_tables(measured)), *scores]
+
+
+def _named_tables(measured: TableMeasurements) -> list[CountTable]:
+    return [table for table in measured.tables if len(table.columns - {measured.class_column}) > 1]
+
+
+def _refuse_many_named(measured: TableMeasurements) -> None:
+    cells = sum(table.value.size for table in _named_tables(measured))
+    size = cells + sum(scores.query.shape[0] for scores in measured.scores)
+    if size > _MOST_NAMED:
+        raise EstimateError(
+            f"Expected named questions of at most {_MOST_NAMED} cells and terms for replicates, got {size}: so many "
+            "are more than can be solved for. Ask the release, or name fewer questions."
+        )
 
 
 def refuse_many_columns(measured: TableMeasurements) -> None:
-    """Refuse to ask of all columns together where these are too many.
+    """Refuse to ask of all columns, and of all named questions, together where these are too many.
 
     Raises:
         EstimateError: they are; or how columns go together was not measured.
@@ -108,6 +129,7 @@ def refuse_many_columns(measured: TableMeasurements) -> None:
     products = _of_products(measured)
     places = list(products.features.values())
     _of_all(measured, products, places, by_class=False)
+    _refuse_many_named(measured)
 
 
 def _of_products(measured: TableMeasurements) -> Products:

@@ -84,16 +84,20 @@ def fit_design(
         EstimateError: the measurements do not answer it.
     """
     estimator = questions.estimator(columns if by is None else (*columns, by), target)
-    if not named:
-        _require_products(questions, design, by, f"the regression {formula!r}")
+    what, squares = f"the regression {formula!r}", family.linear
+    if named:
+        squares = squares and _products_measured(questions, design, by, what)
+    else:
+        _require_products(questions, design, by, what)
     if not (named or family.pairs):
         _require_all(questions, design, by, family, formula)
     for name in columns:
         questions.require_squares(name, estimator)
     if by is None:
-        return _one(estimator, design, np.ones_like(design.present), formula, family)
+        return _one(estimator, design, np.ones_like(design.present), formula, family, squares)
     groups = {
-        label: partial(_one, estimator, design, rows, formula, family) for label, rows in questions.levels(by).items()
+        label: partial(_one, estimator, design, rows, formula, family, squares)
+        for label, rows in questions.levels(by).items()
     }
     return Regressions(*answers_by_group(groups))
 
@@ -105,6 +109,15 @@ def _require_products(questions: Questions, design: Design, by: str | None, what
         require_together(questions.measured, one | other | group, what)
 
 
+def _products_measured(questions: Questions, design: Design, by: str | None, what: str) -> bool:
+    """Whether sums of products of all terms were measured: R-squared is a function of them, coefficients are not."""
+    try:
+        _require_products(questions, design, by, what)
+    except EstimateError:
+        return False
+    return True
+
+
 def _require_all(questions: Questions, design: Design, by: str | None, family: Family, formula: str) -> None:
     """Refuse scores that are functions of all columns together, where these were not measured together."""
     columns = frozenset().union(design.of_left, *design.of_terms, set() if by is None else {by})
@@ -112,8 +125,10 @@ def _require_all(questions: Questions, design: Design, by: str | None, family: F
     require_together(questions.measured, columns, what)
 
 
-def _one(estimator: Estimator, design: Design, rows: np.ndarray, formula: str, family: Family) -> Regression:
-    """Return the regression of some of the rows, shape (N,)."""
+def _one(
+    estimator: Estimator, design: Design, rows: np.ndarray, formula: str, family: Family, squares: bool
+) -> Regression:
+    """Return the regression of some of the rows, shape (N,); with R-squared where `squares` were measured."""
     what = family.phrase(formula)
     present = design.present * rows
     n = estimator.positive(present, what)
@@ -147,7 +162,7 @@ def _one(estimator: Estimator, design: Design, rows: np.ndarray, formula: str, f
         n,
         design.references,
         design.factors,
-        _explained(estimator, design, present) if family.linear else None,
+        _explained(estimator, design, present) if squares else None,
         JointErrors(parts),
     )
 

@@ -139,8 +139,8 @@ class _Cells:
     def combinations(self) -> np.ndarray:
         """Cells of all columns together, from a public stream, and each column's in turn, shape (n, columns)."""
         rng = public_stream(_STREAM)
-        drawn_cells = np.stack([rng.choice(self.present(column), _COMBINATIONS) for column in self.columns], axis=1)
-        return np.concatenate([drawn_cells, *(self.line(drawn_cells[0], j) for j in range(len(self.columns)))])
+        random_cells = np.stack([rng.choice(self.present(column), _COMBINATIONS) for column in self.columns], axis=1)
+        return np.concatenate([random_cells, *(self.line(random_cells[0], j) for j in range(len(self.columns)))])
 
     def line(self, place: np.ndarray, axis: int) -> np.ndarray:
         """The cells at a place, with those of one column in turn, shape (cells, columns)."""
@@ -212,7 +212,7 @@ def _place_of(function: np.ndarray, known: list[np.ndarray]) -> int:
     return len(known) - 1
 
 
-def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, noise_std: float) -> ScoreQuery:
+def aim_scores(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, noise_std: float) -> ScoreQuery:
     """Return scores at the coefficients that a model's weighted rows have, turned and clipped by these rows.
 
     Args:
@@ -236,7 +236,13 @@ def aimed(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, n
     residual = query.residual(left, terms)
     slope = (right * (weights * curvature(query, right))[:, None]).T @ right
     scores = right * residual[:, None]
-    turn = _best_turn(scores, slope, weights, _constant(right, present), 1 + _OFF**2 * size, noise_std / np.sqrt(size))
+    allowed, noise = 1 + _OFF**2 * size, noise_std / np.sqrt(size)
+    try:
+        turn = _best_turn(scores, slope, weights, _constant(right, present), allowed, noise)
+    except np.linalg.LinAlgError:  # released values that no matrix has: the scores are paid for, whatever their turn
+        turn = np.full(scores.shape, np.nan)
+    if not np.isfinite(turn).all():
+        turn = np.eye(right.shape[1]) / max(float(np.abs(scores).max(initial=0.0)), _TINY)
     largest = max(float(np.abs(turn).max()) * ONE / LARGEST_NUMBER, 1.0)
     return replace(query, turn=np.rint(turn * (ONE / largest)).astype(np.int64))
 

@@ -24,10 +24,10 @@ from sfumato.release.table_samplers import TableSoftmax
 from sfumato.schema.schema import Schema
 
 TILT = "tilt."
-MOST_TILTS = 100
+MOST_TILTS, MOST_WORK = 256, 1 << 17
+"""Of one release: tilts, and the operations on a row that all of them take."""
 LARGEST_MULTIPLIER = 20.0
 _LARGEST = 50.0  # of a row's exponent
-_MOST_WORK = 1 << 15  # of all tilts: some seconds for a block of rows
 _STREAM, _TRIAL_ROWS, _TAKEN = 20_261, 4096, 0.999
 _MOST_ROUNDS = 64
 _PLACE = Place("The release's sampler")
@@ -75,13 +75,13 @@ def _read_tilts(settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray
         small = bool((np.abs(multipliers) <= LARGEST_MULTIPLIER).all())
         require_well_formed(one and small and multipliers.size == query.shape[-1], f"{TILT}{i}")
         tilts.append(Tilt(query, multipliers))
-    if sum(_work(tilt.query) for tilt in tilts) > _MOST_WORK:
+    if sum(work_of(tilt.query) for tilt in tilts) > MOST_WORK:
         raise ReleaseError("Expected fewer terms in the tilts of the release's sampler, got more than rows can take.")
     return tilts
 
 
-def _work(query: TiltQuery) -> int:
-    """Operations on a row."""
+def work_of(query: TiltQuery) -> int:
+    """Operations that a tilt takes on a row."""
     return query.turn.size + query.products.size if isinstance(query, ScoreQuery) else len(query.tables[0])
 
 

@@ -1,5 +1,7 @@
 """Named questions: answers that the release would refuse, samples that agree, and refusals before any charge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,6 +211,56 @@ def test_columns_that_follow_by_a_rule_are_refused():
     schema = Schema(columns=columns, rows=N, rules=rules, questions=["table: again, sex"])
     with pytest.raises(SchemaError, match="'again', which follows from others by a rule"):
         MaxEntropy(epsilon=1.0).plan(schema)
+
+
+def test_the_weight_and_distances_are_no_columns_to_name():
+    weighted = Schema(columns={**COLUMNS, "w": Continuous(lower=0, upper=2)}, rows=N, weight="w")
+    ordered = Schema(
+        columns={**COLUMNS, "end": Integer(lower=18, upper=99)}, rows=N, rules=({"order": ["age", "end"]},)
+    )
+    for schema, name in ((weighted, "w"), (ordered, "end")):
+        with pytest.raises(ConfigError, match=f"got '{name}'"):
+            MaxEntropy(epsilon=1.0).plan(replace(schema, questions=(f"ols: cost ~ {name}",)))
+        with pytest.raises(SchemaError, match=f"'{name}'"):
+            MaxEntropy(epsilon=1.0).plan(replace(schema, questions=(f"mean: {name}",)))
+
+
+def test_more_than_samples_can_agree_with_is_refused_before_the_charge(monkeypatch, tmp_path):
+    """The same bounds hold where a release is read, so that none is paid for that nobody can load."""
+    labels = Categorical(categories=tuple(map(str, range(60))))
+    columns = {**COLUMNS, "group": labels}
+    many = [f"ols: cost ~ C(group) + I(age > {age})" for age in range(20, 90)]
+    with pytest.raises(SchemaError, match="too many together"):
+        MaxEntropy(epsilon=1.0).plan(Schema(columns=columns, rows=N, questions=many))
+    few = [*many[:4], *(f"mean: cost by {by}" for by in ("arm", "sex", "again"))]
+    frame = trial(300).assign(group="1")
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=300)
+    method.fit(frame, schema=Schema(columns=columns, rows=300), questions=few, seed=1).save(tmp_path / "few.sfm")
+    assert len(load(tmp_path / "few.sfm").sample(10, seed=0)) == 10
+    with pytest.raises(SchemaError, match="a table of at most"):
+        MaxEntropy(epsilon=1.0).plan(Schema(columns=columns, rows=N, questions=["table: group, age"]))
+
+
+def test_of_an_interaction_r_squared_is_not_known(release, plain):
+    """It is a function of products of three columns, which scores are not."""
+    assert release.ols(INTERACTION).rsquared is None
+    assert release.ols("cost ~ age").rsquared is not None
+    assert plain.ols("cost ~ age").rsquared is not None
+
+
+def test_replicates_have_the_noise_of_named_questions(release):
+    """Combined, an interaction is as unsure as the release says; scores that do not move would leave sampling alone."""
+    import statsmodels.formula.api as smf
+
+    fit = release.ols(INTERACTION)
+    arms, sexes = fit.references["arm"], fit.references["sex"]
+    formula = f"cost ~ age + C(arm, Treatment('{arms}')) * C(sex, Treatment('{sexes}'))"
+    values, stated = [], fit.bse[next(name for name in fit.params.index if ":" in name)]
+    for frame in release.replicates(12, n=40_000, seed=1):
+        params = smf.ols(formula, frame).fit().params
+        values.append(float(params[next(name for name in params.index if ":" in name)]))
+    assert 0.55 * stated < np.std(values, ddof=1) < 1.6 * stated
+    assert abs(abs(np.mean(values)) - 60) < 4 * stated
 
 
 def test_other_methods_refuse_them():

@@ -23,7 +23,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.noisy_scores import LINKS
-from sfumato.inference.score_designs import aimed, score_design
+from sfumato.inference.score_designs import aim_scores, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells
@@ -36,7 +36,7 @@ from sfumato.privacy.certificate import measured_elsewhere
 from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.model import ReleaseValue
-from sfumato.release.tilted_table import TiltedTable, written_tilts
+from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
 from sfumato.schema.weighting import weight_bound
@@ -109,25 +109,36 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
             query = _table(part, columns)
             _require_few_cells(part, query)
         parts.append((part.question.words, QuestionPart(part.name, query, weight)))
+    if len(parts) > MOST_TILTS or sum(work_of(part.query) for _, part in parts) > MOST_WORK:
+        raise SchemaError(
+            "Expected questions whose terms samples can be brought to agree with, got too many together. Name fewer "
+            "questions, or regressions of fewer terms."
+        )
     return parts
 
 
 def _public_columns(facts: Facts) -> dict[str, ColumnGrid]:
-    """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured."""
-    return {c.name: c for c in Grid.of(facts.schema, numeric_cells=QUESTIONS.cells, narrow=True).columns}
+    """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured.
+
+    The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone.
+    """
+    weight, rules = facts.described.weight, facts.described.rule_plan
+    hidden = {*(() if weight is None else [weight.column]), *(() if rules is None else rules.gaps)}
+    grid = Grid.of(facts.schema, numeric_cells=QUESTIONS.cells, narrow=True)
+    return {column.name: column for column in grid.columns if column.name not in hidden}
 
 
 def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
     """Refuse a question of columns that are no part of the plain table."""
+    weight = facts.described.weight
     for name in part.question.named:
+        if weight is not None and name == weight.column:
+            raise SchemaError(f"Expected no weight in the question {part.question.words!r}, got {name!r}.")
         if name not in columns:
             raise SchemaError(
                 f"Expected columns that are measured themselves in the question {part.question.words!r}, got "
                 f"{name!r}, which follows from others by a rule or holds sets. Ask of what it follows from."
             )
-    weight = facts.described.weight
-    if weight is not None and weight.column in part.question.named:
-        raise SchemaError(f"Expected no weight in the question {part.question.words!r}, got {weight.column!r}.")
 
 
 def _table(part: _Planned, columns: Mapping[str, ColumnGrid], weight: str = "") -> MarginalQuery:
@@ -185,7 +196,7 @@ def _scores(
     named = [axis.column for axis in query.axes]
     totals = measured_functions(measured, cell_functions(measured, named))
     weights = measured.calibration(totals).weights
-    return aimed(replace(query, weight=weight), measured, weights, noise_std)
+    return aim_scores(replace(query, weight=weight), measured, weights, noise_std)
 
 
 def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:

@@ -36,7 +36,7 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
     functions = [_Functions(query, base) for query in queries]
     sizes = [goal[0].size for goal in goals]
     ends = np.cumsum([0, *sizes])
-    means, variances = (np.concatenate([goal[i] for goal in goals]) for i in (0, 1))
+    means, slacks = (np.concatenate([goal[i] for goal in goals]) for i in (0, 1))
 
     def objective(multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         parts = [multipliers[a:b] for a, b in itertools.pairwise(ends)]
@@ -45,8 +45,8 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
         chances = np.exp(exponents - top)
         whole = float(chances.sum())
         own = np.concatenate([f.mean(chances / whole) for f in functions])
-        value = top + np.log(whole / chances.size) - multipliers @ means + variances @ multipliers**2 / 2
-        return float(value), own - means + variances * multipliers
+        value = top + np.log(whole / chances.size) - multipliers @ means + slacks @ multipliers**2 / 2
+        return float(value), own - means + slacks * multipliers
 
     limit = LARGEST_MULTIPLIER
     solution = optimize.minimize(
