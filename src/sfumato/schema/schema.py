@@ -82,7 +82,7 @@ class Schema(SchemaFacts):
         weight: the column of survey weights, or its name; None counts every row once.
         areas: columns of labels that everything else is counted by; of several, the others follow from one by rules.
 
-        questions: that a fit measures with a part of its budget: `NamedQuestion`s, or as a schema file has them.
+        questions: that a fit measures with a part of its budget: as a schema file has them.
 
     Example:
         >>> from sfumato.columns import Boolean, Integer
