@@ -42,7 +42,7 @@ STAGE = "verification"
 _FAMILIES: dict[str, Family] = {family.name: family for family in (LINEAR, LOGISTIC, POISSON)}
 _KEPT = 0.995  # of the rows, whose influence is not clipped
 _SIGNIFICANT = float(special.ndtri(0.975))
-
+_LEAST_RATE = 0.001  # of errors that is told: clipping moves smaller ones
 
 Says = Literal["above 0", "below 0", "not significant"]
 
@@ -94,12 +94,16 @@ class Verification:
     def summary(self) -> str:
         """Return the answer in sentences, with its error rates and what it cost."""
         answer = "agree" if self.agrees else "do not agree"
+        rates = [
+            f"{rate:.2g}" if rate >= _LEAST_RATE else f"below {_LEAST_RATE:g}"
+            for rate in (self.false_yes, self.false_no)
+        ]
         zero = "twice what is significant" if self.says == "not significant" else "0"
         return (
             f"The records {answer}: the release says that {self.term} of {self.formula!r} is {self.says} "
             f"({self.coefficient:.4g}).\n"
-            f"A wrong yes has a chance of {self.false_yes:.2g} where the records' coefficient is {zero}, a wrong no of "
-            f"{self.false_no:.2g} where it is the release's.\n"
+            f"The chance of a wrong yes is {rates[0]} where the records' coefficient is {zero}, of a wrong no "
+            f"{rates[1]} where it is the release's.\n"
             f"The answer cost epsilon = {self.epsilon:g}, delta = {self.delta:g}"
             f"{'' if self.private else ': NOT PRIVATE, its noise was seeded'}."
         )

@@ -92,9 +92,9 @@ class CalibratedRows(Rows):
         sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
         if not named:
             require_terms_together(self.measured, sums, what)
-        return self.estimator(
-            tuple(sorted(frozenset().union(*(term for terms in sums for term in terms)))), target, free=True
-        )
+        measured_columns = sorted(frozenset().union(*(term for terms in sums for term in terms)))
+        estimator = self.estimator(tuple(measured_columns), target, free=True)
+        return estimator.named() if named else estimator
 
     def bounds(self, name: str) -> EstimatedBounds | None:
         """Return the bounds of a column if the fit estimated them.

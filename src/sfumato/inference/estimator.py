@@ -6,7 +6,7 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Estimator:
     weight: str | None = None
     products: bool = True
     row_note: str = ""
+
+    def named(self) -> Estimator:
+        """Return it for a question that was named before the fit, which its answers say."""
+        return replace(self, row_note=f"{self.row_note}Named before the fit: its own sums were measured. ")
 
     @property
     def preface(self) -> str:

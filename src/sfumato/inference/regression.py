@@ -86,6 +86,7 @@ def fit_design(
     estimator = questions.estimator(columns if by is None else (*columns, by), target)
     what, squares = f"the regression {formula!r}", family.linear
     if named:
+        estimator = estimator.named()
         squares = squares and _products_measured(questions, design, by, what)
     else:
         _require_products(questions, design, by, what)

@@ -57,6 +57,8 @@ def test_an_interaction_is_answered(release, plain):
     expected = 60 * (1 if (fit.references["arm"] == "none") == (fit.references["sex"] == "m") else -1)
     assert abs(fit.params[term] - expected) < 4 * fit.bse[term]
     assert abs(fit.params[term]) > 4 * fit.bse[term]
+    assert fit.rests_on.startswith("Named before the fit")
+    assert "Named" not in release.ols("cost ~ age").rests_on
     with pytest.raises(EstimateError, match="were not measured together"):
         plain.ols(INTERACTION)
 
