@@ -27,7 +27,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 # What was counted, with a little room for work on the way.
 LIMITS = {
     "lines": 78_880,
-    "lines of the core": 50_030,
+    "lines of the core": 50_040,
     "files": 500,
     "circles of files": 0,
     "files in circles": 0,
