@@ -2,10 +2,12 @@
 
     sets      a set beside other columns     → a truth value for each item
     rules     what follows from others       → left out; the later of two columns in order → its distance
+    distances two dates                      → the time from one to the other beside them
     clocks    a moment                       → its time of day beside it
     weights   the weight                     → one column more, from 0 to its bound
 
-Sets come first, so that rules are kept in rows of truth values; clocks after rules, which say what of a moment is free.
+Sets come first, so that rules are kept in rows of truth values; distances and clocks after rules, which say what of a
+date is free; clocks last, so that moments have their times before others are put at their distances from them.
 Rows go back in the opposite order. Behind the chain, linked rows are two plain tables of units and of steps
 (`sfumato.schema.linked`, `sfumato.records.linked`).
 """
@@ -20,6 +22,7 @@ import numpy as np
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.lenses.clock_columns import ClocksLens
+from sfumato.lenses.distance_columns import DistancesLens
 from sfumato.lenses.lens import Lens, Sampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
@@ -35,6 +38,8 @@ def lenses_of(schema: Schema) -> tuple[Lens, ...]:
         lenses.append(SetsLens(sets))
     if (plan := schema.rule_plan) is not None:
         lenses.append(RulesLens(plan))
+    if distances := schema.distances:
+        lenses.append(DistancesLens(distances))
     if clocks := schema.clocks:
         lenses.append(ClocksLens(clocks))
     if schema.weight is not None:

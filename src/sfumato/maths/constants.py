@@ -216,6 +216,8 @@ class FitConstants:
     most_explained: float = 0.99  # of a score's variance, at the start | not tuned
     reach: float = 4.0  # logits by which the first weights of a feature move a run | not tuned; decision 60
     ridge: float = 0.01  # on features' second moments, at the start | not tuned
+    # nats by which such a start may be worse than weights of 0 | not tuned; without: decision 73
+    worse_than_nothing: float = 10.0
     most_cuts: int = 3  # of moments that no law has | chosen on bank and credit kind (6: dearer); decision 60
     least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned
     refuted: float = 0.1  # of how far a value is below 0: less gain is the last before a cut | not tuned
@@ -243,6 +245,18 @@ class PriorConstants:
     # weight of columns' own differences, below which they are noise for the most part | chosen on ds1_10 (.41: worse),
     # seizure
     mostly_noise: float = 0.25
+
+
+@dataclass(frozen=True)
+class DistanceConstants:
+    """Whether a distance between two dates says more than the two dates do."""
+
+    # of a copula of two dates: a chain of softmaxes has these without any distance | not tuned
+    correlations: tuple[float, ...] = (0.0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.9, -0.25, -0.5, -0.75, -0.9)
+    least_excess: float = 0.05  # part of the distances that no copula has where they are | not tuned
+    runs: int = 48  # of cells in which the two are compared | not tuned
+    drawn: int = 1 << 16  # rows of a copula | not tuned
+    seed: int = 73  # of the stream of these rows | not tuned: any is as good
 
 
 @dataclass(frozen=True)
@@ -285,5 +299,6 @@ CLASSES = ClassConstants()
 CHAIN = ChainConstants()
 FIT = FitConstants()
 PRIORS = PriorConstants()
+DISTANCES = DistanceConstants()
 SAMPLING = SamplingConstants()
 QUESTIONS = QuestionConstants()

@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.numbers import Integer
 from sfumato.schema.clocks import Clock
+from sfumato.schema.distances import Distance
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.weight import Weight
@@ -106,12 +107,17 @@ def linked_tables(schema: Schema, weight: Weight | None = None) -> LinkedTables:
 
 
 class PartSchema(Schema):
-    """Schema of one of the two tables: linked rows are read once, and have no times of day beside their moments."""
+    """Schema of one of the two tables: linked rows are read once, and have nothing beside their dates."""
 
     __slots__ = ()
 
     @property
     def clocks(self) -> dict[str, Clock]:
+        """None."""
+        return {}
+
+    @property
+    def distances(self) -> dict[str, Distance]:
         """None."""
         return {}
 

@@ -31,6 +31,7 @@ from sfumato.schema.accept import criteria_of
 from sfumato.schema.areas import area_faults, read_areas, require_one_area
 from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
+from sfumato.schema.distances import Distance, distances_of
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
 from sfumato.schema.entries import read_kind
 from sfumato.schema.faults import (
@@ -141,6 +142,11 @@ class Schema(SchemaFacts):
     def clocks(self) -> dict[str, Clock]:
         """The columns of moments of which the time of day is modelled beside them."""
         return clocks_of(self, self.rule_plan)
+
+    @property
+    def distances(self) -> dict[str, Distance]:
+        """The columns of dates of which the time since another one is modelled beside them."""
+        return distances_of(self, self.rule_plan)
 
     def narrowest(self) -> Schema:
         """Return the schema with the least that can be found for its open columns."""

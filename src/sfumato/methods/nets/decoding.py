@@ -39,6 +39,7 @@ from sfumato.plugins import (
     Stage,
     TabularKind,
     default_delta,
+    without_idle_distances,
 )
 
 _FEWEST_CELLS, _MOST_CELLS = 8, 128
@@ -161,6 +162,9 @@ def map_records(fit: Fit) -> Mapped:
     grid = rank_grid(schema, cells)
     counts = fit.measure(MARGINALS, cell_counts(grid))
     shares = cell_shares(counts, grid.columns)
+    shares = without_idle_distances(
+        fit.facts.described, grid.columns, shares, float(counts.noise_std) ** 2, fit.n_public
+    )
     vectors = RankVectors(grid, tuple(share / share.sum() for share in shares))
     arrays = {**{f"shares{j}": shares for j, shares in enumerate(vectors.shares)}, **grid.arrays()}
     return Mapped(vectors, arrays, ((MARGINALS, counts),))

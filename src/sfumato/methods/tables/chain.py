@@ -54,6 +54,15 @@ class Effort:
         return cls(CHAIN.slack, CHAIN.tolerance_without_noise, rows or CHAIN.simulated_without_noise, False, least)
 
 
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Three columns by their places, of which one is the sum of the others: a date, a distance, a later date."""
+
+    first: int
+    second: int
+    total: int
+
+
 @np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
 def fit_table_chain(
     columns: Sequence[ColumnShares],
@@ -62,10 +71,12 @@ def fit_table_chain(
     effort: Effort,
     rng: np.random.Generator,
     drawn_first: int = 0,
+    ties: Sequence[Tie] = (),
 ) -> SoftmaxChain:
     """Fit column after column, each to rows simulated from those before it.
 
-    So many columns, the first ones, come before all others.
+    So many columns, the first ones, come before all others; and in a tie the two terms before their sum, which no
+    column has for a predictor: it would be a near-copy of the first term.
     """
     k = class_counts.size
     shares = class_counts / class_counts.sum()
@@ -83,6 +94,8 @@ def fit_table_chain(
     weights = np.zeros((k if apart else 1, d, d))
     softmaxes: list[SoftmaxColumn | None] = [None] * len(columns)
     order = drawing_order(moments.means, blocks, drawn_first)
+    order = order_of_ties(order, ties)
+    sums = {tie.total for tie in ties}
     known = np.zeros(d, dtype=bool)
     for j in order:
         column, block = columns[j], blocks[j]
@@ -95,7 +108,7 @@ def fit_table_chain(
         softmaxes[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
         runs = softmaxes[j].choose(_predicted(features[:, predictors], classes, column_weights), classes, rng)  # type: ignore[union-attr]
         features[:, block] = column.features.values[runs]
-        known[block] = True
+        known[block] = j not in sums
     return SoftmaxChain(shares, tuple(c for c in softmaxes if c is not None), order, weights)
 
 
@@ -149,6 +162,22 @@ def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.
         left.remove(following)
         bound += strength[following]
     return np.array(order, dtype=np.int64)
+
+
+def order_of_ties(order: np.ndarray, ties: Sequence[Tie]) -> np.ndarray:
+    """Return the columns in order, but that of a tie first comes the first term, then the second, then the sum."""
+    before = {tie.second: (tie.first,) for tie in ties} | {tie.total: (tie.first, tie.second) for tie in ties}
+    placed: dict[int, None] = {}
+
+    def place(column: int) -> None:
+        for other in before.get(column, ()):
+            if other not in placed:
+                place(other)
+        placed[column] = None
+
+    for column in order.tolist():
+        place(column)
+    return np.array(list(placed), dtype=np.int64)
 
 
 def _predictors(known: np.ndarray, block: slice, moments: CrossMoments, most: int) -> np.ndarray:

@@ -167,6 +167,13 @@ class ColumnShares:
         """Return the entries of a record's vector for each cell, shape (c, q)."""
         return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
 
+    def idle(self) -> ColumnShares:
+        """The same without features, missing in every row: of a column whose last cell is that of missing."""
+        shares, counts = np.zeros(self.shares.size), np.zeros_like(self.counts)
+        shares[-1], counts[:, -1] = 1.0, self.counts.sum(axis=1)
+        nothing = Features(np.zeros((len(self.features.values), 0)), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return replace(self, shares=shares, counts=counts, features=nothing)
+
     def moved(self, offsets: np.ndarray) -> ColumnShares:
         """Return the same where features have these means, shape (q,), which are taken off them."""
         scores = np.flatnonzero(self.features.kinds == SCORE)

@@ -11,7 +11,7 @@ What a table of many columns takes, from public facts: what cannot be fitted is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
-from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.chain import Effort, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
@@ -36,9 +36,10 @@ from sfumato.methods.tables.second_stage import (
     moment_stage,
     unweighted,
 )
-from sfumato.methods.tables.shares import Resolution, column_shares, released_counts
+from sfumato.methods.tables.shares import Resolution, column_shares, released_counts, unsaid_distances
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
+from sfumato.schema.distances import Distance
 from sfumato.schema.grid import Grid
 from sfumato.schema.weighting import weight_bound
 
@@ -375,6 +376,9 @@ def run_table(
     class_counts = released_counts(counts, counting)
     settings = measuring.resettled(settings, class_counts, choose)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
+    distances = fit.facts.described.distances
+    idle = unsaid_distances(distances, layout, columns, counts, class_counts)
+    columns = [c.idle() if f.name in idle else c for f, c in zip(layout.features, columns, strict=True)]
     class_weight = 0.0
     if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie
         class_weight = _class_weight(settings.entry, facts)
@@ -384,7 +388,13 @@ def run_table(
     )
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     chain = fit_table_chain(
-        columns, class_counts, released.moments, settings.effort, public_stream(SIZES.seed), measuring.drawn_first
+        columns,
+        class_counts,
+        released.moments,
+        settings.effort,
+        public_stream(SIZES.seed),
+        measuring.drawn_first,
+        ties_of(distances, layout, idle),
     )
     return FittedModel(
         sampler={"name": TableSoftmax.name, "target": target},
@@ -394,6 +404,14 @@ def run_table(
             *released.measurements,
         ),
     )
+
+
+def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collection[str]) -> list[Tie]:
+    """Return the ties of dates by distances that are not idle."""
+    places = {column.name: j for j, column in enumerate(layout.features)}
+    return [
+        Tie(places[d.earlier], places[d.column], places[d.later]) for d in distances.values() if d.column not in idle
+    ]
 
 
 def _count_measurements(

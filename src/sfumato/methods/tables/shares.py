@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.lenses.idle_distances import idle_distances
 from sfumato.maths.constants import SIZES
 from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.features import ColumnShares, Features, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
+from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.tails import Axis, NoisyCounts
+from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid
 
 
@@ -73,6 +76,24 @@ def column_shares(
         shares = shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std, total_std=total_std)
         columns.append(shares)
     return columns
+
+
+def unsaid_distances(
+    distances: Mapping[str, Distance],
+    layout: TableLayout,
+    columns: Sequence[ColumnShares],
+    noisy: Noisy,
+    class_counts: np.ndarray,
+) -> frozenset[str]:
+    """Return the columns of distances between dates that say nothing which the dates do not."""
+    if not distances:
+        return frozenset()
+    public_cells = max(1.0, float(np.mean([column.shares.size / (column.counted.max() + 1) for column in columns])))
+    variances = (noisy.noise_std / CELL_STEP) ** 2, (noisy.noise_std / RUN_STEP) ** 2 * class_counts.size / public_cells
+    variance = variances[0] * variances[1] / max(sum(variances), 1e-300)
+    return idle_distances(
+        distances, layout.features, [column.shares for column in columns], variance, float(class_counts.sum())
+    )
 
 
 def shares_of(

@@ -93,11 +93,20 @@ def fit_softmax(
 
 
 def _start(objective: Objective, score: int | None, tilts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return where to start: a normal variable's regression on the features, or their linear response."""
-    weights = np.zeros(objective.shape)
-    tilts = np.log(objective.shares) if tilts is None else tilts
+    """Return where to start: a normal variable's regression on the features, or their linear response.
+
+    Noise on moments of near-copies may make the regression explain more than there is: far worse than nothing.
+    """
+    nothing = np.zeros(objective.shape), np.log(objective.shares) if tilts is None else tilts
     if objective.base is not None:
-        return weights, tilts
+        return nothing
+    start = _regressed(objective, score, nothing[1])
+    worse = objective.evaluate(*start).value - objective.evaluate(*nothing).value
+    return nothing if worse > FIT.worse_than_nothing else start
+
+
+def _regressed(objective: Objective, score: int | None, tilts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    weights = np.zeros(objective.shape)
     regression = objective.regression()
     if score is None:
         largest = np.abs(objective.values).max(axis=0, initial=0.0).astype(np.float64)

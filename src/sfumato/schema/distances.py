@@ -1,0 +1,146 @@
+"""Distances between dates: of two dates of a row the signed time from one to the other, one column more beside them.
+
+Cells of a date that spans years are days and weeks wide, and what a model knows of two of them together is smooth: a
+discharge some days after its admission would be drawn as often before it. So the distance is a whole number of its own,
+of the same two cells: one column more of the same record, by which no norm, sensitivity or event is other than those of
+a table with that column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sfumato.columns.dates import DateTime
+from sfumato.columns.numbers import Integer
+from sfumato.columns.resolutions import MICROSECONDS
+from sfumato.rules import RulePlan
+from sfumato.schema.schema_facts import SchemaFacts
+
+_FEWEST_STEPS = 24  # of a date that has a distance: of fewer, each is a cell of its own
+_OVERLAP = 0.25  # of all that two bounds span, the part that both do
+_COARSE = 0.25  # of a distance: half of a cell's width far from 0
+_ROUNDS = 4  # times that another row's distance is tried where a row's own leads out of the bounds
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Two columns of dates of one resolution, and the column of whole numbers that says how far apart they are.
+
+    Attributes:
+        earlier: the column that is listed first.
+        later: the other one, which is no earlier a date in every row.
+        column: name of the column of distances.
+        kinds: of the two.
+    """
+
+    earlier: str
+    later: str
+    column: str
+    kinds: tuple[DateTime, DateTime]
+
+    @property
+    def steps(self) -> Integer:
+        """The kind of distances, in steps of the two dates' resolution, below 0 where the later date lies before."""
+        (a, b), (c, d) = (kind.bounds for kind in self.kinds)
+        return Integer(lower=c - b, upper=d - a, nullable=True)
+
+    def read(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """Codes of the distances of coded dates, shape (n,): each of its own two alone, NaN where one is missing."""
+        first, last = self.steps.bounds
+        apart = _steps(self.kinds[1], later) - _steps(self.kinds[0], earlier)
+        return np.where(np.isnan(earlier) | np.isnan(later), np.nan, (apart - first) / (last - first))
+
+    def moved(
+        self, start: np.ndarray, codes: np.ndarray, apart: np.ndarray, rng: np.random.Generator, *, back: bool = False
+    ) -> np.ndarray:
+        """Coded dates at their distances from others, shape (n,); missing ones are missing.
+
+        A row with a distance that leads out of the bounds takes that of another row; so does one without, where most
+        rows have one, and else its date stays. What a distance is too coarse to say is said by the date as it was
+        drawn: which day within a cell of it, and at what time.
+
+        Args:
+            start: codes of the dates that distances start from, the earlier ones; with `back` the later ones.
+            codes: of the others, as they were drawn.
+            apart: codes of distances; NaN where there is none.
+            rng: source of (public) randomness.
+            back: whether the earlier dates are moved.
+        """
+        both = ~(np.isnan(start) | np.isnan(codes))
+        has = both & ~np.isnan(apart)
+        known = np.flatnonzero(has)
+        if not known.size:
+            return codes
+        begun, own = (self.kinds[1], self.kinds[0]) if back else self.kinds
+        origin, drawn, way = _steps(begun, start), _steps(own, codes), -1 if back else 1
+        gaps = way * np.rint(apart[known] * (self.steps.upper - self.steps.lower) + self.steps.lower).astype(np.int64)
+        lent = rng.integers(gaps.size, size=apart.size)
+        lent[known] = np.arange(known.size)
+        first, last = own.bounds
+        gap = gaps[lent]
+        for _ in range(_ROUNDS):
+            out = np.flatnonzero((origin + gap < first) | (origin + gap > last))
+            gap[out] = gaps[rng.integers(gaps.size, size=out.size)]
+        moved = _as_drawn(own, origin + gap, drawn, np.abs(gap))
+        moved = np.clip(moved, first, last)
+        some = both if 2 * known.size > both.sum() else has
+        return np.where(some, (moved - first) / (last - first), codes)
+
+
+def _as_drawn(kind: DateTime, moved: np.ndarray, drawn: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """Dates as drawn where distances are as coarse; of a day and more apart, times as drawn."""
+    moved = np.where(np.abs(moved - drawn) <= _COARSE * apart, drawn, moved)
+    per_day = MICROSECONDS["day"] // kind.microseconds
+    if per_day < 2 or kind.is_clock:
+        return moved
+    off = (drawn - moved) % per_day
+    off = np.where(off > per_day // 2, off - per_day, off)
+    return np.where(apart >= per_day, moved + off, moved)
+
+
+def _steps(kind: DateTime, codes: np.ndarray) -> np.ndarray:
+    first, last = kind.bounds
+    return np.rint(np.nan_to_num(codes) * (last - first)).astype(np.int64) + first
+
+
+def distances_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Distance]:
+    """Distances of released columns of dates by the name of the later: each has that from one before it at most.
+
+    Of those listed before it, it is the one of the same resolution whose bounds are most alike, and of these the last.
+    Linked rows have none, nor what rules compute or model by its distance from another column.
+    """
+    if schema.unit is not None and schema.unit.linked:
+        return {}
+    distances: dict[str, Distance] = {}
+    before: dict[str, DateTime] = {}
+    for name, kind in schema.of_kind(DateTime).items():
+        free = plan is None or (name not in plan.follows and plan.free.get(name, kind) == kind)
+        first, last = kind.bounds
+        if not free or last - first + 1 < _FEWEST_STEPS:
+            continue
+        alike = [
+            (_overlap(kind, other), place, of)
+            for place, (of, other) in enumerate(before.items())
+            if other.resolution == kind.resolution and other.is_clock == kind.is_clock
+        ]
+        before[name] = kind
+        part, _, earlier = max(alike, default=(0.0, 0, ""))
+        column = f"{name}: time since {earlier}"
+        if part >= _OVERLAP and column not in schema.columns:
+            distances[name] = Distance(earlier, name, column, (before[earlier], kind))
+    return distances
+
+
+def _overlap(one: DateTime, other: DateTime) -> float:
+    (a, b), (c, d) = one.bounds, other.bounds
+    return (min(b, d) - max(a, c) + 1) / (max(b, d) - min(a, c) + 1)
+
+
+def with_distances(codes: dict[str, np.ndarray], distances: Mapping[str, Distance]) -> dict[str, np.ndarray]:
+    """Coded rows with the columns of distances."""
+    return codes | {d.column: d.read(codes[d.earlier], codes[d.later]) for d in distances.values()}
