@@ -1906,6 +1906,27 @@ BUGS = [
         "tests/attacks/test_rules.py tests/rules/test_rule_plan.py -k records",
     ),
     PlantedBug(
+        "distances between dates are from the mean start of the records at hand",
+        "schema/distances.py",
+        "        apart = _steps(self.kinds[1], later) - _steps(self.kinds[0], earlier)\n",
+        "        apart = _steps(self.kinds[1], later) - int(_steps(self.kinds[0], earlier).mean())\n",
+        "tests/schema/test_distances.py -k alone",
+    ),
+    PlantedBug(
+        "distances between dates are told of the record before",
+        "schema/distances.py",
+        "d.read(codes[d.earlier], codes[d.later])",
+        "d.read(np.roll(codes[d.earlier], 1), codes[d.later])",
+        "tests/attacks/test_distances.py",
+    ),
+    PlantedBug(
+        "a distance is kept out of the norm",
+        "lenses/distance_columns.py",
+        "        return {**columns} | {distance.column: distance.steps for distance in self.distances.values()}\n",
+        "        return {**columns}\n",
+        "tests/schema/test_distances.py -k which_dates",
+    ),
+    PlantedBug(
         "rules: mending changes classes that were asked for",
         "lenses/ruled_rows.py",
         "None if classes is None else self.class_column)\n",

@@ -14,7 +14,7 @@ from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.fitting.kind_counts import KindCounts
-from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.chain import plain_records, plain_schema
 from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.contributions import clip_rows, product_bits
 from sfumato.mechanisms.norms import joint_exact, norm_bins
@@ -176,6 +176,37 @@ def _set_cases() -> list[StatisticCase]:
         StatisticCase("counts by class, sets beside columns", TwoResolutionCounts(TableLayout(grid, target)), pool),
         StatisticCase("moments, sets beside columns", set_moments(1.0, 0.0, None), pool),
         StatisticCase("moments by class, sets beside columns", set_moments(1.0, 0.25, target), pool),
+    ]
+
+
+DATES = Schema.from_dict({
+    "columns": {
+        "begun": {"kind": "datetime", "lower": "2020-01-01", "upper": "2022-12-31"},
+        "ended": {"kind": "datetime", "lower": "2020-01-01", "upper": "2022-12-31", "nullable": True},
+        "member": {"kind": "boolean"},
+    },
+})  # fmt: skip
+
+
+def rows_of_dates(n: int, seed: int = 0):
+    """Single records with two dates: any, one missing, the ends of the bounds, with their distance beside them."""
+    rng = np.random.default_rng(seed)
+    pairs = [*rng.random((n, 2)), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (0.3, np.nan), (1.0, np.nan)]
+    return [
+        plain_records(
+            DATES, {"begun": np.array([a]), "ended": np.array([b]), "member": np.array([member], dtype=np.int32)}
+        )
+        for a, b in pairs
+        for member in (0, 1)
+    ]
+
+
+def _date_cases() -> list[StatisticCase]:
+    schema, pool = plain_schema(DATES), rows_of_dates(20)
+    grid, target = Grid.of(schema, numeric_cells=8, narrow=True), schema.released.index("member")
+    return [
+        StatisticCase("counts, two dates", TwoResolutionCounts(TableLayout(grid, None)), pool),
+        StatisticCase("counts by class, two dates", TwoResolutionCounts(TableLayout(grid, target)), pool),
     ]
 
 
@@ -623,6 +654,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("feature sums, recentred", recentred_sums(3), feature_rows(60)),
         StatisticCase("feature sums, one cluster, recentred", recentred_sums(1), feature_rows(60)),
         *_set_cases(),
+        *_date_cases(),
         *_step_cases(),
         *_weighted_cases(),
         *_question_cases(),

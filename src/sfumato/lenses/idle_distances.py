@@ -77,8 +77,8 @@ def _excess(
         return 0.0
     own, least = own / own.sum(), np.inf
     for correlation in DISTANCES.correlations:
-        drawn = _copula(distance, columns, shares[:2], correlation)
-        other = drawn[:-1] / drawn[:-1].sum()
+        counts = _copula(distance, columns, shares[:2], correlation)[:-1]
+        other = counts / counts.sum()
         # runs of even shares of both: where one of them has nothing, the other's are runs of their own
         middles = np.cumsum(own + other) - (own + other) / 2
         runs = np.minimum((middles / 2 * DISTANCES.runs).astype(np.int64), DISTANCES.runs - 1)

@@ -22,7 +22,7 @@ from sfumato.schema.schema_facts import SchemaFacts
 
 _FEWEST_STEPS = 24  # of a date that has a distance: of fewer, each is a cell of its own
 _OVERLAP = 0.25  # of all that two bounds span, the part that both do
-_COARSE = 0.25  # of a distance: half of a cell's width far from 0
+_COARSE, _FINE = 0.25, 16  # of a distance, by which a date may be off; and steps up to which it may not
 _ROUNDS = 4  # times that another row's distance is tried where a row's own leads out of the bounds
 
 
@@ -76,31 +76,30 @@ class Distance:
         known = np.flatnonzero(has)
         if not known.size:
             return codes
-        begun, own = (self.kinds[1], self.kinds[0]) if back else self.kinds
-        origin, drawn, way = _steps(begun, start), _steps(own, codes), -1 if back else 1
+        other, own = (self.kinds[1], self.kinds[0]) if back else self.kinds
+        origin, way = _steps(other, start), -1 if back else 1
         gaps = way * np.rint(apart[known] * (self.steps.upper - self.steps.lower) + self.steps.lower).astype(np.int64)
-        lent = rng.integers(gaps.size, size=apart.size)
-        lent[known] = np.arange(known.size)
+        of_row = rng.integers(gaps.size, size=apart.size)
+        of_row[known] = np.arange(known.size)
         first, last = own.bounds
-        gap = gaps[lent]
+        gap = gaps[of_row]
         for _ in range(_ROUNDS):
             out = np.flatnonzero((origin + gap < first) | (origin + gap > last))
             gap[out] = gaps[rng.integers(gaps.size, size=out.size)]
-        moved = _as_drawn(own, origin + gap, drawn, np.abs(gap))
-        moved = np.clip(moved, first, last)
+        steps = np.clip(_nearest(own, origin + gap, _steps(own, codes), np.abs(gap)), first, last)
         some = both if 2 * known.size > both.sum() else has
-        return np.where(some, (moved - first) / (last - first), codes)
+        return np.where(some, (steps - first) / (last - first), codes)
 
 
-def _as_drawn(kind: DateTime, moved: np.ndarray, drawn: np.ndarray, apart: np.ndarray) -> np.ndarray:
-    """Dates as drawn where distances are as coarse; of a day and more apart, times as drawn."""
-    moved = np.where(np.abs(moved - drawn) <= _COARSE * apart, drawn, moved)
+def _nearest(kind: DateTime, steps: np.ndarray, own: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """Dates at distances, or their own where these are as coarse; of a day and more apart, at their own time of day."""
+    steps = np.where((apart > _FINE) & (np.abs(steps - own) <= _COARSE * apart), own, steps)
     per_day = MICROSECONDS["day"] // kind.microseconds
     if per_day < 2 or kind.is_clock:
-        return moved
-    off = (drawn - moved) % per_day
+        return steps
+    off = (own - steps) % per_day
     off = np.where(off > per_day // 2, off - per_day, off)
-    return np.where(apart >= per_day, moved + off, moved)
+    return np.where(apart >= per_day, steps + off, steps)
 
 
 def _steps(kind: DateTime, codes: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
-from sfumato.methods.tables.chain import drawing_order
+from sfumato.methods.tables.chain import Tie, drawing_order, order_of_ties
 from sfumato.methods.tables.features import SCORE, ColumnShares, level_features, number_features, tilted
 
 N, MADE = 20_000, 100_000
@@ -134,6 +134,39 @@ class TestDrawingOrder:
         order = drawing_order(rng().standard_normal((3, 3)), blocks)
         assert sorted(order) == [0, 1, 2, 3]
         assert drawing_order(np.zeros((0, 0)), [slice(0, 0)]).tolist() == [0]
+
+
+class TestOrderOfTies:
+    def test_terms_come_before_their_sum(self):
+        order = np.array([4, 2, 3, 0, 1])
+        assert order_of_ties(order, [Tie(0, 1, 2)]).tolist() == [4, 0, 1, 2, 3]
+        assert order_of_ties(order, []).tolist() == order.tolist()
+
+    def test_a_sum_may_be_a_term(self):
+        order = order_of_ties(np.array([4, 3, 2, 1, 0]), [Tie(0, 1, 2), Tie(2, 3, 4)])
+        assert order.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_no_column_is_drawn_by_a_sum():
+    """A date and the one before it are near-copies: all others are drawn by the first, and by the distance."""
+    day = {"kind": "datetime", "lower": "2020-01-01", "upper": "2022-12-31"}
+    schema = Schema.from_dict(
+        {"rows": 4_000, "columns": {"a": day, "b": day, "x": {"kind": "integer", "lower": 0, "upper": 50}}}
+    )
+    first, stay = rng().integers(0, 1_000, 4_000), rng(1).poisson(5, 4_000)
+    start = pd.Timestamp("2020-01-01")
+    frame = pd.DataFrame({
+        "a": start + pd.to_timedelta(first, "D"), "b": start + pd.to_timedelta(first + stay, "D"), "x": 2 * stay,
+    })  # fmt: skip
+    release = MaxEntropy(epsilon=3.0, delta=1e-5, calibration_rows=5_000).fit(frame, schema=schema, seed=0)
+    names = [*schema.released, "b: time since a"]
+    order = [names[j] for j in release.parameters["order"]]
+    assert order.index("a") < order.index("b: time since a") < order.index("b")
+    sizes = [release.parameters[f"{j}.values"].shape[1] for j in range(len(names))]
+    ends = np.cumsum([0, *sizes])
+    weights = release.parameters["weights"]
+    assert not weights[:, :, ends[1] : ends[2]].any()
+    assert weights[:, ends[2] : ends[3], ends[3] : ends[4]].any()
 
 
 def test_what_is_known_of_a_column_fits_together():

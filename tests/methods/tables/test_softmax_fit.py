@@ -6,7 +6,7 @@ from scipy import optimize
 
 from sfumato.maths.constants import FIT
 from sfumato.methods.tables.features import number_features
-from sfumato.methods.tables.softmax_fit import fit_softmax
+from sfumato.methods.tables.softmax_fit import _start, fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
 from sfumato.models.tables.softmax_draws import probabilities
@@ -54,6 +54,23 @@ def test_shares_are_met_after_few_steps():
     fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=0.1, score=0)
     weights, tilts = fit.weights, fit.tilts
     np.testing.assert_allclose(outcome(rows, values, weights, tilts)[1], shares, atol=6e-3)
+
+
+def test_noise_on_near_copies_does_not_spoil_the_start():
+    """A regression on two near-copies whose moments noise moved apart explains more than there is."""
+    n = 6_000
+    values = number_features(rng(1).dirichlet(np.full(RUNS, 5.0)), False, 2).values
+    one = rng(2).standard_normal(n)
+    features = np.stack([one, one + 1e-3 * rng(3).standard_normal(n)], axis=1).astype(np.float32)
+    rows = SimulatedRows(features, np.zeros(n, dtype=int))
+    moments = np.array([[0.9, -0.9], [0.0, 0.0]])
+    wanted = Moments(moments, np.full((2, 2), 1.0), np.zeros((2, 2), dtype=int))
+    shares = np.full((1, RUNS), 1 / RUNS)
+    options = {"slack": 0.5, "tolerance": 1e-5, "score": 0}
+    start, tilts = _start(Objective.of(rows, wanted, values, shares, 0.5, None), 0, None)
+    assert not start.any()
+    np.testing.assert_array_equal(tilts, np.log(shares))
+    assert fit_softmax(rows, wanted, values, shares, **options).value < np.log(RUNS) + 0.1
 
 
 def test_weights_that_are_there_are_added_to():
