@@ -162,7 +162,7 @@ def test_no_column_is_drawn_by_a_sum():
     names = [*schema.released, "b: time since a"]
     order = [names[j] for j in release.parameters["order"]]
     assert order.index("a") < order.index("b: time since a") < order.index("b")
-    sizes = [release.parameters[f"{j}.values"].shape[1] for j in range(len(names))]
+    sizes = [release.parameters[f"column.{j}.values"].shape[1] for j in range(len(names))]
     ends = np.cumsum([0, *sizes])
     weights = release.parameters["weights"]
     assert not weights[:, :, ends[1] : ends[2]].any()
