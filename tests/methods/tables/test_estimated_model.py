@@ -227,3 +227,19 @@ def test_the_example_makes_rows(tmp_path, monkeypatch, capsys):
     old = rows[rows["age"] >= 65]
     assert (old["work"] == "none").mean() > 0.8
     assert "age" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("resolution", ["day", "hour"])
+def test_dates_have_neither_distances_nor_times_that_nobody_measured(resolution):
+    last = "2020-12-31" if resolution == "day" else "2020-12-31 23:00"
+    date = {"kind": "datetime", "lower": "2020-01-01", "upper": last, "resolution": resolution}
+    edges = ["2020-01-01", "2020-04-01", "2020-09-01", last]
+    counts = [[300, 100, 0], [0, 300, 100], [0, 0, 200]]
+    schema = {"columns": {"a": date, "b": date}, "rows": 1_000}
+    table = marginal(schema, ["a", "b"], counts, noise_std=1.0, edges={"a": edges, "b": edges})
+    release = estimate_model(schema, [table])
+    rows = release.sample(2_000, seed=0)
+    assert list(rows.columns) == ["a", "b"]
+    assert (rows["a"] < "2020-04-01").mean() == pytest.approx(0.4, abs=0.03)
+    assert (rows["b"] < "2020-04-01").mean() == pytest.approx(0.3, abs=0.03)
+    assert len(release.sample(20, given={"a": "2020-02-05", "b": "2020-02-09"}, seed=1)) == 20

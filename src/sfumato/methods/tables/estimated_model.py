@@ -20,6 +20,7 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, ReleaseError, require_instance
 from sfumato.fitting.contents import pandas_form
 from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
+from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
@@ -27,7 +28,7 @@ from sfumato.measurements.measurement import Measurement
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import Effort, fit_table_chain
-from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.features import ColumnShares, Features
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
 from sfumato.methods.tables.recipe import orders_of
 from sfumato.methods.tables.shares import Resolution, shares_of
@@ -83,6 +84,9 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     resolution = Resolution(SIZES.most_runs, orders, SIZES.level_groups, {})
     columns = [_shares(column, tables, n, resolution) for column in grid.columns]
     effort = Effort.exact(n) if entry < SIZES.faint else Effort.noisy(columns=len(columns))
+    beside = _beside_dates(read)
+    grid = Grid((*grid.columns, *beside))
+    columns += [_unmeasured(column) for column in beside]
     moments = pair_moments(columns, pairs, n)
     chain = fit_table_chain(columns, np.array([float(n)]), moments, effort, public_stream(0))
     unit = Protected(**read.protects)
@@ -199,6 +203,24 @@ def _grid_column(name: str, schema: Schema, tables: Sequence[CountTable]) -> Col
         return ColumnGrid.stored(name, kind, cells.edges)  # type: ignore[arg-type] - edges are of numbers
     except ReleaseError as error:
         raise ConfigError(str(error)) from None
+
+
+def _beside_dates(schema: Schema) -> tuple[ColumnGrid, ...]:
+    """The columns that are modelled beside dates, and that nobody measured."""
+    cut = Grid.of(plain_schema(schema), numeric_cells=SIZES.fewest_cells).columns
+    return tuple(column for column in cut if column.name not in schema.columns)
+
+
+def _unmeasured(column: ColumnGrid) -> ColumnShares:
+    """A column without features: missing, or anywhere."""
+    free = np.ones(column.n_cells)
+    if column.edges is not None and not column.kind.nullable:
+        free = np.diff(column.edges).astype(np.float64)
+    elif column.kind.nullable:
+        free = (np.arange(column.n_cells) == column.n_cells - 1).astype(np.float64)
+    cells, nothing = np.arange(column.n_cells), np.zeros(0)
+    features = Features(np.zeros((column.n_cells, 0)), nothing, nothing.astype(np.int64))
+    return ColumnShares(free / free.sum(), cells, cells, features, np.zeros((1, column.n_cells)), 1.0, 0)
 
 
 def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution: Resolution) -> ColumnShares:

@@ -76,5 +76,7 @@ def _means_in(column: ColumnShares, axis: Cells) -> np.ndarray:
     """Means of a column's features in the cells of a table, shape (cells, q)."""
     cells = axis.grouped(np.arange(axis.base))
     values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
-    sums = np.stack([np.bincount(cells, shares * value, axis.size) for value in values.T], axis=1)
+    sums = np.zeros((axis.size, values.shape[1]))
+    for feature, value in enumerate(values.T):
+        sums[:, feature] = np.bincount(cells, shares * value, axis.size)
     return sums / np.bincount(cells, shares, axis.size)[:, None]
