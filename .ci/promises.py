@@ -86,7 +86,7 @@ def evaluate(_: Path) -> None:
 
     sfumato(*FIT)
     sfumato(*SAMPLE)
-    sfumato("evaluate", "people.csv", "synthetic.csv", "--schema", "schema.yaml", "--target", "member")
+    sfumato("evaluate", "table", "people.csv", "synthetic.csv", "--schema", "schema.yaml", "--target", "member")
     assert PrivateKMeans.__name__
 
 
