@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 78_950,
-    "lines of the core": 50_040,
-    "files": 499,
+    "lines": 79_060,
+    "lines of the core": 50_150,
+    "files": 500,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

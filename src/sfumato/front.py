@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Unpack
 
-from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError, did_you_mean
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.synthesizer import Synthesizer
@@ -24,14 +23,15 @@ from sfumato.release_front import Release
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema, open_schema
 from sfumato.schema.schema import Schema, SchemaLike
+from sfumato.schema.short_facts import ColumnFacts
 
 
 def describe(
     data: object,
-    columns: Mapping[str, str | Mapping[str, Any] | ColumnKind] | None = None,
+    columns: Mapping[str, ColumnFacts] | None = None,
     *,
     rows: int | None = None,
-    unit: Mapping[str, Any] | None = None,
+    unit: str | Mapping[str, Any] | None = None,
     target: str | None = None,
     names_are_public: bool = False,
 ) -> Schema:
@@ -42,10 +42,12 @@ def describe(
 
     Args:
         data: the table, as for `fit`. Its column names are taken as public.
-        columns: what is public of some columns, as a schema file has it: `{"age": {"kind": "integer", "lower": 0,
-            "upper": 120}}`; or a kind alone, to be completed by the fit: `{"age": "integer"}`. All may be declared.
+        columns: what is public of some columns: bounds `{"age": (0, 120)}`, labels `{"country": ["AT", "DE"]}`,
+            `"boolean"`, or all that a schema file can say: `{"age": {"kind": "integer", "lower": 0, "upper": 120}}`;
+            or a kind alone, to be completed by the fit: `{"age": "integer"}`. All may be declared.
         rows: the public number of rows, if there is one.
-        unit: whose privacy: `{"column": "patient", "max_rows": 4}`; by default each row's.
+        unit: whose privacy: `{"column": "patient", "max_rows": 4}`; `"patient"` where one row of each is to count; by
+            default each row's.
         target: a column whose classes are modelled apart is categorical unless `columns` says otherwise.
         names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
@@ -57,7 +59,7 @@ def describe(
     Example:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [31, 46], "town": ["Riga", "Oslo"]})
-        >>> print(describe(frame, {"age": {"kind": "integer", "lower": 0, "upper": 120}}, rows=1_000))
+        >>> print(describe(frame, {"age": (0, 120)}, rows=1_000))
         rows: 1000
         columns:
           age: {kind: integer, lower: 0, upper: 120}
@@ -84,7 +86,8 @@ def fit(
 
     Args:
         data: a data frame, a table, a path, anything that `Synthesizer.fit` takes.
-        schema: public description of the data: a `Schema`, a mapping, or a path; by default `describe(data)`.
+        schema: public description of the data: a `Schema`, a path, or a mapping such as `{"columns": {"age": (0, 120),
+            "country": ["AT", "DE"], "returned": "boolean"}, "rows": 10_000}`; by default `describe(data)`.
         epsilon: ε in nats. Left out where `method` is an object, which has its own.
         risk: in place of epsilon, what the best attacker may reach: `Advantage(0.1)`, or
             `TruePositiveRate(0.1, fpr=0.05)`.

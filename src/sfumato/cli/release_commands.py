@@ -255,7 +255,7 @@ def _tell_public_facts(source: Source, known: Schema, n_public: int | EstimateCo
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
     stated = [name for name in known.released if name not in known.open]
-    facts += [f"bounds or labels of {', '.join(map(repr, stated))}, as the schema has them"] if stated else []
+    facts += [f"bounds or labels of {', '.join(map(repr, stated))}, as declared"] if stated else []
     if known.unit is not None:
         facts.append(f"that {known.unit.column!r} is the unit, with {known.unit.max_rows} rows at most")
     say(f"Taken as public: {'; '.join(facts)}.", aside=aside)
