@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 79_060,
-    "lines of the core": 50_150,
+    "lines": 79_120,
+    "lines of the core": 50_250,
     "files": 500,
     "circles of files": 0,
     "files in circles": 0,

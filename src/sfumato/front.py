@@ -8,22 +8,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Unpack
+from itertools import product
+from typing import TYPE_CHECKING, Any, Unpack
 
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, did_you_mean
-from sfumato.fitting.fit_options import FitKeywords, FitOptions
+from sfumato.fitting.fit_options import FitKeywords, FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
 from sfumato.privacy.budget import EstimateCount, NonPrivate
+from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.risk import Risk
 from sfumato.release_front import Release
+from sfumato.schema.accept import Criterion
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema, open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.short_facts import ColumnFacts
+
+if TYPE_CHECKING:
+    from sfumato.search import tuning
+else:
+    tuning = later("sfumato.search.tuning")
 
 
 def describe(
@@ -132,6 +141,99 @@ def fit(
     if risk is not None:
         synthesizer = synthesizer.at_risk(risk, known, target=fit_options.target, n_public=fit_options.n_public)
     return synthesizer.fit_with(fit_options, data if source is None else source, known)
+
+
+def tune(
+    data: object,
+    schema: SchemaLike,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: str | Synthesizer | Sequence[Synthesizer] = "max-entropy",
+    settings: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    mean_repetitions: float = 10.0,
+    shape: float = 1.0,
+    score_share: float = 0.1,
+    accept: Sequence[Criterion | Mapping[str, Any]] | None = None,
+    accept_share: float = 0.1,
+    **options: Unpack[SearchKeywords],
+) -> Release:
+    """Fit the best of several candidates: a search whose whole cost is (ε, δ). Arguments as of `fit`, and a grid.
+
+    A random number of times, a candidate is drawn uniformly and fitted; the release whose samples are nearest to noisy
+    counts of pairs of cells is returned. Nothing else leaves: not how often, not what the others scored. Each fit has
+    about the noise of a plain fit of ε/2.5.
+
+    With criteria (`accept`), each fit is judged on the records, with noise of its own; fits that pass more of them go
+    before nearer ones, and a release is returned only if it passes all. One candidate and `mean_repetitions=1` are a
+    single fit that is judged.
+
+    Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
+        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
+        docs/proofs/tune.md, docs/proofs/acceptance.md.
+    Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
+
+    Args:
+        data: a table, as for `fit`.
+        schema: public description of the table, as for `fit`, with nothing left open.
+        epsilon: ε of the whole search, in nats. Left out where `method` is an object or several.
+        delta: δ of the whole search; by default min(1e-5, 0.1 / rows).
+        method: a method of tables by name, with its settings, or the candidates themselves: methods with one ε and δ,
+            and stages that cost alike: their shares of unsampled stages may differ, their sampling rates, steps and
+            shares of sampled ones may not. A candidate that is listed twice is drawn twice as often.
+        settings: that all candidates have, of the method that is named.
+        grid: settings and the values to try, `{"marginal_share": [0.2, 0.4, 0.6]}`: all combinations are candidates.
+        mean_repetitions: mean of the number of fits, 1 to 10,000.
+        shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
+        score_share: part of the squared budget of one fit and its score that is spent on the score, in (0, 1).
+        accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
+        accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
+        options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
+            `as_source`, `accept_draft`.
+
+    Returns:
+        The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under
+        `search`.
+
+    Raises:
+        BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
+        NotAcceptedError: no fit passed; its certificate has the verdicts of the fit that came nearest. The budget is
+            spent.
+        ConfigError: an argument is outside its domain, the candidates do not cost alike, or noise alone would decide a
+            criterion.
+        SchemaError: the schema does not describe the data, or has facts that were read off the records.
+        DataError: the data cannot be read.
+    """
+    if isinstance(method, str | Synthesizer):
+        candidates: Sequence[Synthesizer] = _candidates(method, epsilon, delta, settings or {}, grid or {})
+    elif grid or settings or epsilon is not None or delta is not None:
+        raise ConfigError("Expected epsilon, delta, settings or a grid beside one method, got one beside candidates.")
+    else:
+        candidates = method
+    return tuning.best_of(
+        data, candidates, schema, repetitions=Repetitions(mean_repetitions, shape), score_share=score_share,
+        accept=accept, accept_share=accept_share, options=options,
+    )  # fmt: skip
+
+
+def _candidates(
+    method: str | Synthesizer,
+    epsilon: float | None,
+    delta: float | None,
+    settings: Mapping[str, Any],
+    grid: Mapping[str, Sequence[Any]],
+) -> list[Synthesizer]:
+    """Return the method at every combination of the values of a grid."""
+    if not isinstance(grid, Mapping) or any(isinstance(v, str) or not isinstance(v, Sequence) for v in grid.values()):
+        raise ConfigError("Expected grid to map settings to lists of values, such as {'marginal_share': [0.2, 0.4]}.")
+    twice = [name for name in grid if name in settings]
+    if twice:
+        raise ConfigError(f"Expected {twice[0]} in settings or in grid, got it in both.")
+    tried = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    if isinstance(method, Synthesizer):
+        return [replace(_method(method, epsilon, delta, settings), **own) for own in tried]
+    return [_method(method, epsilon, delta, {**settings, **own}) for own in tried]
 
 
 def _method(

@@ -276,24 +276,13 @@ class TestCommands:
     def test_all_candidates_of_a_search_have_them(self, folder, call, monkeypatch):
         seen = []
 
-        def search(data, methods, **_):
-            seen.extend(methods)
+        def search(data, schema, *, method, **options):
+            seen.extend(method)
             raise PrivacyError("enough")
 
         monkeypatch.setattr("sfumato.tune", search)
-        base = (
-            "model",
-            "tune",
-            "people.csv",
-            "--schema",
-            "schema.yaml",
-            "--epsilon",
-            1,
-            "--method",
-            "p3gm",
-            "--out",
-            "r",
-        )
+        base = ("model", "tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "r")
+        base = (*base, "--method", "p3gm")
         options = ("--set", "prior=mixture", "--grid", "prior.n_components=1,3", "--grid", "latent-dim=5")
         assert call(*base, *options).code == 1
         assert [found.prior for found in seen] == [settings.Mixture(n_components=n) for n in (1, 3)]

@@ -249,7 +249,7 @@ class TestOpenColumns:
 
     def test_all_else_refuses_them(self):
         for refused in (
-            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, candidates=[MaxEntropy(epsilon=1)]),
+            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, method=[MaxEntropy(epsilon=1)]),
             lambda: MaxEntropy(epsilon=1).epsilon_for(self.OPENED, target_error=0.1),
             lambda: audit.audit(MaxEntropy(epsilon=1), schema=self.OPENED),
             lambda: list(PrivateData(open_source(self.FRAME), self.OPENED).coded()),

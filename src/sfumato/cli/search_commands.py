@@ -166,7 +166,7 @@ def tune_command(
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
-            source, methods, schema=known, target=target, areas=run.areas, questions=run.questions,
+            source, known, method=methods, target=target, areas=run.areas, questions=run.questions,
             n_public=rows,
             mean_repetitions=law.repetitions,
             shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,

@@ -61,7 +61,7 @@ def refuse_criteria(schema: Schema) -> None:
     if schema.accept:
         raise ConfigError(
             "Expected a schema without `accept` for a fit, got criteria. `tune` judges by them, of one fit too: "
-            "tune(data, [method], mean_repetitions=1, ...), or `sfumato model tune --repetitions 1`."
+            "tune(data, schema, method=[method], mean_repetitions=1, ...), or `sfumato model tune --repetitions 1`."
         )
 
 
