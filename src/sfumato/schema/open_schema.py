@@ -23,7 +23,7 @@ from pyarrow import types
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.open import Open, OpenKind
-from sfumato.errors import ConfigError, SchemaError, require_flag, require_instance
+from sfumato.errors import ConfigError, SchemaError, did_you_mean, require_flag, require_instance
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
@@ -92,9 +92,10 @@ class OpenSchema:
         if not names_are_public:
             require_names(source)
         entries = {name: _entry(name, facts.get(name), storage) for name, storage in source.storage.items()}
-        for name in facts:
+        for name in (*facts, *([unit] if isinstance(unit, str) else [])):
             if name not in entries:
-                raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.")
+                hint = did_you_mean(name, list(entries))
+                raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.{hint}")
         document: dict[str, Any] = {"columns": entries}
         document |= {} if rows is None else {"rows": rows}
         return cls.from_dict(document if unit is None else {**document, "unit": unit})
