@@ -10,7 +10,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint house extras bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
+.PHONY: demo test test-slow test-report audit lint house extras dist newcomer bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -148,6 +148,12 @@ resolve: .resolve/bin/python  ## whether wheels of all requirements are there, f
 
 extras: .venv/pyvenv.cfg  ## each extra alone, in a clean environment, does what it promises: minutes, and the package index
 	$(BIN)/python .ci/extras.py
+
+newcomer: .venv/pyvenv.cfg  ## what a data holder, an analyst, a reviewer and an engineer do first, in a clean environment
+	$(BIN)/python .ci/newcomer.py
+
+dist: .venv/pyvenv.cfg  ## archive and wheel, checked and installed in clean environments, in dist: minutes, and the package index
+	$(BIN)/python .ci/dist.py
 
 docs: .venv/.installed-docs  ## the documentation as HTML, in docs/_build: tutorials are run, links checked
 	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

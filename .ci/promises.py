@@ -86,7 +86,7 @@ def evaluate(_: Path) -> None:
 
     sfumato(*FIT)
     sfumato(*SAMPLE)
-    sfumato("evaluate", "people.csv", "synthetic.csv", "--schema", "schema.yaml", "--target", "member")
+    sfumato("evaluate", "table", "people.csv", "synthetic.csv", "--schema", "schema.yaml", "--target", "member")
     assert PrivateKMeans.__name__
 
 
@@ -100,9 +100,9 @@ def studio(_: Path) -> None:
     import urllib.request
 
     from sfumato.studio.server import Studio
-    from sfumato.studio.session import Session
+    from sfumato.studio.session import StudioSession
 
-    page = Studio(Session(Path("folder"), "people.csv"))
+    page = Studio(StudioSession(Path("folder"), "people.csv"))
     thread = threading.Thread(target=page.run)
     thread.start()
     try:

@@ -20,7 +20,7 @@ HEAD = """# A gallery of public tables
 What the default method keeps of ten tables that anybody can get, at ε = 1 and δ = 1e-5: one row is protected, and
 nothing is public but the schema and a round number of rows. Figures are means over fits, each with new noise. This
 page is written from the files in `benchmarks/results` by `benchmarks/gallery.py`; how they were measured stands in
-`benchmarks/README.md`. To make figures of your own: `sfumato evaluate`.
+`benchmarks/README.md`. To make figures of your own: `sfumato evaluate table`.
 """
 KEPT_HEAD = """## What seven tables keep
 

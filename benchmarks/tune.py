@@ -54,8 +54,8 @@ def main() -> None:
     for _ in range(options.searches):
         release = sfumato.tune(
             train,
-            candidates(options.epsilon),
-            schema=SCHEMA,
+            SCHEMA,
+            method=candidates(options.epsilon),
             target=TARGET,
             mean_repetitions=options.repetitions,
         )

@@ -139,7 +139,7 @@ def test_the_command(release, tmp_path, capsys):
     table().to_csv(tmp_path / "t.csv", index=False)
     arguments = [str(tmp_path / "t.csv"), str(tmp_path / "r.sfm"), FORMULA, "x", "--epsilon", "0.3"]
     with pytest.raises(SystemExit, match="0"):
-        main(["verify-finding", *arguments, "--seed", "0", "--json"])
+        main(["evaluate", "finding", *arguments, "--seed", "0", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["agrees"] is True
     assert answer["says"] == "above 0"

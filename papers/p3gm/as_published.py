@@ -4,7 +4,7 @@
 
 The printed ε is 1 at δ = 1e-5. No ε holds: both take the exact mean of the records, and means and covariances of the
 mixture divide by exact masses, as DP-EM prints them. Beside it stand Theorem 4's ε of the settings, and the exact one
-of the same noise with a bought mean and one release per iteration, which `--preset as-written` and `as-released` state.
+of the same noise with a bought mean and one release per iteration, which `as-written` and `as-released` state.
 
 As written: ten axes, three diagonal components from a start without data, a decoder from random weights, Poisson
 batches, samples from the mixture. As released: thirty axes, one component, whose first M-step, on random

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sfumato.data_ledger.ledger_state import LedgerState
     from sfumato.fitting.fit_options import FitOptions
     from sfumato.fitting.purposes import Fidelity, Training
-    from sfumato.front import describe, fit
+    from sfumato.front import describe, fit, tune
     from sfumato.inference.combining import CombinedResult, combine
     from sfumato.inference.estimate import Correlations, Estimate, Estimates
     from sfumato.inference.hypothesis_tests import HypothesisTest
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
     from sfumato.schema.unit import Tables, Unit
     from sfumato.schema.weight import Weight
-    from sfumato.search.tuning import tune
     from sfumato.verification import Verification, verify_finding
 else:  # a type checker should not take every name for one of ours
     from sfumato._lazy import lazy_names
@@ -109,7 +108,7 @@ else:  # a type checker should not take every name for one of ours
         "read_ledger": "sfumato.data_ledger.data_ledger",
         "sign_release": "sfumato.release.signature",
         "train_on_mixtures": "sfumato.models.mixed_training",
-        "tune": "sfumato.search.tuning",
+        "tune": "sfumato.front",
         "verify_finding": "sfumato.verification",
         "verify_release": "sfumato.release.signature",
     }

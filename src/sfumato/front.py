@@ -8,30 +8,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Unpack
+from itertools import product
+from typing import TYPE_CHECKING, Any, Unpack
 
-from sfumato.columns.kind import ColumnKind
+from sfumato._lazy import later
 from sfumato.errors import ConfigError, did_you_mean
-from sfumato.fitting.fit_options import FitKeywords, FitOptions
+from sfumato.fitting.fit_options import FitKeywords, FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
 from sfumato.privacy.budget import EstimateCount, NonPrivate
+from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.risk import Risk
 from sfumato.release_front import Release
+from sfumato.schema.accept import Criterion
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema, open_schema
 from sfumato.schema.schema import Schema, SchemaLike
+from sfumato.schema.short_facts import ColumnFacts
+
+if TYPE_CHECKING:
+    from sfumato.search import tuning
+else:
+    tuning = later("sfumato.search.tuning")
 
 
 def describe(
     data: object,
-    columns: Mapping[str, str | Mapping[str, Any] | ColumnKind] | None = None,
+    columns: Mapping[str, ColumnFacts] | None = None,
     *,
     rows: int | None = None,
-    unit: Mapping[str, Any] | None = None,
+    unit: str | Mapping[str, Any] | None = None,
     target: str | None = None,
     names_are_public: bool = False,
 ) -> Schema:
@@ -42,10 +51,12 @@ def describe(
 
     Args:
         data: the table, as for `fit`. Its column names are taken as public.
-        columns: what is public of some columns, as a schema file has it: `{"age": {"kind": "integer", "lower": 0,
-            "upper": 120}}`; or a kind alone, to be completed by the fit: `{"age": "integer"}`. All may be declared.
+        columns: what is public of some columns: bounds `{"age": (0, 120)}`, labels `{"country": ["AT", "DE"]}`,
+            `"boolean"`, or all that a schema file can say: `{"age": {"kind": "integer", "lower": 0, "upper": 120}}`;
+            or a kind alone, to be completed by the fit: `{"age": "integer"}`. All may be declared.
         rows: the public number of rows, if there is one.
-        unit: whose privacy: `{"column": "patient", "max_rows": 4}`; by default each row's.
+        unit: whose privacy: `{"column": "patient", "max_rows": 4}`; `"patient"` where one row of each is to count; by
+            default each row's.
         target: a column whose classes are modelled apart is categorical unless `columns` says otherwise.
         names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
@@ -57,7 +68,7 @@ def describe(
     Example:
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [31, 46], "town": ["Riga", "Oslo"]})
-        >>> print(describe(frame, {"age": {"kind": "integer", "lower": 0, "upper": 120}}, rows=1_000))
+        >>> print(describe(frame, {"age": (0, 120)}, rows=1_000))
         rows: 1000
         columns:
           age: {kind: integer, lower: 0, upper: 120}
@@ -84,7 +95,8 @@ def fit(
 
     Args:
         data: a data frame, a table, a path, anything that `Synthesizer.fit` takes.
-        schema: public description of the data: a `Schema`, a mapping, or a path; by default `describe(data)`.
+        schema: public description of the data: a `Schema`, a path, or a mapping such as `{"columns": {"age": (0, 120),
+            "country": ["AT", "DE"], "returned": "boolean"}, "rows": 10_000}`; by default `describe(data)`.
         epsilon: ε in nats. Left out where `method` is an object, which has its own.
         risk: in place of epsilon, what the best attacker may reach: `Advantage(0.1)`, or
             `TruePositiveRate(0.1, fpr=0.05)`.
@@ -129,6 +141,99 @@ def fit(
     if risk is not None:
         synthesizer = synthesizer.at_risk(risk, known, target=fit_options.target, n_public=fit_options.n_public)
     return synthesizer.fit_with(fit_options, data if source is None else source, known)
+
+
+def tune(
+    data: object,
+    schema: SchemaLike,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: str | Synthesizer | Sequence[Synthesizer] = "max-entropy",
+    settings: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    mean_repetitions: float = 10.0,
+    shape: float = 1.0,
+    score_share: float = 0.1,
+    accept: Sequence[Criterion | Mapping[str, Any]] | None = None,
+    accept_share: float = 0.1,
+    **options: Unpack[SearchKeywords],
+) -> Release:
+    """Fit the best of several candidates: a search whose whole cost is (ε, δ). Arguments as of `fit`, and a grid.
+
+    A random number of times, a candidate is drawn uniformly and fitted; the release whose samples are nearest to noisy
+    counts of pairs of cells is returned. Nothing else leaves: not how often, not what the others scored. Each fit has
+    about the noise of a plain fit of ε/2.5.
+
+    With criteria (`accept`), each fit is judged on the records, with noise of its own; fits that pass more of them go
+    before nearer ones, and a release is returned only if it passes all. One candidate and `mean_repetitions=1` are a
+    single fit that is judged.
+
+    Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
+        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
+        docs/proofs/tune.md, docs/proofs/acceptance.md.
+    Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
+
+    Args:
+        data: a table, as for `fit`.
+        schema: public description of the table, as for `fit`, with nothing left open.
+        epsilon: ε of the whole search, in nats. Left out where `method` is an object or several.
+        delta: δ of the whole search; by default min(1e-5, 0.1 / rows).
+        method: a method of tables by name, with its settings, or the candidates themselves: methods with one ε and δ,
+            and stages that cost alike: their shares of unsampled stages may differ, their sampling rates, steps and
+            shares of sampled ones may not. A candidate that is listed twice is drawn twice as often.
+        settings: that all candidates have, of the method that is named.
+        grid: settings and the values to try, `{"marginal_share": [0.2, 0.4, 0.6]}`: all combinations are candidates.
+        mean_repetitions: mean of the number of fits, 1 to 10,000.
+        shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
+        score_share: part of the squared budget of one fit and its score that is spent on the score, in (0, 1).
+        accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
+        accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
+        options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
+            `as_source`, `accept_draft`.
+
+    Returns:
+        The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under
+        `search`.
+
+    Raises:
+        BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
+        NotAcceptedError: no fit passed; its certificate has the verdicts of the fit that came nearest. The budget is
+            spent.
+        ConfigError: an argument is outside its domain, the candidates do not cost alike, or noise alone would decide a
+            criterion.
+        SchemaError: the schema does not describe the data, or has facts that were read off the records.
+        DataError: the data cannot be read.
+    """
+    if isinstance(method, str | Synthesizer):
+        candidates: Sequence[Synthesizer] = _candidates(method, epsilon, delta, settings or {}, grid or {})
+    elif grid or settings or epsilon is not None or delta is not None:
+        raise ConfigError("Expected epsilon, delta, settings or a grid beside one method, got one beside candidates.")
+    else:
+        candidates = method
+    return tuning.best_of(
+        data, candidates, schema, repetitions=Repetitions(mean_repetitions, shape), score_share=score_share,
+        accept=accept, accept_share=accept_share, options=options,
+    )  # fmt: skip
+
+
+def _candidates(
+    method: str | Synthesizer,
+    epsilon: float | None,
+    delta: float | None,
+    settings: Mapping[str, Any],
+    grid: Mapping[str, Sequence[Any]],
+) -> list[Synthesizer]:
+    """Return the method at every combination of the values of a grid."""
+    if not isinstance(grid, Mapping) or any(isinstance(v, str) or not isinstance(v, Sequence) for v in grid.values()):
+        raise ConfigError("Expected grid to map settings to lists of values, such as {'marginal_share': [0.2, 0.4]}.")
+    twice = [name for name in grid if name in settings]
+    if twice:
+        raise ConfigError(f"Expected {twice[0]} in settings or in grid, got it in both.")
+    tried = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    if isinstance(method, Synthesizer):
+        return [replace(_method(method, epsilon, delta, settings), **own) for own in tried]
+    return [_method(method, epsilon, delta, {**settings, **own}) for own in tried]
 
 
 def _method(

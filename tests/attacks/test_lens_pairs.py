@@ -70,7 +70,7 @@ def test_a_weighted_record_of_a_search(monkeypatch, weight):
     method = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=60)
 
     def fit(data):
-        return leaves(tune(data, [method], schema=schema, n_public=FEW, mean_repetitions=1, seed=1))
+        return leaves(tune(data, method=[method], schema=schema, n_public=FEW, mean_repetitions=1, seed=1))
 
     row = {"start": 60.0, "end": -9.0, "sex": "?", "items": None, "w": weight}
     seen = attack(monkeypatch, fit, start(), with_row(start(), row))

@@ -99,7 +99,7 @@ def test_a_search(monkeypatch, found, unit):
     method = MaxEntropy(epsilon=3.0, delta=1e-6, calibration_rows=60)
 
     def fit(data):
-        release = tune(data, [method], schema=FOUND[found], n_public=FEW, seed=1)
+        release = tune(data, method=[method], schema=FOUND[found], n_public=FEW, seed=1)
         assert {"units: counts of pairs of cells", "steps: counts of pairs of cells"} <= {
             measurement.name for measurement in release.measurements
         }

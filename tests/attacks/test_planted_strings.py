@@ -173,7 +173,7 @@ def test_the_command_line(watched, tmp_path):
     frame().to_csv(people, index=False)
     for command in (
         ("ledger", "create", "l", "--epsilon", 20, "--delta", 1e-4),
-        ("fit", people, "--epsilon", 8, "--delta", 1e-6, "--estimate-rows", "--out", "r", "--ledger", "l"),
+        ("fit", people, "--epsilon", 8, "--delta", 1e-6, "--rows", "estimate", "--out", "r", "--ledger", "l"),
         ("certificate", "r"),
         ("sample", "r", "-n", 50, "--out", "s.csv"),
         ("ledger", "show", "l"),

@@ -147,7 +147,7 @@ def test_neighbours_release_the_same(monkeypatch):
     monkeypatch.setattr(tuning.Search, "_sampled", _no_samples)
 
     def fit(data):
-        release = tune(data, candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
+        release = tune(data, method=candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
         found = {f"parameter {name}": array for name, array in release.parameters.items()}
         found |= {f"measurement {i}": m.value for i, m in enumerate(release.measurements)}
         return found | {"certificate": release.certificate.content, "sampler": release.sampler}
@@ -177,7 +177,7 @@ def test_neighbours_are_judged_the_same(monkeypatch, replaced):
 
     def fit(data):
         try:
-            release = tune(data, [candidate], schema=tables.schema(), n_public=401, accept=CRITERIA, seed=1)
+            release = tune(data, method=[candidate], schema=tables.schema(), n_public=401, accept=CRITERIA, seed=1)
         except _Verdicts as verdicts:
             return {"certificate": verdicts.args[0].content}
         found = {f"parameter {name}": array for name, array in release.parameters.items()}

@@ -204,29 +204,41 @@ class TestCommand:
         return path
 
     def test_json_and_table(self, schema, call):
-        found = call("audit", "--schema", schema, "--epsilon", 1, "--fits", 20, "--json").json
+        found = call("evaluate", "method", "--schema", schema, "--epsilon", 1, "--fits", 20, "--json").json
         assert found["holds"]
         assert found["fits"] == 20
-        result = call("audit", "--schema", schema, "--epsilon", 1, "--fits", 20)
+        result = call("evaluate", "method", "--schema", schema, "--epsilon", 1, "--fits", 20)
         assert (result.code, "certified, at most" in result.out) == (0, True)
 
     @pytest.mark.slow
     def test_a_method_that_samples(self, schema, call):
         found = call(
-            "audit", "--schema", schema, "--epsilon", 4, "--method", "dpmix", "--rows", 60, "--fits", 20, "--json"
+            "evaluate",
+            "method",
+            "--schema",
+            schema,
+            "--epsilon",
+            4,
+            "--method",
+            "dpmix",
+            "--rows",
+            60,
+            "--fits",
+            20,
+            "--json",
         )
         assert found.json["holds"]
 
     def test_a_broken_bound_fails(self, schema, call, monkeypatch):
         monkeypatch.setattr(attack, "SecureNoise", lambda: LittleNoise(0))
         monkeypatch.setattr(attack, "_bounds", lambda *_: {"epsilon_lower": 9.0, "epsilon_lower_gaussian": 9.0})
-        result = call("audit", "--schema", schema, "--epsilon", 1, "--fits", 20)
+        result = call("evaluate", "method", "--schema", schema, "--epsilon", 1, "--fits", 20)
         assert result.code == 1
         assert "Do not use it" in result.err
 
     def test_wrong_calls(self, schema, call):
-        assert call("audit", "--schema", schema).code == 2
-        assert call("audit", "--schema", schema, "--epsilon", 1, "--fits", 3).code == 2
+        assert call("evaluate", "method", "--schema", schema).code == 2
+        assert call("evaluate", "method", "--schema", schema, "--epsilon", 1, "--fits", 3).code == 2
 
 
 WEIGHTED = {

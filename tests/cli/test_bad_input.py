@@ -112,7 +112,7 @@ class TestBudget:
         text = tables.SCHEMA_TEXT.replace("rows: 240\n", "")
         Path("schema.yaml").write_text(text, encoding="utf-8")
         said = refused(*command)
-        for way_out in ("rows:", "--rows", "--estimate-rows"):
+        for way_out in ("rows:", "--rows", "--rows estimate"):
             assert way_out in said
 
     @pytest.mark.parametrize("epsilon", [None, "1", True, 1j])

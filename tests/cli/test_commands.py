@@ -22,6 +22,7 @@ from fixtures import tables
 from sfumato import cli
 from sfumato.cli import app as cli_app
 from sfumato.cli import commands, data_commands, quality_commands, release_commands
+from sfumato.cli.example_calls import EXAMPLES
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.csv import CsvSource
 from sfumato.methods.registry import METHODS
@@ -38,13 +39,8 @@ EVENT_KEYS = {"stage", "type", "noise_multiplier", "sampling_probability", "coun
 CLASSIFIERS = {"logistic_regression", "ada_boost", "gradient_boosting", "xgboost"}
 
 COMMANDS = [
-    (), ("schema",), ("schema", "draft"), ("schema", "check"), ("schema", "review"), ("schema", "import"),
-    ("validate",), ("studio",), ("plan",), ("fit",), ("sample",), ("certificate",), ("evaluate",), ("methods",),
-    ("demo",),
-    ("report",), ("ledger",), ("ledger", "create"), ("ledger", "show"), ("audit",), ("verify-finding",), ("tune",),
-    ("ledger", "verify"),
-    ("sign",), ("verify",), ("estimate",), ("pack",), ("export",), ("mixture",), ("factors",),
-    ("cluster",),
+    (), *((name,) for name in commands.COMMANDS),
+    *(tuple(full.split()) for full in EXAMPLES if " " in full),
 ]  # fmt: skip
 
 
@@ -90,10 +86,14 @@ class TestHelp:
         assert len(result.out) > 200
 
     def test_every_command_is_in_this_list(self):
-        known = {(name,) for name in commands.COMMANDS} | {
-            (group, name) for group in ("schema", "ledger") for name in commands.load_command(group).commands
-        }
+        groups = {name: getattr(commands.load_command(name), "commands", ()) for name in commands.COMMANDS}
+        known = {(name,) for name in groups} | {(group, name) for group, names in groups.items() for name in names}
         assert known == set(COMMANDS) - {()}
+        assert len(COMMANDS) == len(known) + 1
+
+    def test_the_list_of_commands_is_short(self):
+        """A newcomer reads all of it: what few need stands in groups, and in panels of its own among the options."""
+        assert len(commands.COMMANDS) <= 14
 
     @pytest.mark.parametrize("name", commands.COMMANDS)
     def test_the_list_of_commands_says_what_each_says_of_itself(self, name):
@@ -102,19 +102,25 @@ class TestHelp:
 
     def test_every_command_of_every_module_is_in_the_list(self):
         listed = {(entry.module, entry.name) for entry in commands.COMMANDS.values()}
-        for path in Path(cli.__file__).parent.glob("*_commands.py"):
-            module = importlib.import_module(f"sfumato.cli.{path.stem}")
-            groups = [(name, value) for name, value in vars(module).items() if isinstance(value, typer.Typer)]
-            grouped = {found.callback for _, group in groups for found in group.registered_commands}
-            own = {
-                (path.stem, name)
-                for name, value in vars(module).items()
-                if name.endswith("_command") and value.__module__ == module.__name__ and value not in grouped
-            }
-            assert own | {(path.stem, name) for name, _ in groups} == {pair for pair in listed if pair[0] == path.stem}
+        paths = Path(cli.__file__).parent.glob("*_commands.py")
+        modules = {path.stem: importlib.import_module(f"sfumato.cli.{path.stem}") for path in paths}
+        groups = {
+            (stem, name): value
+            for stem, module in modules.items()
+            for name, value in vars(module).items()
+            if isinstance(value, typer.Typer)
+        }
+        grouped = {command.callback for group in groups.values() for command in group.registered_commands}
+        own = {
+            (stem, name)
+            for stem, module in modules.items()
+            for name, value in vars(module).items()
+            if name.endswith("_command") and value.__module__ == module.__name__ and value not in grouped
+        }
+        assert own | set(groups) == listed
         assert len(listed) == len(commands.COMMANDS)
 
-    @pytest.mark.parametrize("command", [[], ["schema"], ["ledger"]])
+    @pytest.mark.parametrize("command", [[], ["schema"], ["model"], ["evaluate"], ["publish"], ["ledger"]])
     def test_a_group_alone_shows_its_help_and_fails(self, capsys, command):
         assert cli_app.run(command) == 2
         out, err = capsys.readouterr()
@@ -235,7 +241,7 @@ class TestSchema:
 class TestValidate:
     def test_nothing_to_change(self, folder, call):
         tables.write_csv(folder / "people.csv", tables.frame().dropna())
-        result = call("validate", "people.csv", "--schema", "schema.yaml")
+        result = call("schema", "validate", "people.csv", "--schema", "schema.yaml")
         assert result.code == 0
         assert "declared domain" in result.out
         assert "do not publish" in result.err
@@ -244,10 +250,10 @@ class TestValidate:
         table = tables.frame().dropna()
         table.iloc[3, table.columns.get_loc("age")] = 140
         tables.write_csv(folder / "people.csv", table)
-        shown = call("validate", "people.csv", "--schema", "schema.yaml")
+        shown = call("schema", "validate", "people.csv", "--schema", "schema.yaml")
         assert shown.code == 0
         assert "140" in shown.out
-        found = call("validate", "people.csv", "--schema", "schema.yaml", "--json").json
+        found = call("schema", "validate", "people.csv", "--schema", "schema.yaml", "--json").json
         assert set(found) == {"private", "findings"}
         assert found["private"] is False
         (finding,) = found["findings"]
@@ -291,12 +297,12 @@ class TestPlan:
         assert (plan["n_public"], plan["delta"]) == (50_000, pytest.approx(2e-6))
 
     def test_bought_rows(self, folder, call):
-        plan = call(*PLAN, "--estimate-rows", "--delta", 1e-6, "--json").json
+        plan = call(*PLAN, "--rows", "estimate", "--delta", 1e-6, "--json").json
         assert (plan["n_public"], plan["n_public_source"]) == (None, "estimated")
         assert plan["events"][0]["stage"] == "count"
 
-    @pytest.mark.parametrize("options", [("--estimate-rows",), ("--estimate-rows", "--rows", 9, "--delta", 1e-6)])
-    def test_bought_rows_need_a_delta_and_no_rows(self, folder, call, options):
+    @pytest.mark.parametrize("options", [("--rows", "estimate"), ("--rows", "9.5"), ("--rows", "guess")])
+    def test_rows_are_a_number_or_estimated_with_a_delta(self, folder, call, options):
         assert call(*PLAN, *options).code == 2
 
     def test_a_unit_of_several_rows(self, folder, call):
@@ -317,6 +323,23 @@ class TestFit:
         release = load("r")
         assert release.schema.released == tables.RELEASED
         assert release.certificate.private
+
+    def test_its_own_options_are_few(self):
+        """What few need stands under a heading of its own in the help."""
+        own = [
+            p for p in commands.load_command("fit").params if p.opts[0].startswith("-") and p.rich_help_panel is None
+        ]
+        assert len(own) <= 15
+
+    @pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
+    @pytest.mark.parametrize("schema", [("--schema", "schema.yaml"), ("--rows", 240)])
+    def test_for_a_program(self, folder, call, schema):
+        """The one document on standard output says where the release is, and what its certificate says."""
+        told = call("fit", "people.csv", *schema, "--epsilon", 20, "--delta", 1e-6, "--out", "r", "--json")
+        assert told.code == 0, told.err
+        assert told.json["written"] == "r"
+        assert told.json.keys() ^ call("certificate", "r", "--json").json.keys() == {"written", "release"}
+        assert ("Taken as public" in told.err) == ("--rows" in schema)
 
     def test_one_file(self, folder, call):
         assert call(*FIT[:-1], "r.sfm").code == 0
@@ -361,7 +384,7 @@ class TestFit:
         assert (Path("r") / "arrays.safetensors").read_bytes() != (Path("r2") / "arrays.safetensors").read_bytes()
 
     def test_bought_rows(self, folder, call):
-        assert call(*FIT, "--estimate-rows", "--delta", 1e-6).code == 0
+        assert call(*FIT, "--rows", "estimate", "--delta", 1e-6).code == 0
         certificate = call("certificate", "r", "--json").json
         assert certificate["n_public_source"] == "estimated"
         assert abs(certificate["n_public"] - tables.ROWS) < 1000
@@ -432,7 +455,7 @@ class TestEvaluate:
 
     def test_json(self, sampled, call):
         options = ("--test", "test.csv", "--target", "income", "--schema", "schema.yaml", "--json")
-        scores = call("evaluate", "people.csv", "s.csv", *options).json
+        scores = call("evaluate", "table", "people.csv", "s.csv", *options).json
         assert set(scores) == {"private", "rows", "outside", "not_compared", "utility", "fidelity", "neighbours"}
         assert scores["private"] is False
         assert scores["rows"] == {"real": 240, "synthetic": 240, "test": 120}
@@ -448,22 +471,22 @@ class TestEvaluate:
         assert utility["real"]["auroc"] > 0.8
 
     def test_runs_of_a_release(self, sampled, call):
-        scores = call("evaluate", "people.csv", "r", "--runs", 2, "--json").json
+        scores = call("evaluate", "table", "people.csv", "r", "--runs", 2, "--json").json
         found = scores["fidelity"]["tvd_1way"]
         assert (scores["runs"], len(found["values"])) == (2, 2)
         assert found["low"] <= found["mean"] <= found["high"]
-        result = call("evaluate", "people.csv", "r", "--runs", 2)
+        result = call("evaluate", "table", "people.csv", "r", "--runs", 2)
         assert (result.code, "2 runs" in result.out) == (0, True)
-        assert call("evaluate", "people.csv", "r", "--runs", 0).code == 2
+        assert call("evaluate", "table", "people.csv", "r", "--runs", 0).code == 2
 
     def test_without_a_schema_it_reads_the_real_rows(self, sampled, call):
         # the real table has a column that is not released
-        scores = call("evaluate", "people.csv", "s.csv", "--json").json
+        scores = call("evaluate", "table", "people.csv", "s.csv", "--json").json
         assert scores["utility"] is None
         assert 0 <= scores["fidelity"]["tvd_1way"] <= 1
 
     def test_without_a_test_table_it_says_so(self, sampled, call):
-        result = call("evaluate", "people.csv", "s.csv", "--target", "income")
+        result = call("evaluate", "table", "people.csv", "s.csv", "--target", "income")
         assert result.code == 0
         assert "No --test" in result.out
         assert "NOT private" in result.out
@@ -471,7 +494,7 @@ class TestEvaluate:
     @pytest.mark.parametrize("schema", [(), ("--schema", "schema.yaml")])
     @pytest.mark.parametrize("target", ["nothing", "weight", "id"])
     def test_a_target_without_classes(self, sampled, call, target, schema):
-        result = call("evaluate", "people.csv", "s.csv", "--target", target, *schema)
+        result = call("evaluate", "table", "people.csv", "s.csv", "--target", target, *schema)
         assert result.code == 2
         assert target in result.err
 
@@ -479,14 +502,14 @@ class TestEvaluate:
         people = pd.read_csv("people.csv", dtype=str).assign(sex="x")
         people.to_csv("odd.csv", index=False)
         options = ("s.csv", "--schema", "schema.yaml")
-        assert call("evaluate", "odd.csv", *options, "--json").json["outside"] == {
+        assert call("evaluate", "table", "odd.csv", *options, "--json").json["outside"] == {
             "real": {"sex": 1.0},
             "synthetic": {},
         }
-        result = call("evaluate", "odd.csv", *options)
+        result = call("evaluate", "table", "odd.csv", *options)
         assert "Not in the schema" in result.out
         assert "100.00%" in result.out
-        assert "in the schema" not in call("evaluate", "people.csv", *options).out
+        assert "in the schema" not in call("evaluate", "table", "people.csv", *options).out
 
     def test_what_a_fit_made_of_open_columns_is_no_mistake_of_the_schema(self, sampled, call):
         text = "columns:\n  sex: {kind: categorical, discover: true}\n  age: {kind: integer, lower: 0, upper: 50}\n"
@@ -495,7 +518,7 @@ class TestEvaluate:
         people[["sex", "age"]].assign(sex=lambda frame: frame["sex"].where(people.index % 2 == 0, "other")).to_csv(
             "made.csv", index=False
         )
-        said = call("evaluate", "people.csv", "made.csv", "--schema", "open.yaml").out
+        said = call("evaluate", "table", "people.csv", "made.csv", "--schema", "open.yaml").out
         schema, real = said.split("Not among the real values")
         assert "Not in the schema" in schema
         assert "age" in schema.split("Not in the schema")[1]
@@ -505,7 +528,7 @@ class TestEvaluate:
     def test_a_release_of_no_rows(self, sampled, call):
         options = ("--method", "dpmix", "--set", "mixture_degree=4", "--set", "n_mixtures=30", "--out", "m")
         assert call("fit", "people.csv", "--schema", "schema.yaml", "--epsilon", "1", *options).code == 0
-        result = call("evaluate", "people.csv", "m")
+        result = call("evaluate", "table", "people.csv", "m")
         assert (result.code, "sfumato report m --real" in result.err) == (2, True)
 
     def test_a_disk_that_is_full(self, sampled, call, monkeypatch):
@@ -513,14 +536,14 @@ class TestEvaluate:
             raise OSError(errno.ENOSPC, "private text")
 
         monkeypatch.setattr(quality_commands, "print_json", full)
-        result = call("evaluate", "people.csv", "s.csv", "--json")
+        result = call("evaluate", "table", "people.csv", "s.csv", "--json")
         assert result.code == 2
         assert "Cannot write to standard output" in result.err
         assert "private text" not in result.err
 
     def test_nothing_in_common(self, sampled, call):
         Path("other.csv").write_text("a\n1\n", encoding="utf-8")
-        assert call("evaluate", "people.csv", "other.csv").code == 2
+        assert call("evaluate", "table", "people.csv", "other.csv").code == 2
 
 
 class TestMethods:
@@ -569,7 +592,7 @@ class TestOutputsThatAreInputs:
             ((*FITTING, "--ledger", "l"), "l.lock", "ledger"),
             ((*FITTING, "--checkpoint", "c"), "c", "checkpoint"),
             (FITTING, "../{here}", "data"),
-            (("tune", *FITTING[1:], "--grid", "marginal_share=0.3,0.5"), "people.csv", "data"),
+            (("model", "tune", *FITTING[1:], "--grid", "marginal_share=0.3,0.5"), "people.csv", "data"),
             (("schema", "draft", "people.csv"), "people.csv", "data"),
             (("sample", "r", "-n", "5"), "r", "release"),
             (("report", "r", "--real", "people.html"), "people.html", "real"),
@@ -774,7 +797,7 @@ class TestTargetError:
             ((), "got none"),
             (("--epsilon", 1, "--target-error", 0.1), "got several"),
             (("--target-error", 0), "target_error"),
-            (("--target-error", 0.1, "--estimate-rows", "--delta", 1e-6), "--estimate-rows"),
+            (("--target-error", 0.1, "--rows", "estimate", "--delta", 1e-6), "declared number"),
             (("--target-error", 1e-7), "more rows"),
         ],
         ids=str,
@@ -825,9 +848,11 @@ class TestGiven:
 def test_a_schema_that_leaves_something_open(folder, call):
     Path("open.yaml").write_text("rows: 240\ncolumns:\n  age: {kind: integer, discover: true}\n", encoding="utf-8")
     assert call("schema", "check", "open.yaml").code == 0
-    result = call("validate", "people.csv", "--schema", "open.yaml", "--json")  # of what is open nothing is changed
+    result = call(
+        "schema", "validate", "people.csv", "--schema", "open.yaml", "--json"
+    )  # of what is open nothing is changed
     assert {finding["problem"] for finding in result.json["findings"]} == {"undeclared", "nothing_declared"}
-    command = ("tune", "people.csv", "--epsilon", "1", "--grid", "marginal_share=0.3,0.5", "--out", "r")
+    command = ("model", "tune", "people.csv", "--epsilon", "1", "--grid", "marginal_share=0.3,0.5", "--out", "r")
     result = call(*command, "--schema", "open.yaml")
     assert (result.code, "declares every column" in result.err) == (2, True)
 

@@ -11,7 +11,20 @@ from sfumato.schema.open_schema import OpenSchema
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")  # 1,200 rows: noise may hide a column
 PEOPLE = 600
-FIT = ("fit", "people.csv", "--schema", "draft.yaml", "--epsilon", 12, "--delta", 1e-6, "--estimate-rows", "--out", "r")
+FIT = (
+    "fit",
+    "people.csv",
+    "--schema",
+    "draft.yaml",
+    "--epsilon",
+    12,
+    "--delta",
+    1e-6,
+    "--rows",
+    "estimate",
+    "--out",
+    "r",
+)
 START = ("Sel", "Mar", "Tor", "Vin", "Kas", "Ros", "Bel", "Hal", "Jor", "Wil")
 END = ("indra", "ikka", "ulfe", "ambo", "ettly", "owen", "ysta", "orfin", "aleth", "umiro")
 NAMES = [start + end for start in START for end in END]
@@ -108,7 +121,7 @@ def test_an_accepted_draft_says_so_everywhere(drafted, call):
 
 def test_what_reads_no_records_or_shows_them_anyway_takes_drafts(drafted, call):
     assert call("plan", "--schema", "draft.yaml", "--epsilon", 1, "--rows", 1000).code == 0
-    findings = call("validate", "people.csv", "--schema", "draft.yaml", "--json").json["findings"]
+    findings = call("schema", "validate", "people.csv", "--schema", "draft.yaml", "--json").json["findings"]
     assert [finding["problem"] for finding in findings] == ["nothing_declared"]
     result = call("schema", "check", "draft.yaml")
     assert result.code == 0
@@ -119,12 +132,12 @@ def test_what_reads_no_records_or_shows_them_anyway_takes_drafts(drafted, call):
 
 def test_evaluate_takes_an_exact_draft(people, call):
     assert call("schema", "draft", "people.csv", "--out", "draft.yaml", "--exact").code == 0
-    assert call("evaluate", "people.csv", "people.csv", "--schema", "draft.yaml").code == 0
+    assert call("evaluate", "table", "people.csv", "people.csv", "--schema", "draft.yaml").code == 0
 
 
 def test_tune_refuses_a_draft(people, call):
     assert call("schema", "draft", "people.csv", "--out", "draft.yaml", "--exact").code == 0
-    tune = ("tune", "people.csv", "--schema", "draft.yaml", "--epsilon", 4, "--grid", "marginal_share=0.3,0.5")
+    tune = ("model", "tune", "people.csv", "--schema", "draft.yaml", "--epsilon", 4, "--grid", "marginal_share=0.3,0.5")
     result = call(*tune, "--out", "r")
     assert (result.code, Path("r").exists()) == (2, False)
     assert "--accept-draft" in result.err
@@ -159,7 +172,7 @@ def test_what_is_not_read_and_whom_to_protect_is_said(tmp_path, monkeypatch, cal
     assert "Not read: 1 records cannot be read (record 601: 3 cells, ...)" in shown
     assert "id repeats, as in a long table" in shown
     assert "unit: {column: id, max_rows: 5}" in shown
-    found = call("validate", "t.csv", "--schema", "t.yaml").out
+    found = call("schema", "validate", "t.csv", "--schema", "t.yaml").out
     assert "skipped" in found
     assert "Every cell lies in its declared domain" not in found
     assert "Not compared, since the schema leaves their facts to the fit: age." in found

@@ -141,7 +141,7 @@ class TestParity:
 
     def test_a_release_beside_real_rows(self, call, release):
         real = release.parent / "people.csv"
-        compared = call("evaluate", real, release, *self.FORMULAS, "--json").json["inference"]
+        compared = call("evaluate", "table", real, release, *self.FORMULAS, "--json").json["inference"]
         assert [(found["kind"], found["from"]) for found in compared] == [
             ("least squares", "release"), ("logistic", "release")
         ]  # fmt: skip
@@ -154,9 +154,9 @@ class TestParity:
     def test_real_rows_beside_themselves(self, call, release):
         real = release.parent / "people.csv"
         schema = release.parent / "schema.yaml"
-        shown = call("evaluate", real, real, "--schema", schema, *self.FORMULAS)
+        shown = call("evaluate", "table", real, real, "--schema", schema, *self.FORMULAS)
         assert "NOT private" in shown.out
-        compared = call("evaluate", real, real, "--schema", schema, *self.FORMULAS, "--json").json["inference"]
+        compared = call("evaluate", "table", real, real, "--schema", schema, *self.FORMULAS, "--json").json["inference"]
         frame = pd.read_csv(real)
         means = frame.groupby("income")["age"].mean()
         terms = compared[0]["terms"]
@@ -166,7 +166,7 @@ class TestParity:
         assert all(t["same_sign"] and t["same_significance"] and t["difference"] == 0 for t in terms)
 
     def test_a_wrong_formula_is_2(self, call, release):
-        result = call("evaluate", release.parent / "people.csv", release, "--inference", "age ~ nothing")
+        result = call("evaluate", "table", release.parent / "people.csv", release, "--inference", "age ~ nothing")
         assert result.code == 2
         assert "nothing" in result.err
 

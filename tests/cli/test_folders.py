@@ -32,7 +32,7 @@ def test_draft_check_and_validate(pictures, call):
     assert (draft.rows, dict(draft.columns)) == (known.rows, dict(known.columns))
     assert call("schema", "check", "pictures.yaml", "pictures").code == 0
     (pictures / "0" / "torn.png").write_bytes(b"Ada")
-    findings = json.loads(call("validate", "pictures", "--schema", "pictures.yaml", "--json").out)["findings"]
+    findings = json.loads(call("schema", "validate", "pictures", "--schema", "pictures.yaml", "--json").out)["findings"]
     assert [(f["column"], f["problem"], f["count"]) for f in findings] == [("x", "unparseable", 1)]
 
 

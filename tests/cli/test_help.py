@@ -68,8 +68,8 @@ def test_commands_are_in_the_order_of_a_journey(call) -> None:
     said = call("--help").out
     listed = [name for name in re.findall(r"^│ ([\w-]+) ", said, re.M) if name in COMMANDS]
     assert listed == list(COMMANDS)
-    first = [name for name in COMMANDS if name in ("schema", "plan", "fit", "sample", "certificate", "pack")]
-    assert first == ["schema", "plan", "fit", "sample", "certificate", "pack"]
+    first = [name for name in COMMANDS if name in ("schema", "plan", "fit", "sample", "certificate", "publish")]
+    assert first == ["schema", "plan", "fit", "sample", "certificate", "publish"]
     assert all(example in said for example in JOURNEY)
 
 
@@ -96,7 +96,7 @@ class TestCompletion:
     @pytest.mark.parametrize(
         ("words", "found"),
         [("sfumato sc", {"schema"}), ("sfumato schema d", {"draft"}), ("sfumato fit --eps", {"--epsilon"}),
-         ("sfumato pack --publisher", {"--publisher", "--publisher-type"})],
+         ("sfumato publish pack --publisher", {"--publisher", "--publisher-type"})],
     )  # fmt: skip
     def test_names_of_commands_and_options_are_completed(self, words: str, found: set[str], tmp_path: Path) -> None:
         done = self.shell(_SFUMATO_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))

@@ -69,17 +69,17 @@ class TestData:
         assert main(["fit", "-", "--input-format", "parquet", *FIT[:-1], "q"]) == 0
         assert load("q").parameters.keys() == load("r").parameters.keys()
         pipe(monkeypatch, Path("people.csv").read_bytes())
-        assert main(["validate", "-", "--schema", "schema.yaml"]) == 0
+        assert main(["schema", "validate", "-", "--schema", "schema.yaml"]) == 0
         pipe(monkeypatch, Path("people.jsonl").read_bytes())
         assert main(["schema", "draft", "-", "--input-format", "jsonl", "--out", "draft.yaml"]) == 0
         pipe(monkeypatch, Path("people.csv").read_bytes())
-        assert main(["evaluate", "-", "people.parquet", "--schema", "schema.yaml", "--json"]) == 0
+        assert main(["evaluate", "table", "-", "people.parquet", "--schema", "schema.yaml", "--json"]) == 0
         assert not list((folder / "temporary").iterdir())
 
     def test_scores_of_json_lines(self, folder, capsys):
-        assert main(["evaluate", "people.jsonl", "people.parquet", "--json"]) == 0
+        assert main(["evaluate", "table", "people.jsonl", "people.parquet", "--json"]) == 0
         assert main(["fit", "people.jsonl", *FIT]) == 0
-        assert main(["evaluate", "people.jsonl", "r", "--json"]) == 0
+        assert main(["evaluate", "table", "people.jsonl", "r", "--json"]) == 0
 
     def test_what_is_refused(self, folder, monkeypatch, capsys):
         pipe(monkeypatch, b"")
@@ -88,7 +88,7 @@ class TestData:
             (["fit", "-", "--input-format", "doc", *FIT], 2, "--input-format"),
             (["fit", "people.csv", "--input-format", "csv", *FIT], 2, "beside - alone"),
             (["fit", "people.jsonl", "--epsilon", "1", "--out", "r"], 2, "--schema"),
-            (["evaluate", "-", "-"], 2, "got it for several"),
+            (["evaluate", "table", "-", "-"], 2, "got it for several"),
             (["fit", "ds/*.parquet", *FIT[:-1], "ds", "--overwrite"], 2, "of its own"),
             (["fit", "sqlite:///people.db?table=people", *FIT[:-1], "people.db", "--overwrite"], 2, "of its own"),
             (["fit", "nostore://x/y.csv", *FIT], 2, "installed"),

@@ -301,7 +301,7 @@ COMMANDS = {
     "schema import": ("schema", "import", "domain.json", "--format", "domain", "--out", "OUT.yaml"),
     "ledger create": ("ledger", "create", "OUT.ledger", "--epsilon", 1, "--delta", 1e-6),
     "tune": (
-        "tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--delta", 1e-5, "--repetitions", 1.5,
+        "model", "tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--delta", 1e-5, "--repetitions", 1.5,
         "--grid", "purpose=fidelity,training", "--target", "income", "--seed", 1, "--out", "OUT.sfm",
     ),
 }  # fmt: skip

@@ -23,7 +23,7 @@ def test_from_check_to_samples(files, call):
     checked = call("schema", "check", "schema.yaml", "visits.csv")
     assert checked.code == 0
     assert f"Units, each with its rows: {FEW}, public" in checked.out
-    assert call("validate", "visits.csv", "--schema", "schema.yaml", "--json").json["findings"] == []
+    assert call("schema", "validate", "visits.csv", "--schema", "schema.yaml", "--json").json["findings"] == []
     stages = call("plan", "--schema", "schema.yaml", "--epsilon", 2, "--json").json["stages"]
     assert [stage["name"] for stage in stages][2:] == ["steps: marginals", "steps: second moments"]
     fit = ("fit", "visits.csv", "--schema", "schema.yaml", "--epsilon", 2, "--seed", 1, "--out", "r.sfm")
@@ -63,7 +63,7 @@ def test_validate_counts_constants_that_vary_and_units_of_too_many_rows(files, c
     other = twice.assign(sex="f")
     many = pd.concat([other.assign(patient=-1)] * 9)
     pd.concat([frame, twice, other, many]).to_csv("visits.csv", index=False)
-    found = call("validate", "visits.csv", "--schema", "schema.yaml", "--json").json["findings"]
+    found = call("schema", "validate", "visits.csv", "--schema", "schema.yaml", "--json").json["findings"]
     assert [(f["column"], f["problem"]) for f in found if f["problem"] in ("varies", "too_many")] == [
         ("patient", "too_many"), ("sex", "varies")
     ]  # fmt: skip

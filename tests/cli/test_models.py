@@ -32,14 +32,15 @@ def folder(tmp_path, monkeypatch):
 
 def _arguments(command, out="r.sfm"):
     name, *options = command
-    return (name, "rows.csv", "--schema", "schema.yaml", "--epsilon", 2, "--out", out, *options)
+    return ("model", name, "rows.csv", "--schema", "schema.yaml", "--epsilon", 2, "--out", out, *options)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
 def test_a_release_loads_and_samples(folder, call, command):
-    done = call(*_arguments(command))
-    assert done.code == 0, done.err
+    done = call(*_arguments(command), "--json")
+    assert (done.code, done.json["written"]) == (0, "r.sfm"), done.err
     release = load("r.sfm")
+    assert done.json["epsilon"] == release.certificate.epsilon
     release.certificate.verify()
     assert release.certificate.private
     assert 1.9 < release.certificate.epsilon <= 2
@@ -106,6 +107,7 @@ def test_refused_before_the_ledger_is_charged(folder, call, old, new, options, s
     (folder / "schema.yaml").write_text(SCHEMA.replace(old, new), encoding="utf-8")
     assert call("ledger", "create", "l.json", "--epsilon", 2.5, "--delta", 1e-4).code == 0
     done = call(
+        "model",
         "mixture",
         "rows.csv",
         "--schema",

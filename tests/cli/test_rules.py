@@ -25,16 +25,18 @@ def test_the_whole_way(folder, call):
     assert "Not measured, since they follow from others: stay, total, group." in shown.out
     assert "Measured as a distance of at least 0: discharged, from admitted." in shown.out
     assert len(call("schema", "check", "schema.yaml", "--json").json["rules"]) == len(RULES)
-    counted = call("validate", "real.csv", "--schema", "schema.yaml", "--json").json
+    counted = call("schema", "validate", "real.csv", "--schema", "schema.yaml", "--json").json
     assert counted["rows"] == 800
     assert set(counted["rules"].values()) == {0}
     fit = ("fit", "real.csv", "--schema", "schema.yaml", "--epsilon", 2, "--target", "back", "--out", "r")
     assert call(*fit).code == 0
     assert call("sample", "r", "-n", 3000, "--out", "made.csv").code == 0
-    assert set(call("validate", "made.csv", "--schema", "schema.yaml", "--json").json["rules"].values()) == {0}
-    scores = call("evaluate", "real.csv", "r", "--json").json["fidelity"]["rules"]
+    assert set(call("schema", "validate", "made.csv", "--schema", "schema.yaml", "--json").json["rules"].values()) == {
+        0
+    }
+    scores = call("evaluate", "table", "real.csv", "r", "--json").json["fidelity"]["rules"]
     assert scores["broken"] == {"real": 0, "synthetic": 0}
-    assert "rows that break a rule" in call("evaluate", "real.csv", "made.csv", "--schema", "schema.yaml").out
+    assert "rows that break a rule" in call("evaluate", "table", "real.csv", "made.csv", "--schema", "schema.yaml").out
     assert call("report", "r", "--out", "public.html").code == 0
     page = (folder / "public.html").read_text()
     assert "Every synthetic row keeps these rules exactly" in page
@@ -49,13 +51,13 @@ def test_broken_rows_are_counted_on_the_holders_screen(folder, call):
     frame = pd.read_csv("real.csv")
     frame.loc[:4, "total"] += 3
     frame.to_csv("real.csv", index=False)
-    shown = call("validate", "real.csv", "--schema", "schema.yaml")
+    shown = call("schema", "validate", "real.csv", "--schema", "schema.yaml")
     assert "Rows that break a rule, of 800" in shown.out
-    assert call("validate", "real.csv", "--schema", "schema.yaml", "--json").json["rules"][
+    assert call("schema", "validate", "real.csv", "--schema", "schema.yaml", "--json").json["rules"][
         "{sum: {total: [drugs, other]}}"
     ] == 5  # fmt: skip
     frame.drop(columns="total").to_csv("real.csv", index=False)
-    shown = call("validate", "real.csv", "--schema", "schema.yaml")
+    shown = call("schema", "validate", "real.csv", "--schema", "schema.yaml")
     assert shown.code == 1
     assert "none named 'total'" in shown.err
 

@@ -45,7 +45,7 @@ def write_schema(data):
 def test_from_check_to_samples(files, call, data):
     write_schema(data)
     assert call("schema", "check", "schema.yaml", data).code == 0
-    assert call("validate", data, "--schema", "schema.yaml", "--json").json["findings"] == []
+    assert call("schema", "validate", data, "--schema", "schema.yaml", "--json").json["findings"] == []
     assert call("plan", "--schema", "schema.yaml", "--epsilon", 2, "--method", "independent-items").code == 0
     fitted = call("fit", data, *FIT)
     assert fitted.code == 0
@@ -55,7 +55,7 @@ def test_from_check_to_samples(files, call, data):
     out = f"out{Path(data).suffix}"
     assert call("sample", "r.sfm", "-n", 3000, "--seed", 1, "--out", out).code == 0
     assert call("schema", "check", "schema.yaml", out).code == 0
-    assert call("validate", out, "--schema", "schema.yaml", "--json").json["findings"] == []
+    assert call("schema", "validate", out, "--schema", "schema.yaml", "--json").json["findings"] == []
     assert call("certificate", "r.sfm").code == 0
 
 
@@ -91,7 +91,7 @@ def test_wrong_calls_spend_nothing_and_show_no_item(files, call):
         ("fit", "sets.dat", *FIT, "--target", "items"),
         ("fit", "long.csv", *FIT),
         ("plan", "--schema", "schema.yaml", "--epsilon", 1),
-        ("evaluate", "sets.dat", "sets.dat", "--schema", "schema.yaml"),
+        ("evaluate", "table", "sets.dat", "sets.dat", "--schema", "schema.yaml"),
     ):
         assert call(*wrong).code == 2
         assert not Path("r.sfm").exists()

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def _made(method, *entries):
-    return make_method(method, 1.0, None, flat_settings(entries, None))
+    return make_method(method, 1.0, None, flat_settings(entries))
 
 
 def _same(one, other):
@@ -102,8 +102,8 @@ class TestValues:
             epsilon=1.0, latent_dim=4, learning_rate=1e-4, prior=settings.Mixture(n_components=5),
             start=settings.Random(),
         )  # fmt: skip
-        assert _same(make_method("p3gm", 1.0, None, flat_settings(None, tmp_path / "s.yaml")), expected)
-        with_start = flat_settings(["start=random"], tmp_path / "s.json")
+        assert _same(make_method("p3gm", 1.0, None, flat_settings([str(tmp_path / "s.yaml")])), expected)
+        with_start = flat_settings(["start=random", str(tmp_path / "s.json")])
         assert _same(make_method("p3gm", 1.0, None, with_start), expected)
 
     def test_lists_of_a_file(self):
@@ -165,7 +165,7 @@ class TestRefused:
         monkeypatch.chdir(tmp_path)
         options = [part for entry in entries for part in ("--set", entry)]
         rest = ("--schema", "absent.yaml", "--epsilon", 1, "--method", method, *options)
-        for command in (("plan",), ("fit", "absent.csv", "--out", "r"), ("audit",)):
+        for command in (("plan",), ("fit", "absent.csv", "--out", "r"), ("evaluate", "method")):
             done = call(*command, *rest)
             assert done.code == 2
             assert said in done.err
@@ -174,7 +174,7 @@ class TestRefused:
 
     def test_a_file_and_an_entry(self, tmp_path, call):
         (tmp_path / "s.yaml").write_text("prior: {kind: mixture}\n", encoding="utf-8")
-        options = ("--settings", tmp_path / "s.yaml", "--set", "prior=by-class")
+        options = ("--set", tmp_path / "s.yaml", "--set", "prior=by-class")
         done = call("plan", "--schema", "absent", "--epsilon", 1, "--method", "p3gm", *options)
         assert (done.code, "'prior' twice" in done.err) == (2, True)
 
@@ -192,19 +192,19 @@ class TestRefused:
     )
     def test_a_file_of_another_form(self, tmp_path, call, text, said):
         (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
-        done = call("plan", "--schema", "absent", "--epsilon", 1, "--settings", tmp_path / "s.yaml")
+        done = call("plan", "--schema", "absent", "--epsilon", 1, "--set", tmp_path / "s.yaml")
         assert done.code == 2
         assert said in done.err
 
     def test_no_such_method_or_file(self, call):
         done = call("plan", "--schema", "absent", "--epsilon", 1, "--method", "none", "--set", "x=1")
         assert (done.code, "--method" in done.err) == (2, True)
-        done = call("plan", "--schema", "absent", "--epsilon", 1, "--settings", "no-settings.yaml")
+        done = call("plan", "--schema", "absent", "--epsilon", 1, "--set", "no-settings.yaml")
         assert (done.code, "no-settings.yaml" in done.err) == (2, True)
 
     def test_the_settings_are_no_output(self, folder, call):
         (folder / "s.sfm").write_text("marginal_share: 0.3\n", encoding="utf-8")
-        options = ("--schema", "schema.yaml", "--epsilon", 1, "--settings", "s.sfm", "--out", "s.sfm", "--overwrite")
+        options = ("--schema", "schema.yaml", "--epsilon", 1, "--set", "s.sfm", "--out", "s.sfm", "--overwrite")
         done = call("fit", "people.csv", *options)
         assert (done.code, "settings of this call" in done.err) == (2, True)
         assert (folder / "s.sfm").read_text(encoding="utf-8") == "marginal_share: 0.3\n"
@@ -214,7 +214,7 @@ class TestCommands:
     def test_a_plan_is_that_of_the_settings(self, folder, call):
         (folder / "s.yaml").write_text("level_groups: 8\n", encoding="utf-8")
         base = ("plan", "--schema", "schema.yaml", "--epsilon", 1, "--target", "income", "--json")
-        shown = call(*base, "--set", "marginal_share=0.2", "--settings", "s.yaml").json
+        shown = call(*base, "--set", "marginal_share=0.2", "--set", "s.yaml").json
         method = METHODS["max-entropy"].make(epsilon=1.0, marginal_share=0.2, level_groups=8)
         plan = method.describe_plan(tables.schema(), target="income")
         assert [stage["share"] for stage in shown["stages"]] == [stage["share"] for stage in plan["stages"]]
@@ -267,18 +267,22 @@ class TestCommands:
             raise PrivacyError("enough")
 
         monkeypatch.setattr("sfumato.audit.audit", attack)
-        assert call("audit", "--schema", "schema.yaml", "--epsilon", 1, "--set", "calibration_rows=7").code == 1
+        assert (
+            call("evaluate", "method", "--schema", "schema.yaml", "--epsilon", 1, "--set", "calibration_rows=7").code
+            == 1
+        )
         assert seen[0].calibration_rows == 7
 
     def test_all_candidates_of_a_search_have_them(self, folder, call, monkeypatch):
         seen = []
 
-        def search(data, methods, **_):
-            seen.extend(methods)
+        def search(data, schema, *, method, **options):
+            seen.extend(method)
             raise PrivacyError("enough")
 
         monkeypatch.setattr("sfumato.tune", search)
-        base = ("tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--method", "p3gm", "--out", "r")
+        base = ("model", "tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "r")
+        base = (*base, "--method", "p3gm")
         options = ("--set", "prior=mixture", "--grid", "prior.n_components=1,3", "--grid", "latent-dim=5")
         assert call(*base, *options).code == 1
         assert [found.prior for found in seen] == [settings.Mixture(n_components=n) for n in (1, 3)]
@@ -294,12 +298,12 @@ class TestCommands:
 class TestPresets:
     def test_a_preset_and_what_goes_over_it(self):
         released = METHODS["p3gm"].make.presets()["as-released"].settings
-        found = make_method("p3gm", 1.0, None, {"latent_dim": "12", "prior.n_components": "5"}, preset="as-released")
+        found = make_method("p3gm", 1.0, None, {"latent_dim": "12", "prior.n_components": "5", "preset": "as-released"})
         assert (found.latent_dim, found.prior) == (12, settings.Mixture(n_components=5))
         assert found.noise == released["noise"]
-        anew = make_method("p3gm", 1.0, None, {"prior": "by-class"}, preset="as-released")
+        anew = make_method("p3gm", 1.0, None, {"prior": "by-class", "preset": "as-released"})
         assert anew.prior == settings.ByClass()
-        changed = make_method("dpmix", 1.0, None, {"mixture_degree": "8"}, preset="published")
+        changed = make_method("dpmix", 1.0, None, {"mixture_degree": "8", "preset": "published"})
         assert (changed.mixture_degree, changed.clip_norm) == (8, 28.0)
 
     @pytest.mark.parametrize(
@@ -312,14 +316,14 @@ class TestPresets:
     )
     def test_refused_before_anything_is_read(self, tmp_path, monkeypatch, call, method, preset, said):
         monkeypatch.chdir(tmp_path)
-        rest = ("--schema", "absent.yaml", "--epsilon", 1, "--method", method, "--preset", preset)
+        rest = ("--schema", "absent.yaml", "--epsilon", 1, "--method", method, "--set", "preset=" + preset)
         for command in (("plan",), ("fit", "absent.csv", "--out", "r")):
             done = call(*command, *rest)
             assert (done.code, said in done.err) == (2, True)
         assert not list(tmp_path.iterdir())
 
     def test_a_plan_a_fit_and_its_certificate_say_it(self, folder, call):
-        options = ("--schema", "schema.yaml", "--epsilon", 5, "--method", "dpmix", "--preset", "published")
+        options = ("--schema", "schema.yaml", "--epsilon", 5, "--method", "dpmix", "--set", "preset=published")
         assert call("plan", *options, "--json").json["preset"].startswith("published: ")
         assert call("fit", "people.csv", *options, "--out", "r.sfm").code == 0
         shown = call("certificate", "r.sfm")
@@ -331,4 +335,4 @@ class TestPresets:
         found = {entry["preset"]: entry["differs"] for entry in call("methods", "p3gm", "--json").json["presets"]}
         assert found["as-written:credit"].startswith("Refused: ")
         assert all(found.values())
-        assert "--preset published-rbm: " in call("methods", "dpgm").out
+        assert "--set preset=published-rbm: " in call("methods", "dpgm").out

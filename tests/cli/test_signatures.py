@@ -16,24 +16,30 @@ def folder(tmp_path, monkeypatch, remembered_accounts):
 
 
 def test_sign_verify_and_report(folder, call):
-    assert call("sign", "--new-key", "key").code == 0
-    assert call("sign", "r.sfm", "--key", "key").code == 0
+    assert call("publish", "sign", "--new-key", "key").code == 0
+    assert call("publish", "sign", "r.sfm", "--key", "key").code == 0
     fingerprint = json.loads((folder / "r.sfm.sig").read_text("utf-8"))["key"]
-    result = call("verify", "r.sfm", "--public-key", "key.pub")
+    result = call("certificate", "r.sfm", "--public-key", "key.pub")
     assert result.code == 0
     assert fingerprint in result.out.replace("\n", "")
+    assert call("certificate", "r.sfm", "--public-key", "key.pub", "--json").json["signed_by"] == fingerprint
+    assert "signed_by" not in call("certificate", "r.sfm", "--json").json
     assert call("report", "r.sfm", "--out", "page.html", "--public-key", "key.pub").code == 0
     assert words.signed(fingerprint) in (folder / "page.html").read_text("utf-8")
-    assert call("sign", "--new-key", "other").code == 0
-    assert call("verify", "r.sfm", "--public-key", "other.pub").code == 1
+    made = call("publish", "sign", "--new-key", "other", "--json").json
+    assert (made["written"], made["public_key"], made["key"] == fingerprint) == ("other", "other.pub", False)
+    again = call("publish", "sign", "r.sfm", "--key", "key", "--overwrite", "--json").json
+    assert again == {"written": "r.sfm.sig", "key": fingerprint}
+    assert call("certificate", "r.sfm", "--public-key", "other.pub").code == 1
     assert call("report", "r.sfm", "--out", "no.html", "--public-key", "other.pub").code == 1
     assert not (folder / "no.html").exists()
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("sign",), ("sign", "r.sfm"), ("sign", "r.sfm", "--new-key", "k"), ("sign", "r.sfm", "--key", "none"),
-     ("verify", "r.sfm", "--public-key", "none")],
+    [("publish", "sign"), ("publish", "sign", "r.sfm"), ("publish", "sign", "r.sfm", "--new-key", "k"),
+     ("publish", "sign", "r.sfm", "--key", "none"), ("certificate", "r.sfm", "--public-key", "none"),
+     ("certificate", "r.sfm", "--signature", "r.sfm.sig")],
 )  # fmt: skip
 def test_a_wrong_call_ends_with_2_and_writes_nothing(folder, call, arguments):
     assert call(*arguments).code == 2

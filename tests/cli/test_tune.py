@@ -1,4 +1,4 @@
-"""`sfumato tune`: grids and lists of candidates, the ledger, and what is printed."""
+"""`sfumato model tune`: grids and lists of candidates, the ledger, and what is printed."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-CALL = ("tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--delta", 1e-6)
+CALL = ("model", "tune", "people.csv", "--schema", "schema.yaml", "--epsilon", 1, "--delta", 1e-6)
 
 
 def test_a_grid_against_a_ledger(folder, call):
@@ -143,7 +143,7 @@ def test_what_has_no_search_is_refused_before_it_is_charged(folder, call, what):
         tables.write_npz(folder / "data.npz")
     assert call("ledger", "create", "data.ledger", "--epsilon", 2, "--delta", 1e-6).code == 0
     before = (folder / "data.ledger").read_bytes()
-    refused = call("tune", "data.npz", *CALL[2:], *arguments, "--ledger", "data.ledger", "--out", "best.sfm")
+    refused = call("model", "tune", "data.npz", *CALL[3:], *arguments, "--ledger", "data.ledger", "--out", "best.sfm")
     assert refused.code == 2
     assert said in refused.err
     assert refused.err.count("Expected") <= 1

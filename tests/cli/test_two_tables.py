@@ -129,7 +129,7 @@ def test_validate_counts_keys(files, call):
     orphan = both["visits"].iloc[:2].assign(patient=10**6)
     pd.concat([both["persons"], twice]).to_csv("persons.csv", index=False)
     pd.concat([both["visits"], orphan]).to_csv("visits.csv", index=False)
-    found = call("validate", *DATA, "--schema", "schema.yaml", "--json").json["findings"]
+    found = call("schema", "validate", *DATA, "--schema", "schema.yaml", "--json").json["findings"]
     assert {(f["column"], f["problem"], f["count"]) for f in found} == {
         ("persons.patient", "repeated", 1),
         ("persons.patient", "no_rows", FEW - both["visits"]["patient"].nunique()),

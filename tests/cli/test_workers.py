@@ -1,4 +1,4 @@
-"""`fit --workers` and `fit --engine`: the release of one process, or one clear error."""
+"""`fit --workers`, of processes and of clusters: the release of one process, or one clear error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_fit_on_a_dask_cluster_is_that_of_one_process(call, files, tmp_path):
     assert call("fit", folder, "--schema", schema, "--out", tmp_path / "one", *FIT).code == 0
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         address = cluster.scheduler_address.replace("tcp://", "dask://")
-        done = call("fit", folder, "--schema", schema, "--out", tmp_path / "two", *FIT, "--engine", address)
+        done = call("fit", folder, "--schema", schema, "--out", tmp_path / "two", *FIT, "--workers", address)
         assert done.code == 0, done.err
     assert bits(load(tmp_path / "one")) == bits(load(tmp_path / "two"))
 
@@ -44,9 +44,9 @@ def test_a_fit_on_a_dask_cluster_is_that_of_one_process(call, files, tmp_path):
     ("options", "said"),
     [
         (("--workers", 0), "workers"),
-        (("--workers", 2, "--engine", "dask://localhost:1"), "either --workers or --engine"),
-        (("--engine", "ray://localhost:1"), "dask://HOST:PORT"),
-        (("--engine", "localhost:8786"), "dask://HOST:PORT"),
+        (("--workers", "two"), "a whole number or dask://HOST:PORT"),
+        (("--workers", "ray://localhost:1"), "dask://HOST:PORT"),
+        (("--workers", "localhost:8786"), "dask://HOST:PORT"),
     ],
 )
 def test_other_workers_are_refused_before_anything_is_read(call, files, tmp_path, options, said):
@@ -63,7 +63,7 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_error(call, files, tmp_pa
     folder, schema = files
     real = distributed.Client
     monkeypatch.setattr(distributed, "Client", lambda address, timeout: real(address, timeout="1s"))
-    done = call("fit", folder, "--schema", schema, "--out", tmp_path / "out", *FIT, "--engine", "dask://127.0.0.1:1")
+    done = call("fit", folder, "--schema", schema, "--out", tmp_path / "out", *FIT, "--workers", "dask://127.0.0.1:1")
     assert done.code == 2
     assert "Cannot reach the Dask scheduler" in done.err
     assert "Traceback" not in done.err

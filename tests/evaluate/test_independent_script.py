@@ -1,4 +1,4 @@
-"""`sfumato evaluate` on files, beside a script of pandas and scikit-learn that uses nothing of ours."""
+"""`sfumato evaluate table` on files, beside a script of pandas and scikit-learn that uses nothing of ours."""
 
 import itertools
 import json
@@ -75,7 +75,7 @@ def test_the_command_agrees_with_the_script(tmp_path, capsys):
         write(path, n, seed, shift)
     (tmp_path / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
     options = ("--test", paths[2], "--target", "income", "--schema", tmp_path / "schema.yaml", "--json")
-    assert run([str(part) for part in ("evaluate", *paths[:2], *options)]) == 0
+    assert run([str(part) for part in ("evaluate", "table", *paths[:2], *options)]) == 0
     ours, expected = json.loads(capsys.readouterr().out), script(*paths)
     for key in ("auroc", "auprc"):
         assert ours["utility"][key] == pytest.approx(expected["synthetic"][key], abs=1e-6)

@@ -106,7 +106,7 @@ def test_command_and_pages(frame, tmp_path, call):
     release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema(units=N))
     release.save(tmp_path / "r.sfm")
     frame.to_csv(tmp_path / "real.csv", index=False)
-    done = call("evaluate", tmp_path / "real.csv", tmp_path / "r.sfm")
+    done = call("evaluate", "table", tmp_path / "real.csv", tmp_path / "r.sfm")
     assert done.code == 0, done.err
     assert "score: correlation with the row before" in done.out
     assert "state: row before and row, total variation" in done.out

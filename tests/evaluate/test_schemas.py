@@ -70,13 +70,13 @@ def test_the_command_names_what_it_leaves_out_and_takes_an_open_schema(tmp_path,
     real.to_csv(paths["real"], index=False)
     real.drop(columns="code").to_csv(paths["lacks"], index=False)
     real.assign(extra=1).to_csv(paths["more"], index=False)
-    found = call("evaluate", paths["real"], paths["lacks"])
+    found = call("evaluate", "table", paths["real"], paths["lacks"])
     assert found.code == 0, found.err
     assert "Not compared: 'code' of REAL" in found.err + found.out
-    found = call("evaluate", paths["real"], paths["more"], "--json")
+    found = call("evaluate", "table", paths["real"], paths["more"], "--json")
     assert found.json["not_compared"] == {"real": [], "synthetic": ["extra"]}
     (tmp_path / "open.yaml").write_text(str(opened()), encoding="utf-8")
-    found = call("evaluate", paths["real"], paths["more"], "--schema", tmp_path / "open.yaml", "--json")
+    found = call("evaluate", "table", paths["real"], paths["more"], "--schema", tmp_path / "open.yaml", "--json")
     assert found.code == 0, found.err
 
 
@@ -87,6 +87,6 @@ def test_of_a_release_its_own_schema_stands_for_an_open_one(tmp_path, call) -> N
     (tmp_path / "open.yaml").write_text(str(opened()), encoding="utf-8")
     release = sfumato.fit(path, opened(), epsilon=20.0, delta=1e-6)
     release.save(tmp_path / "r.sfm")
-    found = call("evaluate", path, tmp_path / "r.sfm", "--schema", tmp_path / "open.yaml", "--json").json
-    assert found["fidelity"] == call("evaluate", path, tmp_path / "r.sfm", "--json").json["fidelity"]
+    found = call("evaluate", "table", path, tmp_path / "r.sfm", "--schema", tmp_path / "open.yaml", "--json").json
+    assert found["fidelity"] == call("evaluate", "table", path, tmp_path / "r.sfm", "--json").json["fidelity"]
     assert release.evaluate(path)["private"] is False

@@ -102,11 +102,13 @@ def test_the_command_and_the_page_say_the_error(tmp_path, call, monkeypatch):
     release = MaxEntropy(epsilon=1.0).fit(frame, schema=tables.schema(), target="income")
     release.save("r")
     tables.write_csv(tmp_path / "people.csv")
-    found = call("evaluate", "people.csv", "r", "--target", "income", "--train-rows", 60)
+    found = call("evaluate", "table", "people.csv", "r", "--target", "income", "--train-rows", 60)
     assert found.code == 0
     assert "Classifiers learned from 60 of 240 synthetic and 240 real rows" in found.out
-    assert "learned from" not in call("evaluate", "people.csv", "r", "--target", "income", "--train-rows", 0).out
-    assert call("evaluate", "people.csv", "r", "--train-rows", -1).code == 2
+    assert (
+        "learned from" not in call("evaluate", "table", "people.csv", "r", "--target", "income", "--train-rows", 0).out
+    )
+    assert call("evaluate", "table", "people.csv", "r", "--train-rows", -1).code == 2
     assert call("report", "r", "--out", "p.html", "--real", "people.csv", "--train-rows", 60).code == 0
     text = " ".join((tmp_path / "p.html").read_text(encoding="utf-8").split())
     assert "They learned from 60 rows of each larger table (synthetic: of 240, real: of 240), drawn at random." in text

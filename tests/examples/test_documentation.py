@@ -154,10 +154,20 @@ def test_every_command_and_flag_is_described(command: str, options: list[str]) -
     sections = re.split(r"^## ", CLI.read_text(encoding="utf-8"), flags=re.M)
     (section,) = [text for text in sections if text.startswith(f"{command}\n")]
     assert f"sfumato {command}" in section
+    shared, like = (text for text in sections if text.startswith(("Options that many commands have\n", "fit\n")))
     usage, rest = re.findall(r"```text\n(.*?)```\n(.*)", section, re.S)[0]
     for option in options:
         assert re.search(rf"(?<![\w-]){option}\b", usage), option
-        assert re.search(rf"`{option}\b", rest), option
+        homes = [rest, shared, like if command.startswith("model ") else ""]
+        assert any(re.search(rf"`{option}\b", text) for text in homes), option
+
+
+def test_an_option_that_is_described_for_all_is_of_several_commands() -> None:
+    (shared,) = re.findall(
+        r"^## Options that many commands have\n(.*?)^## ", CLI.read_text(encoding="utf-8"), re.M | re.S
+    )
+    for option in set(re.findall(r"`(--[a-z-]+)", shared)):
+        assert sum(option in options for options in _commands().values()) > 1, option
 
 
 def test_no_flag_is_described_that_does_not_exist() -> None:

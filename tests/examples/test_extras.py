@@ -72,7 +72,7 @@ def test_formulas_need_their_extra(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_command_line_says_it_too(tmp_path: Path) -> None:
-    code = "from sfumato.cli.app import run\nprint(run(['evaluate', 'a.csv', 'b.csv']))"
+    code = "from sfumato.cli.app import run\nprint(run(['evaluate', 'table', 'a.csv', 'b.csv']))"
     assert _run(code, tmp_path).split() == ["2"]
 
 

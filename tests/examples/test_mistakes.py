@@ -41,14 +41,15 @@ def release(schema):
         (lambda: sfumato.fit([{"a": 1}], epsilon=1.0), ("type list", "Make a data frame of it")),
         (lambda: sfumato.fit(np.zeros((9, 3)), epsilon=1.0), ("named columns, got an array", "pandas.DataFrame(array")),
         (lambda: sfumato.fit("nothing.csv", epsilon=1.0), ("a file that exists, got nothing.csv", "Check the path")),
-        (lambda: sfumato.describe(FRAME, {"age": (0, 120)}), ("got a tuple", "{kind: integer, lower: 0}")),
+        (lambda: sfumato.describe(FRAME, {"age": [0, 120]}), ("a list of two numbers", "bounds as a tuple, (0, 120)")),
         (lambda: sfumato.describe(FRAME, {"age": {"kind": "int"}}), ("kind='int'", "Did you mean 'integer'?")),
         (
             lambda: sfumato.describe(FRAME, {"age": {"kind": "integer", "low": 0, "upper": 9}}),
             ("got 'low'", "Did you mean 'lower'?"),
         ),
         (lambda: sfumato.describe(FRAME, ["age"]), ("a mapping from names", "got a list", "{'age': 'integer'}")),
-        (lambda: sfumato.describe(FRAME, unit="age"), ("{column: person, max_rows: 5}", "got 'age'")),
+        (lambda: sfumato.describe(FRAME, unit=5), ("{column: person, max_rows: 5}", "got 5")),
+        (lambda: sfumato.describe(FRAME, unit="aeg"), ("got no column 'aeg'", "Did you mean 'age'?")),
     ],
 )
 def test_before_a_fit(call, parts):

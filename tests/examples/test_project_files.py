@@ -60,6 +60,8 @@ def test_the_workflow_runs_what_continuous_integration_runs() -> None:
     assert "bash .ci/run" in [step.get("run") for step in job["steps"]]
     versions = job["strategy"]["matrix"]["python"]
     assert versions == windows["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    classifiers = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if ":: 3." in line]
+    assert classifiers == versions
     assert versions[0] == PROJECT["project"]["requires-python"].removeprefix(">=")
 
 

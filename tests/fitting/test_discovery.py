@@ -39,7 +39,8 @@ def test_a_csv_without_a_schema(people, call, tmp_path):
     arguments = ("fit", people / "people.csv", "--epsilon", 1, "--delta", DELTA, "--target", "income")
     done = call(*arguments, "--kinds", "member=boolean,seen=identifier", "--out", tmp_path / "r.sfm")
     assert done.code == 0
-    assert "Taken as public: the names of all columns; the kinds of 'member', 'income'." in done.out
+    known = "the names of all columns; the kinds of 'income'; bounds or labels of 'member', as declared."
+    assert f"Taken as public: {known}" in done.out
     assert "To be estimated with part of the budget: the number of rows, the kinds of 6 columns" in done.out
     from sfumato import load
 
@@ -248,7 +249,7 @@ class TestOpenColumns:
 
     def test_all_else_refuses_them(self):
         for refused in (
-            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, candidates=[MaxEntropy(epsilon=1)]),
+            lambda: sfumato.tune(self.FRAME, schema=self.OPENED, method=[MaxEntropy(epsilon=1)]),
             lambda: MaxEntropy(epsilon=1).epsilon_for(self.OPENED, target_error=0.1),
             lambda: audit.audit(MaxEntropy(epsilon=1), schema=self.OPENED),
             lambda: list(PrivateData(open_source(self.FRAME), self.OPENED).coded()),

@@ -30,7 +30,7 @@ def test_hardening_7_a_draft_is_refused_before_anything_is_spent(tmp_path, schem
     mixing = DPMix(epsilon=1.0)
     for call in (
         lambda: METHOD.fit(tables.frame(), schema=schema, ledger=ledger, checkpoint=tmp_path / "c"),
-        lambda: tune(tables.frame(), [METHOD], schema=schema, ledger=ledger),
+        lambda: tune(tables.frame(), method=[METHOD], schema=schema, ledger=ledger),
         lambda: mixing.fit_to(tables.frame(), out, schema=schema, ledger=ledger),
     ):
         with pytest.raises(SchemaError, match="accept_draft=True"):
@@ -77,7 +77,7 @@ def test_facts_of_the_data_are_named_in_the_certificate():
 @pytest.mark.audit
 def test_a_search_says_it_in_its_certificate():
     with pytest.warns(PrivacyWarning):
-        certificate = tune(tables.frame(), [METHOD], schema=DRAFT, accept_draft=True).certificate
+        certificate = tune(tables.frame(), method=[METHOD], schema=DRAFT, accept_draft=True).certificate
     assert words.NOT_COVERED in certificate.assumptions[0]
     assert not any("without looking at the records" in said for said in certificate.assumptions)
 

@@ -57,4 +57,4 @@ def test_bad_options_are_refused_by_name_before_data_are_looked_at(options: dict
 @pytest.mark.parametrize("name", ["progress", "checkpoint", "workers", "engine"])
 def test_a_search_takes_no_options_of_one_fit(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"got '{name}'"):
-        sfumato.tune(tmp_path / "absent.csv", [METHOD], schema=SCHEMA, **{name: None})
+        sfumato.tune(tmp_path / "absent.csv", method=[METHOD], schema=SCHEMA, **{name: None})

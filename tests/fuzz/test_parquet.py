@@ -98,6 +98,6 @@ def test_damaged_parquet(speak, tmp_path, batch):
             bought = ("--epsilon", 1, "--delta", 1e-6, "--rows", 100, "--out", release, "--overwrite")
             if speak(case, "fit", data, *bought) == 0:
                 assert_no_byte(release, f"case {case}, without a schema")
-            speak(case, "validate", data, "--schema", schema, private=False)
+            speak(case, "schema", "validate", data, "--schema", schema, private=False)
             speak(case, "schema", "draft", data, "--out", tmp_path / "draft.yaml", "--overwrite", private=False)
     assert fitted > BATCH / 10

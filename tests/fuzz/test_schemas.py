@@ -103,4 +103,4 @@ def test_damaged_schema(speak, tmp_path, batch):
             made = tmp_path / ("o.npz" if pictures else "o.csv")
             assert speak(case, "sample", release, "-n", 5, "--out", made, "--overwrite") == 0
             assert_no_byte(made, f"case {case}")
-        speak(case, "validate", source, "--schema", schema, private=False)
+        speak(case, "schema", "validate", source, "--schema", schema, private=False)

@@ -135,12 +135,12 @@ def test_damaged_csv(speak, tmp_path, batch):
             assert_no_byte(made, f"case {case}")
             if case % 5 == 0:
                 speak(case, "certificate", release)
-                speak(case, "evaluate", data, made, "--schema", schema)
+                speak(case, "evaluate", "table", data, made, "--schema", schema)
         speak(case, "schema", "check", schema, data)
         if whole:
             _check_reprs(data, case)
         if case % 3 == 0:
-            speak(case, "validate", data, "--schema", schema, private=False)
+            speak(case, "schema", "validate", data, "--schema", schema, private=False)
             speak(case, "schema", "draft", data, "--out", tmp_path / "draft.yaml", "--overwrite", private=False)
     assert fitted > BATCH / 3  # most damage is to cells: it must not stop a fit
 

@@ -298,6 +298,7 @@ def test_a_variance_that_noise_hides_has_an_interval_from_0():
     for seed in range(4):
         found = MaxEntropy(epsilon=0.1, delta=1e-6).fit(frame, schema=schema, seed=seed).variance("x")
         low, high = found.interval()
+        assert (found.low, found.high) == (low, high)
         assert 0 <= low <= high < np.inf
 
 

@@ -86,7 +86,7 @@ def test_estimates_scores_and_tune(release):
     scores = evaluate(residents(), release.sample(ROWS, seed=4), schema=schema(), train_rows=200)
     assert scores["fidelity"]["rules"]["broken"]["synthetic"] == 0
     assert scores["fidelity"]["tvd_2way"] < 0.05
-    best = tune(residents(400), [METHOD], schema=schema(400), mean_repetitions=1, seed=0)
+    best = tune(residents(400), method=[METHOD], schema=schema(400), mean_repetitions=1, seed=0)
     assert keeps(best.sample(200, seed=0))
 
 

@@ -134,7 +134,7 @@ class TestWhatIsSaidOfThem:
         assert "diagnoses: E11" in set(release.answers()["first"])
 
     def test_a_search_scores_them(self, frame):
-        found = sfumato.tune(frame, [METHOD], schema=SCHEMA, mean_repetitions=1, seed=0)
+        found = sfumato.tune(frame, method=[METHOD], schema=SCHEMA, mean_repetitions=1, seed=0)
         assert found.sample(100, seed=0)["diagnoses"].map(len).max() <= 3
 
 

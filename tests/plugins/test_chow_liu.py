@@ -118,7 +118,7 @@ class TestPython:
 
     def test_a_search_over_its_settings(self, example):
         few, many = (example(epsilon=2.0, numeric_cells=cells) for cells in (4, 16))
-        release = sfumato.tune(tables.frame(), [few, many], schema=tables.schema(), mean_repetitions=2, seed=1)
+        release = sfumato.tune(tables.frame(), method=[few, many], schema=tables.schema(), mean_repetitions=2, seed=1)
         assert release.sampler["package"] == "sfumato-chow-liu"
         assert release.certificate.content["versions"]["sfumato-chow-liu"] == "0.1.0"
         assert len(release.sample(7)) == 7

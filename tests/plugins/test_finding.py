@@ -238,7 +238,7 @@ class TestExceptions:
         declare(site, other="others:Other")
         other = METHODS["other"].make(epsilon=1.0)
         with pytest.raises(RuntimeError, match="KeyError") as caught:
-            sfumato.tune(tables.frame(), [other], schema=tables.schema())
+            sfumato.tune(tables.frame(), method=[other], schema=tables.schema())
         assert caught.value.__context__ is None
 
 

@@ -33,6 +33,15 @@ def test_invalid_stages_are_refused_when_written(bad):
         Stage(**{"name": "a", "noise_multiplier": 1.0, **bad})
 
 
+def test_a_plan_is_printed_as_a_table():
+    plan = Plan([stage("a", 12.3456789, measures="counts"), stage("second moments", 2.0, count=3)])
+    title, head, first, second = str(plan).split("\n")
+    assert title == "Plan: stages of a fit, in order"
+    assert first.split() == ["a", "Gaussian", "noise,", "all", "records", "12.346", "counts"]
+    assert second.startswith("second moments  ")
+    assert head.index("what is measured") == first.index("counts")
+
+
 def test_plan_needs_stages_of_different_names():
     for stages in ([], [stage("a"), stage("a")]):
         with pytest.raises(ConfigError, match="different names"):

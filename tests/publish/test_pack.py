@@ -165,15 +165,23 @@ def test_a_release_that_is_not_private_is_not_published(tmp_path):
 @pytest.mark.slow
 def test_the_commands(call, folder, tmp_path):
     release = folder / "release.sfm"
-    done = call("pack", release, "--out", tmp_path / "p", "-n", 5, "--title", "T", "--license", "MIT")
+    done = call(
+        "publish", "pack", release, "--out", tmp_path / "p", "-n", 5, "--title", "T", "--license", "MIT", "--json"
+    )
     assert done.code == 0
     assert {"rows.csv", "croissant.json"} <= {item.name for item in (tmp_path / "p").iterdir()}
-    assert call("pack", release, "--out", tmp_path / "p").code == 2
+    assert done.json == {
+        "written": str(tmp_path / "p"),
+        "files": sorted(item.name for item in (tmp_path / "p").iterdir()),
+    }
+    assert call("publish", "pack", release, "--out", tmp_path / "p").code == 2
     for form in ("croissant", "huggingface", "registry", "datacard", "schema", "certificate"):
-        assert call("export", release, "--as", form, "--title", TITLE).out
-    assert call("export", release, "--as", "certificate").json == json.loads((folder / "certificate.json").read_text())
-    assert call("export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 0
-    assert call("export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 2
+        assert call("publish", "export", release, "--as", form, "--title", TITLE).out
+    assert call("publish", "export", release, "--as", "certificate").json == json.loads(
+        (folder / "certificate.json").read_text()
+    )
+    assert call("publish", "export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 0
+    assert call("publish", "export", release, "--as", "croissant", "--out", tmp_path / "c.json").code == 2
 
 
 @pytest.mark.slow

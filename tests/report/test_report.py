@@ -453,7 +453,7 @@ def test_repeated_stages_are_marked(tmp_path):
     settings = {"epsilon": 2.0, "calibration_rows": 200}
     candidates = [MaxEntropy(marginal_share=share, **settings) for share in (0.3, 0.5)]
     criteria = [{"marginal_error": 0.95}]
-    release = tune(tables.frame(), candidates, schema=tables.schema(), seed=0, accept=criteria, n_public=1_000)
+    release = tune(tables.frame(), method=candidates, schema=tables.schema(), seed=0, accept=criteria, n_public=1_000)
     write_report(release, tmp_path / "p.html")
     text = Page((tmp_path / "p.html").read_text(encoding="utf-8")).text
     assert "* Gaussian noise" in text

@@ -44,7 +44,7 @@ def quick(monkeypatch):
 
 def search(accept, **options):
     options = {"schema": SCHEMA, "target": "income", "mean_repetitions": 1.0} | options
-    return tune(tables.frame(ROWS), [METHOD], accept=accept, **options)
+    return tune(tables.frame(ROWS), method=[METHOD], accept=accept, **options)
 
 
 @dataclass
@@ -290,7 +290,12 @@ def test_rules_are_kept_and_criteria_speak_of_what_is_free():
     document["accept"] = [{"rules_broken": 0}, {"marginal_error": 0.9, "columns": ["sex", "age"]}]
     candidates = [MaxEntropy(epsilon=3.0, delta=1e-5)]
     release = tune(
-        hospital(2_000), candidates, schema=Schema.from_dict(document), target="back", seed=0, mean_repetitions=1.0
+        hospital(2_000),
+        method=candidates,
+        schema=Schema.from_dict(document),
+        target="back",
+        seed=0,
+        mean_repetitions=1.0,
     )
     judged, kept = release.certificate.search.verdicts
     assert (kept.criterion, kept.value, kept.passed) == ("rules_broken <= 0", 0.0, True)
@@ -298,4 +303,4 @@ def test_rules_are_kept_and_criteria_speak_of_what_is_free():
     assert rule_breaks(release.sample(500, seed=0), schema=release.schema).any_rule == 0
     document["accept"] = [{"marginal_error": 0.9, "columns": ["total"]}]
     with pytest.raises(ConfigError, match="'total': it follows from others"):
-        tune(hospital(2_000), candidates, schema=Schema.from_dict(document))
+        tune(hospital(2_000), method=candidates, schema=Schema.from_dict(document))

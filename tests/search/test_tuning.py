@@ -40,7 +40,37 @@ def quick(monkeypatch):
 
 
 def search(candidates=CANDIDATES, data=None, **options):
-    return tune(tables.frame() if data is None else data, candidates, **{"schema": SCHEMA, "seed": 0} | options)
+    options = {"schema": SCHEMA, "seed": 0, "method": candidates} | options
+    return tune(tables.frame() if data is None else data, **options)
+
+
+def test_a_grid_is_its_candidates(monkeypatch):
+    listed = [MaxEntropy(epsilon=1.0, delta=1e-6, marginal_share=share, level_groups=8) for share in (0.3, 0.5)]
+    tried = []
+    monkeypatch.setattr(tuning, "best_of", lambda data, candidates, schema, **options: tried.append(candidates))
+    grid = {"marginal_share": [0.3, 0.5]}
+    search(grid=grid, candidates="max-entropy", epsilon=1.0, delta=1e-6, settings={"level_groups": 8})
+    search(grid=grid, candidates=MaxEntropy(epsilon=1.0, delta=1e-6, level_groups=8))
+    search(listed)
+    assert tried == [listed] * 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"method": [MaxEntropy(epsilon=1.0)], "epsilon": 1.0}, "beside candidates"),
+        ({"method": [MaxEntropy(epsilon=1.0)], "grid": {"marginal_share": [0.3]}}, "beside candidates"),
+        ({"method": "max-entropy", "grid": {"marginal_share": [0.3]}}, "Expected epsilon, got none"),
+        ({"method": "max-entropy", "epsilon": 1.0, "grid": {"marginal_shar": [0.3]}}, "marginal_share"),
+        ({"method": "max-entropy", "epsilon": 1.0, "grid": {"marginal_share": 0.3}}, "lists of values"),
+        ({"method": "max-entropy", "epsilon": 1.0, "grid": {"purpose": "fidelity"}}, "lists of values"),
+        ({"method": "max-entropy", "epsilon": 1.0, "settings": {"pose": 8}, "grid": {"pose": [4]}}, "in both"),
+        ({"method": "gausian", "epsilon": 1.0}, "max-entropy, p3gm"),
+    ],
+)  # fmt: skip
+def test_a_method_and_a_grid_are_read_before_anything_else(wrong, said):
+    with pytest.raises(ConfigError, match=said):
+        tune("absent.csv", "absent.yaml", **wrong)
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_a_weight_is_so_many_rows_of_the_score():
 @pytest.mark.parametrize("schema", slow_after(1, [SCHEMA, RULED]), ids=["plain", "rules"])
 def test_the_best_fit_is_near_the_population(schema, tmp_path):
     candidates = [MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=n) for n in (500, 1_000)]
-    release = tune(survey(), candidates, schema=schema, mean_repetitions=2, seed=0)
+    release = tune(survey(), method=candidates, schema=schema, mean_repetitions=2, seed=0)
     sample = release.sample(6_000, seed=0)
     assert abs((sample["g"] == "b").mean() - 0.5) < 0.04
     assert abs((sample["h"] == "d").mean() - 0.25) < 0.04
@@ -64,6 +64,6 @@ def test_the_best_fit_is_near_the_population(schema, tmp_path):
 def test_criteria_are_refused():
     with pytest.raises(ConfigError, match="without weight for criteria of acceptance"):
         tune(
-            survey(50), [MaxEntropy(epsilon=1.0)], schema=SCHEMA, mean_repetitions=1,
+            survey(50), method=[MaxEntropy(epsilon=1.0)], schema=SCHEMA, mean_repetitions=1,
             accept=[{"marginal_error": 0.2}],
         )  # fmt: skip

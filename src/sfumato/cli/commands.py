@@ -38,18 +38,12 @@ _HELP: Mapping[str, Mapping[str, str]] = {
         "methods": "List the methods that `fit` knows, or what can be set of one.",
     },
     "Describe the data": {
-        "schema": "Write, import and check schemas: what is publicly known of a table.",
-        "validate": "List values that lie outside the schema. PRIVATE: it shows values of records, for your own "
-        "screen.",
+        "schema": "Write, import and check schemas: what is publicly known of a table. Compare data with one.",
     },
     "Plan and fit": {
         "plan": "Show what a fit would spend the budget on, and how accurate it would be. Reads no record.",
         "fit": "Fit a model to private data, and write it as a release that can be published.",
-        "tune": "Fit the best of several settings: a search whose whole cost is epsilon.",
-        "mixture": "Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM).",
-        "factors": "Fit a factor analysis to numeric columns, from one private second moment.",
-        "cluster": "Find centres of clusters of numeric columns by private k-means; samples of the release are "
-        "centres.",
+        "model": "Fit otherwise: the best of several settings, a mixture, a factor analysis or clusters.",
     },
     "Use a release": {
         "sample": "Draw synthetic rows from a release, any number, in constant memory.",
@@ -57,17 +51,13 @@ _HELP: Mapping[str, Mapping[str, str]] = {
         "record.",
     },
     "Check a release": {
-        "certificate": "Show what a release cost, and check it: epsilon is computed again from the listed events.",
+        "certificate": "Show what a release cost, and check it, and its signature: epsilon is computed again from the "
+        "listed events.",
         "report": "Write a page about a release. With --real it compares with real records and is NOT private.",
-        "evaluate": "Score synthetic rows against real ones. Reads real records: the scores are NOT private.",
-        "verify-finding": "Ask the records, with noise and for a charge, whether they show a finding of a release.",
-        "audit": "Attack a release method, and bound its epsilon from below. Reads no record.",
+        "evaluate": "Score synthetic rows, ask the records about a finding, or attack a method.",
     },
     "Publish it": {
-        "pack": "Write the folder to publish: release, rows, noisy tables, codebook, cards. Reads no record.",
-        "export": "Describe a release for a catalogue: Croissant, Hugging Face, the registry of DP deployments.",
-        "sign": "Sign a release, in a file beside it; or make a key.",
-        "verify": "Check who signed a release, and that it is as it was signed.",
+        "publish": "Write the folder to publish, descriptions for catalogues, and signatures.",
     },
     "Keep the account": {
         "ledger": "The account of a data set: what all fits of it cost together.",
@@ -76,16 +66,14 @@ _HELP: Mapping[str, Mapping[str, str]] = {
 """Panel → command → its line of help. In the order of a journey: from a table to what is published."""
 
 _MODULES = {
-    "data": ("schema", "validate"), "estimate": ("estimate",), "ledger": ("ledger",),
-    "model": ("mixture", "factors", "cluster"), "publish": ("pack", "export", "sign", "verify"),
-    "quality": ("report", "evaluate", "audit"), "verification": ("verify-finding",),
-    "release": ("plan", "fit", "sample", "certificate"),
-    "search": ("tune",), "start": ("demo", "studio", "methods"),
+    "data": ("schema",), "estimate": ("estimate",), "ledger": ("ledger",), "model": ("model",),
+    "publish": ("publish",), "quality": ("report", "evaluate"),
+    "release": ("plan", "fit", "sample", "certificate"), "start": ("demo", "studio", "methods"),
 }  # fmt: skip
-_GROUPS = ("schema", "ledger")
+_GROUPS = ("schema", "model", "evaluate", "publish", "ledger")
 _HOMES = {command: f"{module}_commands" for module, names in _MODULES.items() for command in names}
 COMMANDS: Mapping[str, Entry] = {
-    name: Entry(_HOMES[name], f"{name}_app" if name in _GROUPS else f"{name.replace('-', '_')}_command", panel, line)
+    name: Entry(_HOMES[name], f"{name}_{'app' if name in _GROUPS else 'command'}", panel, line)
     for panel, lines in _HELP.items()
     for name, line in lines.items()
 }

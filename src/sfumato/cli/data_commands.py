@@ -1,4 +1,4 @@
-"""Commands about schemas and data: schema draft, check, import and review, validate."""
+"""Commands about schemas and data: schema draft, check, import, review and validate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sfumato.cli.inputs import (
     open_tables,
     refuse_data,
 )
-from sfumato.cli.options import NamesArePublicOption
+from sfumato.cli.options import NamesArePublicOption, command_group
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
@@ -47,11 +47,7 @@ else:
     ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
     sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 
-schema_app = typer.Typer(
-    help="Write, import and check schemas: what is publicly known of a table.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+schema_app = command_group("Write, import and check schemas: what is publicly known of a table. Compare data with one.")
 
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -161,7 +157,7 @@ def check_command(
     _show_rules(known)
     n = known.n_records
     counted = "Units, each with its rows: " if known.linked else "Rows: "
-    say(counted + ("not declared; pass --rows or --estimate-rows" if n is None else f"{n}, public"))
+    say(counted + ("not declared; pass --rows N or --rows estimate" if n is None else f"{n}, public"))
     if sources.source_lines(known):
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
     _tell_rare_labels(known)
@@ -203,7 +199,7 @@ def _tell_next(path: Path, schema: Schema) -> None:
         facts = "; ".join(sources.read_off(schema))
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
-        rows = "--estimate-rows --delta 1e-6 " if schema.n_records is None else ""
+        rows = "--rows estimate --delta 1e-6 " if schema.n_records is None else ""
         tables = schema.two_tables
         data = "DATA" if tables is None else " ".join(f"{name}=FILE" for name in tables.names)
         say(f"Next: sfumato fit {data} --schema {path} --epsilon 1 {rows}--out RELEASE")
@@ -339,6 +335,7 @@ def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any v
     return str(value)
 
 
+@schema_app.command("validate")
 def validate_command(
     data: TablesArgument,
     schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],

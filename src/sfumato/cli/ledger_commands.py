@@ -12,6 +12,7 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.ending import last_output
+from sfumato.cli.options import command_group
 from sfumato.cli.output import number, print_json, print_table, say
 from sfumato.errors import ReleaseError
 
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 else:
     ledger_check = later("sfumato.data_ledger.ledger_check")
 
-ledger_app = typer.Typer(
-    help="The account of a data set: what all fits of it cost together.", no_args_is_help=True, add_completion=False
-)
+ledger_app = command_group("The account of a data set: what all fits of it cost together.")
 
 LedgerArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 

@@ -1,4 +1,4 @@
-"""Commands that fit an estimator to the numbers of a table, with a release as output: mixture, factors, cluster."""
+"""Commands that fit a model of another kind, with a release as output: model tune, mixture, factors, cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ import typer
 
 import sfumato
 from sfumato._lazy import later
-from sfumato.cli.data_commands import OverwriteOption
+from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.option_groups import grouped
-from sfumato.cli.options import DeltaOption, LedgerOption, ReleaseOutOption, RowsOption, SchemaOption, SeedOption
-from sfumato.cli.output import print_cost, tell_written
+from sfumato.cli.options import (
+    DeltaOption,
+    LedgerOption,
+    ReleaseOutOption,
+    RowsOption,
+    SchemaOption,
+    SeedOption,
+    command_group,
+)
+from sfumato.cli.output import tell_written
+from sfumato.cli.search_commands import tune_command
 from sfumato.errors import require_positive
 from sfumato.io.atomic import refuse_existing
 
@@ -31,6 +40,9 @@ else:
     estimators, records = later("sfumato.estimators"), later("sfumato.estimators.records")
     covariances, files = later("sfumato.models.mixtures.covariances"), later("sfumato.release.files")
     sources = later("sfumato.schema.sources")
+
+model_app = command_group("Fit otherwise: the best of several settings, a mixture, a factor analysis or clusters.")
+model_app.command("tune")(tune_command)
 
 EpsilonOption = Annotated[
     float,
@@ -71,6 +83,7 @@ class ModelRun:
     ledger: LedgerOption = None
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
+    json_output: JsonOption = False
 
     def settings(self, task: ModelTask) -> dict[str, Any]:
         """Settings that every estimator has."""
@@ -95,6 +108,7 @@ def _form(covariance: Covariance) -> CovarianceForm:
     }[covariance]()
 
 
+@model_app.command("mixture")
 @grouped
 def mixture_command(
     task: ModelTask,
@@ -119,6 +133,7 @@ def mixture_command(
     _fit(model, task, run)
 
 
+@model_app.command("factors")
 @grouped
 def factors_command(
     task: ModelTask,
@@ -131,6 +146,7 @@ def factors_command(
     _fit(model, task, run)
 
 
+@model_app.command("cluster")
 @grouped
 def cluster_command(
     task: ModelTask,
@@ -158,5 +174,4 @@ def _fit(model: PrivateEstimator, task: ModelTask, run: ModelRun) -> None:
     model.fit(table, bounds=table.bounds, ledger=run.ledger)
     release = model.release()
     save_release(release, task.out, overwrite=run.overwrite, ledger=run.ledger)
-    print_cost(release.certificate)
-    tell_written(release, task.out)
+    tell_written(release, task.out, json_output=run.json_output)

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import sfumato
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     AreasOption,
+    CountedRowsOption,
     DeltaOption,
-    EstimateRowsOption,
     MethodOption,
-    PresetOption,
     QuestionsOption,
-    RowsOption,
     SetOption,
-    SettingsOption,
     TargetOption,
+    whole_number,
 )
 from sfumato.cli.settings import flat_settings, make_method
-from sfumato.errors import ConfigError
 
 if TYPE_CHECKING:
     from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.privacy.budget import EstimateCount
     from sfumato.privacy.risk import Risk
     from sfumato.schema.schema import Schema
+
+
+_ESTIMATE = "estimate"
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,10 +70,20 @@ def _options(group: type) -> list[inspect.Parameter]:
             entry.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if entry.default is MISSING else entry.default,
-            annotation=hints[entry.name],
+            annotation=_in_panel(hints[entry.name], getattr(group, "PANEL", None)),
         )
         for entry in fields(group)
     ]
+
+
+def _in_panel(annotation: Any, panel: str | None) -> Any:  # noqa: ANN401 - of typing
+    """The annotation of an option, which the help shows under this heading: the `PANEL` of its group."""
+    if panel is None:
+        return annotation
+    kind, option = get_args(annotation)
+    option = copy(option)
+    option.rich_help_panel = panel
+    return Annotated[kind, option]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,23 +91,19 @@ class ChosenMethod:
     """The method of a plan or a fit, its settings and its δ."""
 
     method: MethodOption = DEFAULT_METHOD
-    preset: PresetOption = None
     set_: SetOption = None
-    settings: SettingsOption = None
     delta: DeltaOption = None
 
     def at(self, epsilon: float | None) -> Synthesizer:
         """The method, private at ε, in nats."""
-        settings = flat_settings(self.set_, self.settings)
-        return make_method(self.method, epsilon, self.delta, settings, preset=self.preset)
+        return make_method(self.method, epsilon, self.delta, flat_settings(self.set_))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
     """The number of rows, the target, the areas and the questions of a plan or a fit."""
 
-    rows: RowsOption = None
-    estimate_rows: EstimateRowsOption = False
+    rows: CountedRowsOption = None
     target: TargetOption = None
     areas: AreasOption = None
     questions: QuestionsOption = None
@@ -106,11 +113,11 @@ class PublicFacts:
         """The public number of rows, or an estimated one.
 
         Raises:
-            ConfigError: both are asked for.
+            ConfigError: neither a whole number nor `estimate`.
         """
-        if self.estimate_rows and self.rows is not None:
-            raise ConfigError("Expected either --rows or --estimate-rows, got both.")
-        return sfumato.EstimateCount() if self.estimate_rows else self.rows
+        if self.rows is None or self.rows == _ESTIMATE:
+            return None if self.rows is None else sfumato.EstimateCount()
+        return whole_number(self.rows, "--rows", _ESTIMATE)
 
     def described(self, known: Schema) -> Schema:
         """The schema with the areas and the questions of the call."""

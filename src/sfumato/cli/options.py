@@ -5,6 +5,7 @@ Reading `COL=VALUE`, `LABEL=N` and `COL=KIND` from the command line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -52,19 +53,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A setting of the method; `sfumato methods NAME` lists them. May be repeated.",
-    ),
-]
-SettingsOption = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="A YAML or JSON file with settings of the method.")
-]
-PresetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        metavar="P",
-        help="A named group of settings, such as those of a paper; `sfumato methods NAME` lists them. --set "
-        "overrides it.",
+        help="A setting of the method, preset=NAME for those of a paper, or a YAML or JSON file of settings; `sfumato "
+        "methods NAME` lists them. May be repeated.",
     ),
 ]
 DeltaOption = Annotated[
@@ -78,10 +68,13 @@ DeltaOption = Annotated[
 RowsOption = Annotated[
     int | None, typer.Option("--rows", metavar="N", help="The public number of rows, about. Overrides the schema's.")
 ]
-EstimateRowsOption = Annotated[
-    bool,
+CountedRowsOption = Annotated[
+    str | None,
     typer.Option(
-        "--estimate-rows", help="Estimate the number of rows with part of the budget, and declare none. Needs --delta."
+        "--rows",
+        metavar="N",
+        help="The public number of rows, about. Overrides the schema's. Or the word `estimate`: declare none, and "
+        "estimate it with part of the budget; needs --delta.",
     ),
 ]
 TargetOption = Annotated[
@@ -144,17 +137,12 @@ LedgerOption = Annotated[
     ),
 ]
 FitWorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", metavar="N", help="The number of processes that read the records. The release is the same."
-    ),
-]
-EngineOption = Annotated[
     str | None,
     typer.Option(
-        "--engine",
-        metavar="URL",
-        help="A cluster that reads the records: dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT.",
+        "--workers",
+        metavar="N",
+        help="The number of processes that read the records, or the address of a cluster that does: dask://HOST:PORT, "
+        "spark://HOST:PORT or sc://HOST:PORT. The release is the same.",
     ),
 ]
 AcceptDraftOption = Annotated[
@@ -179,6 +167,22 @@ NumberOption = Annotated[
 ]
 RowsSeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
+
+
+def command_group(about: str) -> typer.Typer:
+    """A group of commands, whose help begins with these words."""
+    return typer.Typer(help=about, no_args_is_help=True, add_completion=False)
+
+
+def whole_number(text: str, option: str, word: str) -> int:
+    """Read a whole number, where a word could stand too.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise ConfigError(f"Expected {option} to be a whole number or {word}, got {text!r}.")
+    return int(text)
 
 
 def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str | None]:

@@ -67,9 +67,9 @@ def print_table(title: str, header: Iterable[str], rows: Iterable[Iterable[objec
     results.print(table)
 
 
-def say(text: str = "") -> None:
-    """Print a paragraph to standard output; `text` is literal."""
-    results.print(escape(text), soft_wrap=True)
+def say(text: str = "", *, aside: bool = False) -> None:
+    """Print a paragraph to standard output, or aside, to standard error; `text` is literal."""
+    (notes if aside else results).print(escape(text), soft_wrap=True)
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -77,8 +77,14 @@ def number(value: float | None, digits: int = 4) -> str:
     return "–" if value is None else f"{value:.{digits}g}"
 
 
-def tell_written(release: Release, out: Path) -> None:
-    """Say where a release is and what comes next; and, of one that is not private, that it is not."""
+def tell_written(release: Release, out: Path, *, json_output: bool) -> None:
+    """Say what a release cost, where it is and what comes next; and, of one that is not private, that it is not."""
+    if json_output:
+        print_json({"written": str(out), **release.certificate.to_dict()})
+        return
+    print_cost(release.certificate)
+    for line in words.chosen(release.certificate):
+        say(line)
     if not release.certificate.private:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     print_columns(release)

@@ -1,21 +1,21 @@
-"""Commands about publishing a release: pack, export, and its signature: sign, verify."""
+"""Commands about publishing a release: publish pack, export, sign."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 import sfumato
 from sfumato._lazy import later
-from sfumato.cli.data_commands import OverwriteOption
+from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.option_groups import grouped
-from sfumato.cli.options import NumberOption, ReleaseArgument, RowsSeedOption
-from sfumato.cli.output import say
+from sfumato.cli.options import NumberOption, ReleaseArgument, RowsSeedOption, command_group
+from sfumato.cli.output import print_json, say
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 else:
     pack, documents = later("sfumato.publish.pack"), later("sfumato.schema.documents")
     signatures = later("sfumato.release.signature")
+
+
+publish_app = command_group("Write the folder to publish, descriptions for catalogues, and signatures.")
 
 
 class RowsFormat(StrEnum):
@@ -51,6 +54,8 @@ class ExportForm(StrEnum):
 class PublicationOptions:
     """Who publishes what, for catalogues."""
 
+    PANEL: ClassVar[str] = "What catalogues say"
+
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the data.")] = None
     publisher: Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes the data.")] = None
     publisher_type: Annotated[
@@ -72,6 +77,7 @@ class PublicationOptions:
         return {name: value for name, value in given.items() if value is not None}
 
 
+@publish_app.command("pack")
 @grouped
 def pack_command(
     release: ReleaseArgument,
@@ -93,6 +99,7 @@ def pack_command(
     ] = None,
     *,
     publication: PublicationOptions,
+    json_output: JsonOption = False,
 ) -> None:
     """Write the folder to publish: release, rows, noisy tables, codebook, cards. Reads no record."""
     formats = pack.FORMATS if format_ is RowsFormat.both else (format_.value,)
@@ -101,10 +108,15 @@ def pack_command(
             release, out, n=n, seed=seed, formats=formats, spreadsheet_safe=spreadsheet_safe,
             publication=publication.entries(), public_key=public_key,
         )  # fmt: skip
-    say(f"Wrote {out}: {', '.join(sorted(item.name for item in out.iterdir()))}.")
+    names = sorted(item.name for item in out.iterdir())
+    if json_output:
+        print_json({"written": str(out), "files": names})
+        return
+    say(f"Wrote {out}: {', '.join(names)}.")
     say(f"Everything in it may be published. Next: read {out / 'README.md'}, and fill in {out / 'registry.yaml'}.")
 
 
+@publish_app.command("export")
 @grouped
 def export_command(
     release: ReleaseArgument,
@@ -129,6 +141,7 @@ def export_command(
     say(f"Wrote {out}.")
 
 
+@publish_app.command("sign")
 def sign_command(
     release: Annotated[
         Path | None, typer.Argument(metavar="[RELEASE]", help="A directory or a .sfm file.", show_default=False)
@@ -144,6 +157,7 @@ def sign_command(
         typer.Option("--new-key", metavar="FILE", help="Make a private key, and FILE.pub, instead of signing."),
     ] = None,
     overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Sign a release, in a file beside it; or make a key."""
     if new is not None:
@@ -151,26 +165,19 @@ def sign_command(
             raise ConfigError("Expected --new-key alone, got others beside it. Sign in another call.")
         with last_output(signatures.public_path(new)):
             fingerprint = sfumato.new_key(new)
-        say(f"Wrote {new}, which is secret, and {signatures.public_path(new)}, to hand out. The key is {fingerprint}.")
+        public = signatures.public_path(new)
+        if json_output:
+            print_json({"written": str(new), "public_key": str(public), "key": fingerprint})
+        else:
+            say(f"Wrote {new}, which is secret, and {public}, to hand out. The key is {fingerprint}.")
         return
     if release is None or key is None:
-        raise ConfigError("Expected a release and --key FILE, or --new-key FILE. `sfumato sign -h` describes them.")
+        raise ConfigError("Expected a release and --key FILE, or --new-key FILE. See `sfumato publish sign -h`.")
     place = signatures.signature_path(release) if out is None else out
     refuse_inputs(place, release=release, key=key)
     with last_output(place):
         fingerprint = sfumato.sign_release(release, key, place, overwrite=overwrite)
-    say(f"Wrote {place}: {release} as it is, signed with the key {fingerprint}.")
-
-
-def verify_command(
-    release: ReleaseArgument,
-    public_key: Annotated[
-        Path, typer.Option("--public-key", metavar="FILE", help="The signer's Ed25519 public key, PEM.")
-    ],
-    signature: Annotated[
-        Path | None, typer.Option("--signature", metavar="FILE", help="The signature; default: RELEASE.sig.")
-    ] = None,
-) -> None:
-    """Check who signed a release, and that it is as it was signed."""
-    fingerprint = sfumato.verify_release(release, public_key, signature)
-    say(f"The signature holds: {release} is as it was signed with the key {fingerprint}.")
+    if json_output:
+        print_json({"written": str(place), "key": fingerprint})
+    else:
+        say(f"Wrote {place}: {release} as it is, signed with the key {fingerprint}.")

@@ -1,8 +1,9 @@
-"""Commands about how good and how private a release is: evaluate, report, audit."""
+"""Commands about how good and how private a release is: report; evaluate table, finding, method."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,18 +14,20 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
-from sfumato.cli.inputs import STANDARD_INPUT, InputFormatOption, open_data, refuse_data
+from sfumato.cli.inputs import STANDARD_INPUT, DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     DeltaOption,
     EpsilonOption,
+    LedgerOption,
     MethodOption,
     ReleaseArgument,
     RowsOption,
     SchemaOption,
+    SeedOption,
     SetOption,
-    SettingsOption,
     TargetOption,
+    command_group,
 )
 from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
 from sfumato.cli.settings import flat_settings, make_method
@@ -53,6 +56,17 @@ else:
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
+
+class VerifiedFamily(StrEnum):
+    """Regressions whose findings can be verified."""
+
+    ols = "ols"
+    logit = "logit"
+    poisson = "poisson"
+
+
+evaluate_app = command_group("Score synthetic rows, ask the records about a finding, or attack a method.")
+
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TestOption = Annotated[
     str | None,
@@ -75,7 +89,8 @@ def _most(train_rows: int) -> int | None:
     return train_rows or None
 
 
-def evaluate_command(
+@evaluate_app.command("table")
+def table_command(
     real: Annotated[str, typer.Argument(metavar="REAL", help="The real rows that the release was fitted to.")],
     synthetic: Annotated[
         str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
@@ -276,12 +291,41 @@ def report_command(
         say(f"Wrote {out}, from real records: it is NOT private. Do not publish it.")
 
 
-def audit_command(
+@evaluate_app.command("finding")
+def finding_command(
+    data: DataArgument,
+    release: ReleaseArgument,
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="A regression that the release answers.")],
+    term: Annotated[str, typer.Argument(metavar="TERM", help="The coefficient, as the release names it.")],
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="The privacy budget of this answer, beside the release's.")
+    ],
+    *,
+    family: Annotated[VerifiedFamily, typer.Option("--family", help="The kind of regression.")] = VerifiedFamily.ols,
+    delta: DeltaOption = None,
+    ledger: LedgerOption = None,
+    input_format: InputFormatOption = None,
+    seed: SeedOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Ask the records, with noise and for a charge, whether they show a finding of a release."""
+    known = sfumato.load(release)
+    source = open_data(data, input_format, known.schema)
+    answer = sfumato.verify_finding(
+        known, source, formula, term, epsilon=epsilon, family=family.value, delta=delta, ledger=ledger, seed=seed
+    )
+    if json_output:
+        print_json(answer.to_dict())
+    else:
+        say(answer.summary())
+
+
+@evaluate_app.command("method")
+def method_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
     method: MethodOption = DEFAULT_METHOD,
     set_: SetOption = None,
-    settings: SettingsOption = None,
     delta: DeltaOption = None,
     rows: RowsOption = None,
     target: TargetOption = None,
@@ -295,7 +339,7 @@ def audit_command(
     json_output: JsonOption = False,
 ) -> None:
     """Attack a release method, and bound its epsilon from below. Reads no record."""
-    synthesizer = make_method(method, epsilon, delta, flat_settings(set_, settings))
+    synthesizer = make_method(method, epsilon, delta, flat_settings(set_))
     known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.markup import escape
@@ -20,7 +20,6 @@ from sfumato.cli.option_groups import ChosenMethod, PublicFacts, grouped
 from sfumato.cli.options import (
     AcceptDraftOption,
     CheckpointOption,
-    EngineOption,
     EpsilonOption,
     FitWorkersOption,
     LedgerOption,
@@ -38,6 +37,7 @@ from sfumato.cli.options import (
     column_kinds,
     given_values,
     parse_risk,
+    whole_number,
 )
 from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, tell_written
 from sfumato.cli.outputs import (
@@ -54,6 +54,7 @@ from sfumato.cli.outputs import (
     tell_tables,
 )
 from sfumato.cli.progress import stages, tell_duration
+from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
 
@@ -77,13 +78,6 @@ else:
     table_folders, registry = later("sfumato.io.table_folders"), later("sfumato.methods.registry")
     words, private = later("sfumato.privacy.words"), later("sfumato.records.private")
     files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
-
-
-def _refuse_both(schema: Path | None, kinds: str | None, workers: int | None, engine: str | None) -> None:
-    if schema is not None and kinds is not None:
-        raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
-    if workers is not None and engine is not None:
-        raise ConfigError("Expected either --workers or --engine, got both.")
 
 
 @grouped
@@ -122,7 +116,7 @@ def plan_command(
         if known.open:
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
         if isinstance(n_public, sfumato.EstimateCount):
-            raise ConfigError("Expected a declared number of rows with --target-error, got --estimate-rows.")
+            raise ConfigError("Expected a declared number of rows with --target-error, got an estimated one.")
         epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
         synthesizer = replace(synthesizer, epsilon=epsilon)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
@@ -138,6 +132,8 @@ def plan_command(
 class FitRun:
     """How a fit runs, and what it keeps."""
 
+    PANEL: ClassVar[str] = "How it runs, and its account"
+
     seed: SeedOption = None
     checkpoint: CheckpointOption = None
     ledger: LedgerOption = None
@@ -147,12 +143,22 @@ class FitRun:
     accept_draft: AcceptDraftOption = False
     names_are_public: NamesArePublicOption = False
     workers: FitWorkersOption = None
-    engine: EngineOption = None
+    json_output: JsonOption = False
+
+    @property
+    def cluster(self) -> str | None:
+        """The address of the cluster that reads the records, if one does."""
+        return self.workers if self.workers is not None and "://" in self.workers else None
 
     def options(self) -> dict[str, Any]:
         """Those that `fit` takes as they are."""
-        taken = ("seed", "checkpoint", "ledger", "accept_draft", "workers")
-        return {name: getattr(self, name) for name in taken} | {"as_source": self.types is SampleTypes.as_source}
+        taken = ("seed", "checkpoint", "ledger", "accept_draft")
+        own = (
+            None if self.workers is None or self.cluster else whole_number(self.workers, "--workers", choice.ADDRESSES)
+        )
+        return {name: getattr(self, name) for name in taken} | {
+            "workers": own, "as_source": self.types is SampleTypes.as_source
+        }  # fmt: skip
 
 
 @grouped
@@ -186,11 +192,18 @@ def fit_command(
     """Fit a model to private data, and write it as a release that can be published."""
     allowed = parse_risk(risk, epsilon=epsilon)
     synthesizer = chosen.at(1.0 if allowed else epsilon)
-    others = {"schema": schema, "settings": chosen.settings, "checkpoint": run.checkpoint, "ledger": run.ledger}
+    others = {
+        "schema": schema,
+        "settings": settings_file(chosen.set_),
+        "checkpoint": run.checkpoint,
+        "ledger": run.ledger,
+    }
     refuse_data(out, {"data": data}, **others)
     refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
     n_public, target = facts.n_public, facts.target
-    _refuse_both(schema, kinds, run.workers, run.engine)
+    if schema is not None and kinds is not None:
+        raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")
+    options = run.options()
     known = None if schema is None else sfumato.OpenSchema.load(schema)
     if known is not None:
         sources.accepted(known, accept_draft=run.accept_draft)
@@ -205,10 +218,10 @@ def fit_command(
     known = facts.described(known)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     _tell_columns_left_out(source, known)
-    _tell_public_facts(source, known, n_public)
-    with choice.engine_at(run.engine) as cluster, stages(synthesizer, known, target, n_public) as progress:
+    _tell_public_facts(source, known, n_public, aside=run.json_output)
+    with choice.engine_at(run.cluster) as cluster, stages(synthesizer, known, target, n_public) as progress:
         release = synthesizer.fit(
-            source, schema=known, target=target, n_public=n_public, progress=progress, engine=cluster, **run.options()
+            source, schema=known, target=target, n_public=n_public, progress=progress, engine=cluster, **options
         )  # fmt: skip
     save_release(
         release, out, overwrite=run.overwrite, ledger=run.ledger, checkpoint=run.checkpoint,
@@ -216,8 +229,7 @@ def fit_command(
     )  # fmt: skip
     if run.checkpoint is not None:
         journal.remove(run.checkpoint)
-    print_cost(release.certificate)
-    tell_written(release, out)
+    tell_written(release, out, json_output=run.json_output)
 
 
 def _tell_columns_left_out(source: Source, schema: Schema) -> None:
@@ -230,7 +242,7 @@ def _tell_columns_left_out(source: Source, schema: Schema) -> None:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
 
 
-def _tell_public_facts(source: Source, known: Schema, n_public: int | EstimateCount | None) -> None:
+def _tell_public_facts(source: Source, known: Schema, n_public: int | EstimateCount | None, *, aside: bool) -> None:
     """Say which facts are taken as public, and which the fit estimates."""
     if not known.open:
         return
@@ -243,18 +255,20 @@ def _tell_public_facts(source: Source, known: Schema, n_public: int | EstimateCo
     declared = n_public or known.rows
     facts += [] if rows or declared is None else [f"the number of rows, {declared}"]
     stated = [name for name in known.released if name not in known.open]
-    facts += [f"bounds or labels of {', '.join(map(repr, stated))}, as the schema has them"] if stated else []
+    facts += [f"bounds or labels of {', '.join(map(repr, stated))}, as declared"] if stated else []
     if known.unit is not None:
         facts.append(f"that {known.unit.column!r} is the unit, with {known.unit.max_rows} rows at most")
-    say(f"Taken as public: {'; '.join(facts)}.")
+    say(f"Taken as public: {'; '.join(facts)}.", aside=aside)
     kinds = f"the kinds of {len(unknown)} columns, " if unknown else ""
     estimated = f"{'the number of rows, ' if rows else ''}{kinds}the bounds or categories of {count} columns"
-    say(f"To be estimated with part of the budget: {estimated}.")
+    say(f"To be estimated with part of the budget: {estimated}.", aside=aside)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniqueSamples:
     """Samples without rows that occur once in them."""
+
+    PANEL: ClassVar[str] = "Rows that occur once"
 
     unique_rows: UniqueRowsOption = UniqueRowsChoice.keep
     unique_on: UniqueOnOption = None
@@ -337,15 +351,30 @@ def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release)
             progress.advance(task, batch.num_rows)
 
 
-def certificate_command(release: ReleaseArgument, json_output: JsonOption = False) -> None:
-    """Show what a release cost, and check it: epsilon is computed again from the listed events."""
+def certificate_command(
+    release: ReleaseArgument,
+    public_key: Annotated[
+        Path | None,
+        typer.Option("--public-key", metavar="FILE", help="The signer's Ed25519 public key: the signature is checked."),
+    ] = None,
+    signature: Annotated[
+        Path | None, typer.Option("--signature", metavar="FILE", help="The signature; default: RELEASE.sig.")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Show what a release cost, and check it, and its signature: epsilon is computed again from the listed events."""
+    if signature is not None and public_key is None:
+        raise ConfigError("Expected --public-key beside --signature, got none. Pass the signer's public key.")
+    key = None if public_key is None else sfumato.verify_release(release, public_key, signature)
     model = sfumato.load(release)
     certificate = model.certificate
     if certificate.epsilon is not None:
         certificate.verify()
     if json_output:
-        print_json(certificate.to_dict())
+        print_json({**certificate.to_dict(), **({} if key is None else {"signed_by": key})})
         return
+    if key is not None:
+        say(f"The signature holds: {release} is as it was signed with the key {key}.")
     say(f"Method: {words.whole(certificate.method)}.")
     if not certificate.private:
         say(f"NOT PRIVATE. {words.meaning(certificate)[0]}")

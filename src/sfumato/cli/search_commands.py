@@ -1,4 +1,4 @@
-"""The command that searches for settings: tune."""
+"""The command that searches for settings: model tune."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 import sfumato
 from sfumato._lazy import later
-from sfumato.cli.data_commands import OverwriteOption
+from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.option_groups import grouped
@@ -32,12 +32,11 @@ from sfumato.cli.options import (
     SchemaOption,
     SeedOption,
     SetOption,
-    SettingsOption,
     TargetOption,
     TypesOption,
 )
-from sfumato.cli.output import notes, print_cost, say, tell_written
-from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name
+from sfumato.cli.output import notes, tell_written
+from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name, settings_file
 from sfumato.errors import ConfigError, did_you_mean
 from sfumato.io.atomic import refuse_existing
 
@@ -78,7 +77,6 @@ class Trials:
     ] = None
     method: MethodOption = DEFAULT_METHOD
     set_: SetOption = None
-    settings: SettingsOption = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +98,8 @@ class Law:
 class SearchRun:
     """Areas and questions of a search, and how it runs."""
 
+    PANEL: ClassVar[str] = "How it runs, and its account"
+
     areas: AreasOption = None
     questions: QuestionsOption = None
     seed: SeedOption = None
@@ -108,6 +108,7 @@ class SearchRun:
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
     accept_draft: AcceptDraftOption = False
+    json_output: JsonOption = False
 
 
 @grouped
@@ -139,17 +140,23 @@ def tune_command(
     ] = 0.1,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""
-    grid, candidates, settings = trials.grid, trials.candidates, trials.settings
+    grid, candidates = trials.grid, trials.candidates
     if grid is not None and candidates is not None:
         raise ConfigError("Expected either --grid or --candidates, got both.")
     known = sfumato.OpenSchema.load(schema)
     if grid is None and candidates is None and accept is None and not known.accept:
         raise ConfigError("Expected either --grid or --candidates, got neither, and no criteria to accept one fit by.")
-    same = flat_settings(trials.set_, settings)
+    same = flat_settings(trials.set_)
     # without any of the two, one candidate that is judged
     listed = (_grid(grid) if grid else [{}]) if candidates is None else _read_candidates(candidates)
     methods = [_candidate(trials.method, _with_own(same, own), epsilon, delta) for own in listed]
-    others = {"schema": schema, "settings": settings, "candidates": candidates, "ledger": run.ledger, "accept": accept}
+    others = {
+        "schema": schema,
+        "settings": settings_file(trials.set_),
+        "candidates": candidates,
+        "ledger": run.ledger,
+        "accept": accept,
+    }
     refuse_data(out, {"data": data}, **others)
     refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
     criteria = None if accept is None else documents.read_document(accept)
@@ -159,17 +166,14 @@ def tune_command(
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
-            source, methods, schema=known, target=target, areas=run.areas, questions=run.questions,
+            source, known, method=methods, target=target, areas=run.areas, questions=run.questions,
             n_public=rows,
             mean_repetitions=law.repetitions,
             shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,
             accept_draft=run.accept_draft, accept=criteria, accept_share=accept_share,
         )  # fmt: skip
     save_release(release, out, overwrite=run.overwrite, ledger=run.ledger)
-    print_cost(release.certificate)
-    for line in words.chosen(release.certificate):
-        say(line)
-    tell_written(release, out)
+    tell_written(release, out, json_output=run.json_output)
 
 
 def _grid(entries: list[str]) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--settings FILE`, and their list."""
+"""Settings of methods as the command line takes them: `--set KEY=VALUE`, `--set FILE`, and their list."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from pathlib import Path
@@ -23,27 +24,41 @@ else:
     presets, synthesizer = later("sfumato.fitting.presets"), later("sfumato.fitting.synthesizer")
     documents = later("sfumato.schema.documents")
 
+_PRESET = "preset"  # a name of several settings, which no method has for one of its own
 _KIND = "kind"  # in a file: which type a setting is, beside that type's own settings
 
 
-def flat_settings(entries: Sequence[str] | None, path: Path | None) -> dict[str, Any]:
-    """Return the settings of `--set` and `--settings` by dotted names.
+def settings_file(entries: Sequence[str] | None) -> Path | None:
+    """Return the file among the entries of `--set`: the one without a `=`.
+
+    Raises:
+        ConfigError: there are several, or it is not there.
+    """
+    paths = [entry for entry in entries or () if "=" not in entry]
+    if len(paths) > 1 or not all(map(os.path.exists, paths)):
+        raise ConfigError(f"Expected --set KEY=VALUE, or one file of settings, got {' and '.join(map(repr, paths))}.")
+    return Path(paths[0]) if paths else None
+
+
+def flat_settings(entries: Sequence[str] | None) -> dict[str, Any]:
+    """Return the settings of `--set` by dotted names.
 
     Raises:
         ConfigError: an entry of another form, or a setting given twice.
         SchemaError: a file that cannot be read.
     """
     settings: dict[str, Any] = {}
+    path = settings_file(entries)
     if path is not None:
         content = documents.read_document(path)
         if not isinstance(content, dict):
             raise ConfigError(f"Expected {path} to hold a mapping, setting: value, got another form.")
         settings = flatten(content)
-    for entry in entries or ():
-        key, equals, text = entry.partition("=")
-        if not equals or not key.strip() or not text.strip():
-            raise ConfigError(f"Expected --set KEY=VALUE, got {entry!r}.")
-        add(settings, setting_name(key), text.strip())
+    for key, equals, text in (entry.partition("=") for entry in entries or ()):
+        if equals and not (key.strip() and text.strip()):
+            raise ConfigError(f"Expected --set KEY=VALUE, got {key + equals + text!r}.")
+        if equals:
+            add(settings, setting_name(key), text.strip())
     return settings
 
 
@@ -76,23 +91,22 @@ def add(settings: dict[str, Any], name: str, value: object) -> None:
     settings[name] = value
 
 
-def make_method(
-    method: str, epsilon: float | None, delta: float | None, flat: Flat, *, preset: str | None = None
-) -> Synthesizer:
+def make_method(method: str, epsilon: float | None, delta: float | None, flat: Flat) -> Synthesizer:
     """Return a method with settings by name.
 
     Args:
         method: its name.
         epsilon: ε; None for a method without noise.
         delta: δ, or None for the default.
-        flat: settings by dotted names, of their types or as text; they go over those of the preset.
-        preset: the name of a preset, or None.
+        flat: settings by dotted names, of their types or as text. They go over those of the preset that `preset` names.
 
     Raises:
         ConfigError: no such method or preset, a name that is no setting of it, or a value that it cannot have.
     """
     chosen = registry.find_method(method)
-    base = {} if preset is None else dict(presets.find_preset(presets_of(method), preset, method).settings)
+    flat = dict(flat)
+    preset = flat.pop(_PRESET, None)
+    base = {} if preset is None else dict(presets.find_preset(presets_of(method), str(preset), method).settings)
     inner = _inside_preset(base, flat)
     plain = {name: value for name, value in flat.items() if name not in inner}
     what = f"the method {method}"

@@ -49,7 +49,7 @@ def _show_settings(method: str, json_output: bool) -> None:
         return
     say(f"{method}: {about}")
     for entry in presets:
-        say(f"--preset {entry['preset']}: {entry['differs']}")
+        say(f"--set preset={entry['preset']}: {entry['differs']}")
     if not settings:
         say("It has no settings.")
         return

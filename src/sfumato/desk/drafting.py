@@ -75,7 +75,7 @@ _OPEN = """\
 # need them declared: public bounds or categories in its place.
 """
 _NO_ROWS = """\
-# The number of rows is not written: have one estimated (fit --estimate-rows), or write a round public number here.
+# The number of rows is not written: have one estimated (fit --rows estimate), or write a round public number here.
 """
 
 

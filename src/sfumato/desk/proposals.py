@@ -309,7 +309,10 @@ def beside_images(
     labels = [name for name, (kind, _) in proposals.items() if isinstance(kind, LevelKind)]
     for name, (kind, note) in proposals.items():
         if isinstance(kind, Image) and left_out:
-            proposals[name] = kind, f"{note}; {left_out:,} not read, of another size or no images: see sfumato validate"
+            proposals[name] = (
+                kind,
+                f"{note}; {left_out:,} not read, of another size or no images: sfumato schema validate",
+            )
         if name in labels[1:]:
             proposals[name] = kind, f"{note}. Beside images one column of labels is modelled: write kind: identifier"
     return proposals

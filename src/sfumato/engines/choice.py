@@ -83,7 +83,7 @@ def engine_at(address: str | None) -> Iterator[Engine | None]:
             yield Dask(client)
         return
     if scheme not in ("spark", "sc"):
-        raise ConfigError(f"Expected --engine to be {ADDRESSES}, got another address.")
+        raise ConfigError(f"Expected --workers to be a number or {ADDRESSES}, got another address.")
     from sfumato.engines.spark import Spark
 
     session = _spark_at(address)

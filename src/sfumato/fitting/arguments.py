@@ -61,7 +61,7 @@ def refuse_criteria(schema: Schema) -> None:
     if schema.accept:
         raise ConfigError(
             "Expected a schema without `accept` for a fit, got criteria. `tune` judges by them, of one fit too: "
-            "tune(data, [method], mean_repetitions=1, ...), or `sfumato tune --repetitions 1`."
+            "tune(data, schema, method=[method], mean_repetitions=1, ...), or `sfumato model tune --repetitions 1`."
         )
 
 
@@ -78,7 +78,7 @@ def row_count(schema: Schema, n_public: int | EstimateCount | None) -> int | Non
             place = place if tables is None else f"`rows:` into the table {tables.units!r}"
         raise ConfigError(
             f"Expected a public number of {what}, got none. Put {place}, pass n_public=... (--rows), or have it "
-            "estimated with part of the budget: n_public=EstimateCount() (--estimate-rows)."
+            "estimated with part of the budget: n_public=EstimateCount() (--rows estimate)."
         )
     return number_of_rows(rows)
 

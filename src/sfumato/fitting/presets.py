@@ -36,12 +36,14 @@ def find_preset(presets: Mapping[str, Preset], name: str, method: str) -> Preset
         ConfigError: the method has none of that name, or the preset cannot be had.
     """
     if not presets:
-        raise ConfigError(f"Expected no --preset for the method {method}, which has none. Leave it out.")
+        raise ConfigError(f"Expected no preset for the method {method}, which has none. Leave it out.")
     if name not in presets:
-        raise ConfigError(f"Expected --preset of the method {method} to be one of {', '.join(presets)}, got {name!r}.")
+        raise ConfigError(
+            f"Expected the preset of the method {method} to be one of {', '.join(presets)}, got {name!r}."
+        )
     preset = presets[name]
     if preset.refused:
-        raise ConfigError(f"Expected another --preset of the method {method} than {name}: {preset.refused}")
+        raise ConfigError(f"Expected another preset of the method {method} than {name}: {preset.refused}")
     return preset
 
 

@@ -39,8 +39,9 @@ class Estimate:
         influence: of each of the model's rows on the error, shape (N,); None where the estimate is no function of them.
 
     Example:
-        >>> release.mean("age").interval(0.9)  # doctest: +SKIP
-        (38.1, 39.0)
+        >>> estimate = release.mean("age")  # doctest: +SKIP
+        >>> estimate.value, estimate.low, estimate.high, estimate.interval(0.9)  # doctest: +SKIP
+        (38.5, 38.0, 39.1, (38.1, 39.0))
     """
 
     value: Value
@@ -74,6 +75,16 @@ class Estimate:
             level: in (0, 1).
         """
         return self.ends_at(deviations(level))
+
+    @property
+    def low(self) -> Value:
+        """The low end of the 95 % interval."""
+        return self.interval()[0]
+
+    @property
+    def high(self) -> Value:
+        """The high end of the 95 % interval."""
+        return self.interval()[1]
 
     def ends_at(self, z: float) -> tuple[Value, Value]:
         """Return the ends of the interval of so many standard deviations."""

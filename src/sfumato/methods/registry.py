@@ -51,7 +51,7 @@ OWN: Mapping[str, Method] = {
     ),
     "p3gm": Method(
         partial(built_in, "method", "p3gm"),
-        "Principal axes, a Gaussian per class, and a decoder by private gradient descent; with --preset dp-vae its "
+        "Principal axes, a Gaussian per class, and a decoder by private gradient descent; with preset=dp-vae its "
         "baseline DP-VAE, a variational autoencoder. Minutes; needs torch.",
     ),
     "latent-classes": Method(

@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -67,13 +68,15 @@ SEARCHED = (
 
 def installed_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that the guarantee rests on."""
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
-    return versions
+    return {"python": platform.python_version(), **{package: _installed(package) for package in _PACKAGES}}
+
+
+@cache  # read from files, as long as a tenth of a small fit
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _weight(stage: Stage) -> float:

@@ -200,6 +200,9 @@ class Stage:
         return "gaussian" if self.sampling_probability is None else "poisson_sampled_gaussian"
 
 
+_HEAD = ("stage", "event", "noise multiplier", "what is measured")
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Stages in the order in which they run.
@@ -224,12 +227,18 @@ class Plan:
         if repeated and any(stage.subset is not None for stage in self.stages):
             raise ConfigError("Expected no subsets without replacement in a plan that repeats stages, got some.")
 
+    def __str__(self) -> str:
+        lines = [_HEAD, *((s.name, s.words, f"{s.noise_multiplier:.5g}", s.measures) for s in self.stages)]
+        names, events, noises = (max(map(len, column)) for column in list(zip(*lines, strict=True))[:3])
+        texts = (f"{a:{names}}  {b:{events}}  {c:>{noises}}  {d}".rstrip() for a, b, c, d in lines)
+        return "\n".join(["Plan: stages of a fit, in order", *texts])
+
     def _repr_html_(self) -> str:
         rows = [(shown(s.name), s.words, figure(s.noise_multiplier, 5), sentence(s.measures)) for s in self.stages]
         relation = {"add_remove": "adding or removing", "replace_one": "replacing"}[self.neighbours.value]
         return cards.card(
             "Plan: stages of a fit, in order",
-            cards.table(["stage", "event", "noise multiplier", "what is measured"], rows, numbers=(2,)),
+            cards.table(_HEAD, rows, numbers=(2,)),
             cards.paragraph(f"Accounted for {relation} one unit. A constant of schema and settings.", quiet=True),
         )
 

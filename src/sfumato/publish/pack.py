@@ -138,7 +138,7 @@ def pack(
 def export(
     release: Release | str | os.PathLike[str], form: str, *, publication: Mapping[str, str] | None = None
 ) -> str:
-    """Return one description of a release as text: what `sfumato export` writes.
+    """Return one description of a release as text: what `sfumato publish export` writes.
 
     Privacy: none (a function of the release).
 
@@ -199,7 +199,7 @@ def _release(folder: _Folder, release: Release, path: Path | None) -> None:
     if path is not None and signature_path(path).is_file():
         name = f"{RELEASE}.sig"
         (folder.place / name).write_bytes(signature_path(path).read_bytes())
-        folder.files[name] = "its signature: `sfumato verify` checks it with the publisher's public key"
+        folder.files[name] = "its signature: `sfumato certificate` checks it with the publisher's public key"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Detached signatures of releases: Ed25519, over the bytes on disk, in a small JSON file beside the release.
 
-    sfumato sign people.sfm --key my.key        → people.sfm.sig
-    sfumato verify people.sfm --public-key my.key.pub
+    sfumato publish sign people.sfm --key my.key        → people.sfm.sig
+    sfumato certificate people.sfm --public-key my.key.pub
 
 Signed is the text of `statement`: it is the same for a directory and for an archive of the same release.
 """
@@ -147,7 +147,7 @@ def _signature(path: Path) -> bytes:
     except (OSError, ValueError, KeyError, TypeError, binascii.Error):
         pass
     if content is None:
-        raise ReleaseError(f"Expected a signature of Sfumato in {path}, got none. `sfumato sign` writes one.")
+        raise ReleaseError(f"Expected a signature of Sfumato in {path}, got none. `sfumato publish sign` writes one.")
     return content
 
 
@@ -157,8 +157,8 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
         key = serialization.load_pem_private_key(_bytes_of(path), password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(
-            f"Expected an Ed25519 private key in PEM without a password in {path}, got something else. `sfumato sign "
-            "--new-key FILE` makes one."
+            f"Expected an Ed25519 private key in PEM without a password in {path}, got something else. "
+            "`sfumato publish sign --new-key FILE` makes one."
         )
     return key
 

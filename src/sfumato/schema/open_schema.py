@@ -20,15 +20,16 @@ from typing import Any, final, get_args
 import pyarrow as pa
 from pyarrow import types
 
+from sfumato.columns.booleans import Boolean
 from sfumato.columns.identifiers import Identifier
-from sfumato.columns.kind import ColumnKind
 from sfumato.columns.open import Open, OpenKind
-from sfumato.errors import ConfigError, SchemaError, require_flag, require_instance
+from sfumato.errors import ConfigError, SchemaError, did_you_mean, require_flag, require_instance
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
 from sfumato.schema.references import with_references
 from sfumato.schema.schema import Schema, SchemaLike, read_open, read_schema
+from sfumato.schema.short_facts import ColumnFacts
 
 _LEFT_OUT = {"kind": Identifier.name}
 
@@ -52,10 +53,10 @@ class OpenSchema:
     def of(
         cls,
         data: object,
-        columns: Mapping[str, str | Mapping[str, Any] | ColumnKind] | None = None,
+        columns: Mapping[str, ColumnFacts] | None = None,
         *,
         rows: int | None = None,
-        unit: Mapping[str, Any] | None = None,
+        unit: str | Mapping[str, Any] | None = None,
         target: str | None = None,
         names_are_public: bool = False,
     ) -> Schema:
@@ -64,10 +65,11 @@ class OpenSchema:
         Args:
             data: the table, as for `fit`. Its column names are taken as public. Its storage types are not, for one cell
                 may decide them; but a column of lists is left out.
-            columns: what is public of some columns: the entry of a schema file, or a kind alone, to be completed by a
-                fit: integer, continuous, categorical, boolean, datetime, or identifier to leave it out.
+            columns: what is public of some columns: bounds `(0, 120)`, labels `["AT", "DE"]`, the entry of a schema
+                file, `boolean`, `identifier` to leave it out, or a kind that a fit completes: integer, continuous,
+                categorical or datetime.
             rows: the public number of rows, if there is one.
-            unit: whose privacy, as a schema file has it.
+            unit: whose privacy, as a schema file has it; a name alone is that of its column, of whom one row counts.
             target: a column whose classes are modelled apart is categorical unless `columns` says otherwise.
             names_are_public: take the first line of a CSV as names even where one is a number or a date.
 
@@ -90,9 +92,10 @@ class OpenSchema:
         if not names_are_public:
             require_names(source)
         entries = {name: _entry(name, facts.get(name), storage) for name, storage in source.storage.items()}
-        for name in facts:
+        for name in (*facts, *([unit] if isinstance(unit, str) else [])):
             if name not in entries:
-                raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.")
+                hint = did_you_mean(name, list(entries))
+                raise SchemaError(f"Expected columns of {source.label}, got no column {name!r}.{hint}")
         document: dict[str, Any] = {"columns": entries}
         document |= {} if rows is None else {"rows": rows}
         return cls.from_dict(document if unit is None else {**document, "unit": unit})
@@ -133,7 +136,7 @@ def _facts_of(columns: object) -> dict[str, Any]:
             "Expected columns to be a mapping from names to what is public of them, such as {'age': 'integer'}, got "
             f"{'other names' if isinstance(columns, Mapping) else f'a {type(columns).__name__}'}."
         )
-    return {name: entry.to_dict() if isinstance(entry, ColumnKind) else entry for name, entry in columns.items()}
+    return dict(columns)
 
 
 def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 - as a document has it
@@ -155,7 +158,9 @@ def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 
     known = (*get_args(OpenKind), Identifier.name)
     if entry not in known:
         raise SchemaError(f"Column {name!r}: expected kind to be one of {', '.join(known)}, got {entry!r}.")
-    return _LEFT_OUT if entry == Identifier.name else Open(kind=entry).to_dict()  # type: ignore[arg-type] - as checked
+    if entry in (Boolean.name, Identifier.name):
+        return {"kind": entry}  # complete
+    return Open(kind=entry).to_dict()  # type: ignore[arg-type] - as checked
 
 
 def open_schema(schema: SchemaLike) -> Schema:

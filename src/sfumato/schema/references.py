@@ -1,4 +1,4 @@
-"""Short forms of a schema document, written out: names of lists, files of codes, ranges of columns.
+"""Short forms of a schema document, written out: bounds and labels alone, names of lists, files of codes, ranges.
 
 Writing out looks at the document and at the files that it names: at no source and at no record.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 from sfumato.errors import SchemaError
 from sfumato.schema.code_lists import with_lists, with_map
+from sfumato.schema.short_facts import column_entry, with_unit
 
 MOST_COLUMNS = 10_000
 """The most columns that one range stands for."""
@@ -22,7 +23,7 @@ _RANGE = re.compile(r"(?s)(.*?)(0*[0-9]{1,9})\.\.(.*?)(0*[0-9]{1,9})")
 
 
 def with_references(document: Mapping[str, Any], base: str | Path | None) -> Mapping[str, Any]:
-    """Return a schema document with every reference and every range of columns written out.
+    """Return a schema document with every short form, every reference and every range of columns written out.
 
     Args:
         document: as a schema file holds it; what is no document stays, and is refused by its reader.
@@ -42,9 +43,10 @@ def with_references(document: Mapping[str, Any], base: str | Path | None) -> Map
     written: dict[Any, Any] = {}
     faults: list[str] = []
     size = 0
-    for key, entry in columns.items():
+    document = with_unit(document, columns)
+    for key, entry in document["columns"].items():
         try:
-            resolved = with_lists(entry, folder)
+            resolved = with_lists(column_entry(entry), folder)
             names = list(_names(key))
         except SchemaError as error:
             faults.append(f"Column {key!r}: {error}")

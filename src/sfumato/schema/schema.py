@@ -168,6 +168,14 @@ class Schema(SchemaFacts):
         Example:
             >>> Schema.from_dict({"rows": 500, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 120}}}).rows
             500
+            >>> print(Schema.from_dict({"columns": {"age": (0, 120), "country": ["AT", "DE"], "returned": "boolean"}}))
+            columns:
+              age: {kind: integer, lower: 0, upper: 120}
+              country:
+                kind: categorical
+                categories: [AT, DE]
+              returned: {kind: boolean}
+            <BLANKLINE>
         """
         schema = read_open(with_references(document, base))
         require_closed(schema)

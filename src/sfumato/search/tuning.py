@@ -11,10 +11,9 @@ docs/proofs/acceptance.md.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
-from sfumato.schema.schema import Schema, read_schema
+from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.set_columns import itemised
 from sfumato.schema.shapes import CRITERIA, require_able
 from sfumato.search.acceptance import (
@@ -69,60 +68,18 @@ METHOD = "tune"
 _UPWARD = 1 + 1e-12
 
 
-def tune(
+def best_of(
     data: object,
     candidates: Sequence[Synthesizer],
+    schema: SchemaLike,
     *,
-    schema: Schema | str | os.PathLike[str],
-    mean_repetitions: float = 10.0,
-    shape: float = 1.0,
-    score_share: float = 0.1,
-    accept: Sequence[Criterion | Mapping[str, Any]] | None = None,
-    accept_share: float = 0.1,
-    **options: Unpack[SearchKeywords],
+    repetitions: Repetitions,
+    score_share: float,
+    accept: Sequence[Criterion | Mapping[str, Any]] | None,
+    accept_share: float,
+    options: Mapping[str, Any],
 ) -> Release:
-    """Fit the best of several candidates: a search whose whole cost is (ε, δ).
-
-    A random number of times, a candidate is drawn uniformly and fitted; the release whose samples are nearest to noisy
-    counts of pairs of cells is returned. Nothing else leaves: not how often, not what the others scored. Each fit has
-    about the noise of a plain fit of ε/2.5.
-
-    With criteria (`accept`), each fit is judged on the records, with noise of its own; fits that pass more of them go
-    before nearer ones, and a release is returned only if it passes all. One candidate and `mean_repetitions=1` are a
-    single fit that is judged.
-
-    Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
-        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
-        docs/proofs/tune.md, docs/proofs/acceptance.md.
-    Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
-
-    Args:
-        data: a table, as for `fit`.
-        candidates: methods of tables with one ε and δ, those of the whole search, and stages that cost alike: their
-            shares of unsampled stages may differ, their sampling rates, steps and shares of sampled ones may not. A
-            candidate that is listed twice is drawn twice as often.
-        schema: public description of the table, or the path of one, with nothing left open.
-        mean_repetitions: mean of the number of fits, 1 to 10,000.
-        shape: of its law: 1 geometric, 0 logarithmic (cheaper, but most searches make few fits).
-        score_share: part of the squared budget of one fit and its score that is spent on the score, in (0, 1).
-        accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
-        accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
-        options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
-            `as_source`, `accept_draft`.
-
-    Returns:
-        The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under
-        `search`.
-
-    Raises:
-        BudgetExceededError: the ledger cannot pay for the search. Nothing was read or charged.
-        NotAcceptedError: no fit passed; its certificate has the verdicts of the fit that came nearest. The budget is
-            spent.
-        ConfigError: an argument is outside its domain, the candidates do not cost alike, or noise alone would decide a
-            criterion.
-        SchemaError: the schema does not describe the data, or has facts that were read off the records.
-        DataError: the data cannot be read.
-    """
+    """Fit the best of several candidates: `sfumato.tune`, whose methods are made."""
     fit_options = FitOptions.from_keywords(options, of=SearchKeywords)
     refuse_lists_of_data(schema, data)
     schema = with_questions(with_areas(open_schema(schema), fit_options.areas), fit_options.questions)
@@ -131,7 +88,7 @@ def tune(
     if schema.accept:
         require_able(schema, CRITERIA)
     search = Search.of(
-        candidates, schema, fit_options.target, fit_options.n_public, Repetitions(mean_repetitions, shape),
+        candidates, schema, fit_options.target, fit_options.n_public, repetitions,
         score_share=score_share, accept_share=accept_share,
     )  # fmt: skip
     noise = noise_source(search.budget, fit_options.seed)

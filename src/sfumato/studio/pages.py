@@ -175,7 +175,7 @@ class Pages:
         if budget.rows is not None:
             parts += ["--rows", str(budget.rows)]
         elif schema.rows is None:
-            parts.append("--estimate-rows")
+            parts += ["--rows", "estimate"]
         parts += [] if budget.target is None else ["--target", budget.target]
         parts += ["--ledger", str(session.account(budget).path)]
         return shlex.join([*parts, "--out", str(session.release_path)])

@@ -277,7 +277,7 @@ def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
     with pytest.raises(ConfigError, match="no target beside linked rows"):
         write_report(release, tmp_path / "r.html", real=frame, target="sex")
     with pytest.raises(ConfigError, match="without linked rows for criteria of acceptance"):
-        tune(frame, [MaxEntropy(epsilon=1.0)], schema=release.schema, accept=[{"marginal_error": 0.1}])
+        tune(frame, method=[MaxEntropy(epsilon=1.0)], schema=release.schema, accept=[{"marginal_error": 0.1}])
     with pytest.raises(EstimateError, match="got one of linked rows"):
         release.replicates(2)
 
