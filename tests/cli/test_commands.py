@@ -776,6 +776,8 @@ class TestTargetError:
             (("--target-error", 0), "target_error"),
             (("--target-error", 0.1, "--estimate-rows", "--delta", 1e-6), "--estimate-rows"),
             (("--target-error", 1e-7), "more rows"),
+            (("--target-error", "ols: age ~ income"), "QUESTION = NUMBER"),
+            (("--target-error", "ols: age ~ income = 1.2"), "one of the named questions"),
         ],
         ids=str,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
-from sfumato.methods.tables.question_forecast import forecast_words
+from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
@@ -108,6 +108,10 @@ class MaxEntropy(Synthesizer):
         if facts.schema.images:
             return self._images.one_way_error(plan, facts)
         return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
+
+    def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
+        """By the forecasts of the schema's named questions."""
+        return noise_for_answer(question_forecasts(plan, facts), question, target_error)
 
     def run(self, fit: Fit) -> FittedModel:
         """Fit the marginals, the moments and the chain; or the moments of images."""

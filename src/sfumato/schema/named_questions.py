@@ -119,6 +119,15 @@ def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySch
     return schema if questions is None else replace(schema, questions=questions)
 
 
+def read_question(entry: object) -> NamedQuestion:
+    """One question, as it may be written.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    return entry if isinstance(entry, NamedQuestion) else _question(entry)
+
+
 def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, ...]:
     """The questions that a list states; `faults` gets a sentence for every fault."""
     if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
@@ -130,7 +139,7 @@ def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, .
     questions: list[NamedQuestion] = []
     for number, entry in enumerate(entries, 1):
         try:
-            question = entry if isinstance(entry, NamedQuestion) else _question(entry)
+            question = read_question(entry)
         except SchemaError as error:
             faults.append(f"Question {number}: {error}")
             continue

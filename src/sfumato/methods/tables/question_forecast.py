@@ -8,11 +8,12 @@ long tails take more, and what noise hides is allowed for beside. Of a table's c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.errors import ConfigError
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import ScoreQuery
@@ -20,6 +21,7 @@ from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.privacy.plan import Plan
+from sfumato.schema.named_questions import read_question
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,36 @@ class QuestionForecast:
         return f"{self.question}: intervals {self.width:.1f} times as wide as the records' own ({without} unnamed)"
 
 
+def noise_for_answer(forecasts: Sequence[QuestionForecast], question: str, target_error: float) -> float:
+    """How many times the noise of some forecasts gives a question's answer the error `target_error`.
+
+    Args:
+        forecasts: of a plan.
+        question: as it may be written.
+        target_error: width ÷ that of the records' own, or records of a cell.
+
+    Raises:
+        ConfigError: the question is none of these, or no noise makes so small an interval.
+    """
+    asked = read_question(question)
+    forecast = next((one for one in forecasts if one.question == asked.words), None)
+    if forecast is None:
+        named = ", ".join(repr(one.question) for one in forecasts) or "none"
+        raise ConfigError(f"Expected one of the named questions, {named}, got {asked.words!r}. Name it.")
+    if forecast.cell:
+        return target_error / forecast.cell
+    if target_error <= 1:
+        raise ConfigError(
+            f"Expected a width above 1, times that of the records' own intervals, for {asked.words!r}, got "
+            f"{target_error=}."
+        )
+    return float(np.sqrt((target_error**2 - 1) / (forecast.width**2 - 1)))
+
+
 def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
     """Return what to expect of each named question."""
+    if not facts.described.questions:
+        return []
     noise = plan[NAME].noise_multiplier * facts.unit_rows
     n = counted_rows(facts)
     sizes = TableFacts.of(facts)
@@ -74,6 +104,5 @@ def _of_pairs(query: ScoreQuery) -> bool:
 
 def forecast_words(plan: Plan, facts: Facts) -> Mapping[str, str]:
     """Return the stage's forecast in words; none without named questions."""
-    if not facts.described.questions:
-        return {}
-    return {NAME: "; ".join(forecast.words for forecast in question_forecasts(plan, facts))}
+    forecasts = question_forecasts(plan, facts)
+    return {NAME: "; ".join(forecast.words for forecast in forecasts)} if forecasts else {}
