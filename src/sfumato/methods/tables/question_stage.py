@@ -18,12 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.errors import SchemaError
-from sfumato.fitting.contents import measurements_of, pandas_form
-from sfumato.fitting.driver import Fit, FittedModel
+from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.noisy_scores import LINKS
-from sfumato.inference.score_designs import aim_scores, score_design
+from sfumato.inference.score_designs import aim_scores, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells
@@ -32,10 +31,7 @@ from sfumato.measurements.score_query import Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, replace_distance, weights_of
 from sfumato.methods.tables.question_tilt import fit_tilts
-from sfumato.privacy.certificate import measured_elsewhere
-from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.release.model import ReleaseValue
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
@@ -98,7 +94,7 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
         SchemaError: as `question_stage`.
         ConfigError: likewise.
     """
-    columns = _public_columns(facts)
+    columns = question_columns(facts.schema, facts.described)
     planned = _planned(facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
@@ -115,17 +111,6 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
             "questions, or regressions of fewer terms."
         )
     return parts
-
-
-def _public_columns(facts: Facts) -> dict[str, ColumnGrid]:
-    """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured.
-
-    The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone.
-    """
-    weight, rules = facts.described.weight, facts.described.rule_plan
-    hidden = {*(() if weight is None else [weight.column]), *(() if rules is None else rules.gaps)}
-    grid = Grid.of(facts.schema, numeric_cells=QUESTIONS.cells, narrow=True)
-    return {column.name: column for column in grid.columns if column.name not in hidden}
 
 
 def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
@@ -167,9 +152,9 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     """
     schema = fit.facts.described
     column, worth = ("", 1.0) if schema.weight is None else (schema.weight.column, weight_bound(schema))
-    measured = TableMeasurements(_provisional(fit, fitted))
+    measured = TableMeasurements(interim_release(fitted, fit.facts, fit.n_public))
     columns = {c.name: c for c in Grid.stored(fit.facts.schema, fitted.parameters).columns}
-    planned, public = _planned(fit.facts.described.questions), _public_columns(fit.facts)
+    planned, public = _planned(fit.facts.described.questions), question_columns(fit.facts.schema, fit.facts.described)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
         noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / weight
@@ -182,7 +167,9 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     sums = QuestionSums(tuple(parts), column)
     noisy = fit.measure(NAME, sums)
     known = replace(fitted, measurements=(*fitted.measurements, *sums.measurements(noisy, worth)))
-    tilts = fit_tilts(TableMeasurements(_provisional(fit, known)), [part.query for part in parts])
+    tilts = fit_tilts(
+        TableMeasurements(interim_release(known, fit.facts, fit.n_public)), [part.query for part in parts]
+    )
     documents, arrays = written_tilts(tilts)
     sampler = {**fitted.sampler, "name": TiltedTable.name, "tilts": documents}
     return replace(known, sampler=sampler, parameters={**fitted.parameters, **arrays})
@@ -197,18 +184,3 @@ def _scores(
     totals = measured_functions(measured, cell_functions(measured, named))
     weights = measured.calibration(totals).weights
     return aim_scores(replace(query, weight=weight), measured, weights, noise_std)
-
-
-def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:
-    """What the stages before say, as a release that guarantees nothing and is never given to anybody."""
-    schema, unit = fit.facts.described, Protected(**fit.facts.described.protects)
-    if schema.weight is not None:  # a declared total is compared with what was measured when the release is asked
-        schema = replace(schema, weight=replace(schema.weight, total=None))
-    return ReleaseValue(
-        schema=schema,
-        certificate=measured_elsewhere(NAME, unit, n_public=fit.n_public, declared=True),
-        sampler=fitted.sampler,
-        parameters=fitted.parameters,
-        measurements=measurements_of(fitted.measurements),
-        form=pandas_form(schema),
-    )
