@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.errors import SchemaError
+from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
@@ -29,7 +29,13 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
-from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, replace_distance, weights_of
+from sfumato.methods.tables.question_sums import (
+    QuestionPart,
+    QuestionQuery,
+    QuestionSums,
+    replace_distance,
+    weights_of,
+)
 from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
@@ -98,12 +104,7 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
     planned = _planned(facts.described.questions)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        _require_columns(part, columns, facts)
-        if part.formula:
-            query = score_design(part.question.words, part.formula, part.link, columns)
-        else:
-            query = _table(part, columns)
-            _require_few_cells(part, query)
+        query = _public_query(part, columns, facts)
         parts.append((part.question.words, QuestionPart(part.name, query, weight)))
     if len(parts) > MOST_TILTS or sum(work_of(part.query) for _, part in parts) > MOST_WORK:
         raise SchemaError(
@@ -111,6 +112,34 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
             "questions, or regressions of fewer terms."
         )
     return parts
+
+
+def question_refusals(facts: Facts) -> list[str]:
+    """Why a fit would refuse the schema's questions, a sentence or two for each; none where it takes them."""
+    refusals = []
+    for question in facts.described.questions:
+        alone = Facts(replace(facts.described, questions=(question,)), facts.target, facts.n_public)
+        try:
+            planned_parts(alone)
+        except (SchemaError, ConfigError) as error:
+            refusals.append(str(error))
+    if refusals or not facts.described.questions:
+        return refusals
+    try:
+        planned_parts(facts)
+    except SchemaError as error:
+        return [str(error)]
+    return []
+
+
+def _public_query(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> QuestionQuery:
+    """The table or the scores of a question on public cells."""
+    _require_columns(part, columns, facts)
+    if part.formula:
+        return score_design(part.question.words, part.formula, part.link, columns)
+    query = _table(part, columns)
+    _require_few_cells(part, query)
+    return query
 
 
 def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
