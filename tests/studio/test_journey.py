@@ -42,8 +42,9 @@ def answered(holder):
 def test_named_questions_are_shown(holder, studio, table):
     opened(holder, table)
     path = studio._session.schema_path
-    path.write_text(path.read_text(encoding="utf-8") + "questions: ['share: member']\n", encoding="utf-8")
-    assert "<code>share: member</code>" in holder.ask("GET", "/questions")[1]
+    columns = "{age: {kind: integer, lower: 0, upper: 100}, member: boolean}"
+    path.write_text(f"columns: {columns}\nrows: 400\nquestions: ['mean: age by member']\n", encoding="utf-8")
+    assert "<code>mean: age by member</code>" in holder.ask("GET", "/questions")[1]
 
 
 @pytest.mark.slow
