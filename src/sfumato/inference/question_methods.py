@@ -315,13 +315,14 @@ class UnitEstimates(QuestionMethods):
     """Answers of a release of linked rows about its units, of which each is a record.
 
     Its columns are the constants, the number of rows (`count_column`), and those of a unit's first row by the order,
-    which are missing of a unit without rows. What a unit's later rows are is in the model, and not asked here.
+    which are missing of a unit without rows. What a unit's later rows are is in the model, and asked here where it was
+    named before the fit, as a feature such as `change of score` (docs/schema.md).
 
     Privacy: none (a function of the release).
     """
 
     def __init__(self, release: ReleaseValue) -> None:
-        self._units = units_of(release)
+        self._units, self._whole = units_of(release), release
 
     def __repr__(self) -> str:
         return f"UnitEstimates({', '.join(self.columns)})"
@@ -329,7 +330,41 @@ class UnitEstimates(QuestionMethods):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that can be asked of."""
+        if self._whole.schema.questions:
+            return tuple(map(str, self._questions.measured.frame.columns))
         return self._units.schema.released
+
+    @few_threads
+    def lag_correlation(self, column: str, lag: int, *, target: str = "population") -> Estimate:
+        """Return the correlation of a number with itself `lag` rows later, over all such pairs of rows of units.
+
+        It was named before the fit: `questions=["correlation: lag 2 of score"]`.
+
+        Privacy: none (a function of the release).
+
+        Args:
+            column: of numbers, that rows have.
+            lag: how many rows apart.
+            target: as in `mean`.
+
+        Raises:
+            ConfigError: an argument is outside its domain.
+            EstimateError: it was not named, or noise hides it.
+
+        Example:
+            >>> release.units.lag_correlation("score", 2).interval()  # doctest: +SKIP
+            (0.79, 0.86)
+        """
+        from sfumato.inference.unit_questions import unit_questions_of
+
+        require_name(column=column)
+        return unit_questions_of(self._whole).lag_correlation(column, lag, target)
+
+    @property
+    def _questions(self) -> Questions:
+        from sfumato.inference.unit_questions import unit_questions_of
+
+        return unit_questions_of(self._whole) if self._whole.schema.questions else super()._questions
 
     @property
     def _release(self) -> ReleaseValue:

@@ -28,8 +28,11 @@ from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.score_query import LARGEST_NUMBER, MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
+from sfumato.records.unit_features import with_features
 from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.unit_features import features_in, named_in
 
 _COMBINATIONS, _STREAM = 4096, 50_126
 _SAME = 1e-6  # of a term: what evaluating it may lose
@@ -50,9 +53,12 @@ def question_columns(plain: Schema, described: Schema) -> dict[str, ColumnGrid]:
     The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone.
 
     Args:
-        plain: the plain table's schema.
+        plain: the plain table's schema; of linked rows those are columns of units, and features of all their rows.
         described: as it was declared.
     """
+    if plain.linked:
+        features = features_in([n for q in described.questions for n in named_in(q.named, q.formula)], plain)
+        plain = with_features(linked_tables(plain, described.weight), features)
     weight, rules = described.weight, described.rule_plan
     hidden = {*(() if weight is None else [weight.column]), *(() if rules is None else rules.gaps)}
     grid = Grid.of(plain, numeric_cells=QUESTIONS.cells, narrow=True)
@@ -199,7 +205,7 @@ class _Cells:
 
         The first ones, so many, are no part of means and deviations that terms are taken less.
         """
-        frame = pd.DataFrame({c.name: values(c.kind, _middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
+        frame = pd.DataFrame({c.name: values(c.kind, middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
         n, weights = 0, (np.arange(len(frame)) >= lines).astype(np.float64)
         if self.rows is not None and self.weights is not None:
             n = len(self.rows)
@@ -212,7 +218,7 @@ class _Cells:
         return sides, [self.read.text.partition("~")[0].strip(), *design.terms]
 
 
-def _middles(column: ColumnGrid) -> np.ndarray:
+def middles(column: ColumnGrid) -> np.ndarray:
     """The code in the middle of each cell, shape (cells,); of missing numbers NaN."""
     if column.edges is None or column.steps is None:
         return np.arange(column.n_cells)
@@ -284,7 +290,7 @@ def aim_scores(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarr
     scores = right * residual[:, None]
     allowed, noise = 1 + _OFF**2 * size, noise_std / np.sqrt(size)
     try:
-        turn = _best_turn(scores, slope, weights, _constant(right, present), allowed, noise)
+        turn = best_turn(scores, slope, weights, _constant(right, present), allowed, noise)
     except np.linalg.LinAlgError:  # released values that no matrix has: the scores are paid for, whatever their turn
         turn = np.full(scores.shape, np.nan)
     if not np.isfinite(turn).all():
@@ -327,7 +333,7 @@ def curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
     return special.expit(predictor) * special.expit(-predictor)
 
 
-def _best_turn(
+def best_turn(
     scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray, allowed: float, noise: float
 ) -> np.ndarray:
     """Return T, by which all but a few scores have a norm of at most 1, shape (k, k).

@@ -22,6 +22,7 @@ from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.privacy.plan import Plan
 from sfumato.schema.named_questions import read_question
+from sfumato.schema.unit_features import moments_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +82,25 @@ def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
         return []
     noise = plan[NAME].noise_multiplier * facts.unit_rows
     n = counted_rows(facts)
-    sizes = TableFacts.of(facts)
-    # the second moments would have the questions' part of the budget, too
-    share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
-    entry = entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), sizes, n)
+    entry = np.inf if facts.schema.linked else _entry_without(plan, facts)
     forecasts: dict[str, QuestionForecast] = {}
     for words, part in planned_parts(facts):
         if isinstance(part.query, ScoreQuery):
-            width = np.sqrt(1 + QUESTIONS.forecast_length * part.query.shape[0] * (noise / part.weight) ** 2 / n)
+            if words in forecasts and not forecasts[words].cell:
+                continue  # a second part of scores, as the spread of units, is for the interval
+            terms = 1 if moments_in(part.query.columns) else part.query.shape[0]
+            width = np.sqrt(1 + QUESTIONS.forecast_length * terms * (noise / part.weight) ** 2 / n)
             unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(part.query) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
         elif words not in forecasts:  # of a mean by groups their sizes are no more than a part
             forecasts[words] = QuestionForecast(words, cell=noise / part.weight)
     return list(forecasts.values())
+
+
+def _entry_without(plan: Plan, facts: Facts) -> float:
+    """The noise of a second moment's entry, had the second moments the questions' part of the budget, too."""
+    share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
+    return entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), TableFacts.of(facts), counted_rows(facts))
 
 
 def _of_pairs(query: ScoreQuery) -> bool:
