@@ -215,14 +215,14 @@ class LinkedMeasurements(OnGivenRows):
         del name
 
 
-def model_units(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
-    """Return units of a model, as many as memory allows for all their rows; too few are refused."""
+def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FEWEST_UNITS) -> Units:
+    """Return units of a model, as many as memory allows for all their rows; less than `fewest` are refused."""
     parts: list[Units] = []
     rows = 0
     while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
         parts.append(sampler.units(_BLOCK, public_stream(*stream, len(parts))))
         rows += parts[-1].owners.size
-    if len(parts) * _BLOCK < _FEWEST_UNITS:
+    if len(parts) * _BLOCK < fewest:
         raise EstimateError(
             "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
             "release.units (--units) about constants, numbers of rows and first rows."

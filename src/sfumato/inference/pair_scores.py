@@ -78,6 +78,7 @@ def pair_forms(moments: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndar
         weights: of the units, shape (N,).
     """
     totals = weights @ moments
+    totals[0] = max(float(totals[0]), 1e-300)  # of no pairs all sums are 0
     pairs, mx, my = float(totals[0]), float(totals[1] / totals[0]), float(totals[2] / totals[0])
     vx, vy = (max(float(totals[3 + i] / pairs - m**2), 1e-12) for i, m in enumerate((mx, my)))
     cross = np.array([mx * my, -my, -mx, 0.0, 0.0, 1.0]) / np.sqrt(vx * vy)
@@ -108,14 +109,14 @@ def aim_pairs(
         values[:, None], np.eye(1), weights, np.zeros(1, dtype=bool), 1 + 0.01 * size, noise_std / np.sqrt(size)
     )
     worth = float(turn[0, 0]) if np.isfinite(turn).all() else 1.0
-    coefficients = -form / form[left]
+    coefficients = np.nan_to_num(-form / form[left])
     coefficients[left] = 0.0
     turned = np.zeros((form.size + 1, form.size + 1))
     turned[0, 0] = worth * form[left]
     turned[1, 1:] = _OF_SQUARE * worth**2 * form[left] * form
     largest = LARGEST_NUMBER / ONE
     whole = [
-        np.rint(np.clip(part, -largest, largest) * ONE).astype(np.int64)
+        np.rint(np.clip(np.nan_to_num(part), -largest, largest) * ONE).astype(np.int64)
         for part in (np.append(0.0, coefficients), turned)
     ]
     return replace(query, coefficients=whole[0], turn=whole[1])

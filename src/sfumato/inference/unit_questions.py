@@ -55,11 +55,11 @@ class UnitMeasurements(OnGivenRows):
     """
 
     def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
-        plain, part = plain_schema(release.schema), units_of(release, plain=True)
+        plain, part = plain_schema(release.schema), units_of(release, plain=True, features=True)
         self.linked, self.plain = linked_tables(plain, release.schema.weight), plain
         sampler = build_sampler(plain, release.sampler, release.parameters)
         assert isinstance(sampler, UnitSampler)
-        self._sequences = Sequences.of(model_units(sampler, stream))
+        self._sequences = Sequences.of(model_units(sampler, stream, fewest=1))  # at a fit, what is charged is measured
         asked = [name for q in release.schema.questions for name in named_in(q.named, q.formula)]
         queries = [m.query for m in part.measurements if isinstance(m.query, MarginalQuery | ScoreQuery)]
         self.features = features_in([*asked, *(cells.column for query in queries for cells in query.cells)], plain)

@@ -19,7 +19,6 @@ from sfumato.io.baskets import SET_KEYS
 from sfumato.io.image_arrays import KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
-from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
@@ -205,15 +204,17 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
         units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
     for i, measurement in enumerate(measurements):
         table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
-        features = features_in([cells.column for cells in _cells(measurement)], plain) if table is units else []
+        features = features_in(sorted(columns_of(measurement)), plain) if table is units else []
         kinds = {**table.columns, **{feature.name: feature.kind for feature in features}}
         if fault := measurement.fault(kinds, weight):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
 
 
-def _cells(measurement: Measurement) -> list[Cells]:
+def columns_of(measurement: Measurement) -> frozenset[str]:
+    """The columns that a table or scores of a measurement are about."""
     query = measurement.query
-    return query.cells if isinstance(query, MarginalQuery | ScoreQuery) else []
+    cells = query.cells if isinstance(query, MarginalQuery | ScoreQuery) else []
+    return frozenset(own.column for own in cells)
 
 
 def _origin(entry: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:

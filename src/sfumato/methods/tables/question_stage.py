@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.fitting.facts import Facts
@@ -186,7 +188,8 @@ def left_of(part: PlannedPart) -> int:
 
 def spread_formula(question: NamedQuestion, middle: float) -> str:
     """The regression that says how far units are from a mean."""
-    return f"I((`{question.columns[0]}` - {middle!r})**2) ~ 1"
+    number = np.format_float_positional(middle, precision=12, fractional=False, trim="-")
+    return f"I((`{question.columns[0]}` - ({number}))**2) ~ 1"
 
 
 def _require_columns(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
