@@ -18,15 +18,16 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_integer
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.estimator import Estimator
+from sfumato.inference.estimator import Estimator, rests_on
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.intervals import of_correlation
+from sfumato.inference.intervals import of_correlation, size_of
 from sfumato.inference.linked_rows import OnGivenRows, model_units
-from sfumato.inference.pair_scores import pair_columns, pair_forms
+from sfumato.inference.pair_scores import PairTotals
 from sfumato.inference.questions import Questions
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.constants import QUESTIONS
+from sfumato.maths.streams import public_stream
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.records.linked import Sequences
@@ -40,6 +41,7 @@ from sfumato.schema.unit_features import MOMENTS, ONE, Lag, UnitFeature, feature
 
 _STREAM = 20_262
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
+_CLIPPED_ROUNDS = 2  # of what clipping takes off at the correlation that is estimated
 
 
 class UnitMeasurements(OnGivenRows):
@@ -64,25 +66,45 @@ class UnitMeasurements(OnGivenRows):
         queries = [m.query for m in part.measurements if isinstance(m.query, MarginalQuery | ScoreQuery)]
         self.features = features_in([*asked, *(cells.column for query in queries for cells in query.cells)], plain)
         super().__init__(part)
-        self._rows = self._units(self.features)
+        self._rows = self._units(self.features, self._sequences)
         grid = Grid.of(with_features(self.linked, self.features), numeric_cells=QUESTIONS.cells, narrow=True)
         added = {feature.name for feature in self.features}
         self.columns = {**self.columns, **{column.name: column for column in grid.columns if column.name in added}}
 
-    def _units(self, features: Sequence[UnitFeature]) -> dict[str, np.ndarray]:
+    def _units(self, features: Sequence[UnitFeature], sequences: Sequences) -> dict[str, np.ndarray]:
         """The model's units with features, coded."""
         kinds = self.plain.of_kind(TabularKind)
-        chunks = list(feature_records(self.linked, self._sequences, features, kinds))
+        chunks = list(feature_records(self.linked, sequences, features, kinds))
         return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
-    def moments(self, lag: Lag, centre: int = ONE // 2, scale: int = ONE // 2) -> np.ndarray:
-        """The `MOMENTS` of pairs of the model's units, shape (N, 6)."""
-        features = features_in(lag.moments(centre, scale), self.plain)
-        units = self._units(features)
+    def moments(
+        self, lag: Lag, centre: int = ONE // 2, scale: int = ONE // 2, codes: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The `MOMENTS` of pairs of the model's units, shape (N, 6), or of other `codes` of their rows."""
+        features, sequences = features_in(lag.moments(centre, scale), self.plain), self._sequences
+        if codes is not None:
+            sequences = Sequences(sequences.sizes, {**sequences.codes, lag.column: codes})
+        units = self._units(features, sequences)
         bounds = [feature.kind.bounds for feature in features]  # type: ignore[attr-defined]
         return np.column_stack(
             [low + (high - low) * units[f.name] for f, (low, high) in zip(features, bounds, strict=True)]
         )
+
+    def even_codes(self, column: str, correlation: float) -> np.ndarray:
+        """Normal codes of the rows of the model's units, all of one unit alike so far, shape (rows,).
+
+        At each place in a unit they have the mean and the spread that the model's rows have there.
+        """
+        rng, sequences, codes = public_stream(_STREAM, 1), self._sequences, self._sequences.codes[column]
+        lengths = np.maximum(sequences.sizes, 1)
+        places = np.arange(codes.size) - np.repeat(sequences.starts, lengths)
+        known, most = ~np.isnan(codes), int(lengths.max(initial=1))
+        rows = np.maximum(np.bincount(places[known], minlength=most), 1)
+        middle = np.bincount(places[known], codes[known], most) / rows
+        spread = np.sqrt(np.bincount(places[known], (codes - middle[places])[known] ** 2, most) / rows)
+        alike = np.repeat(rng.standard_normal(lengths.size), lengths)
+        normal = np.sqrt(correlation) * alike + np.sqrt(1 - correlation) * rng.standard_normal(alike.size)
+        return np.where(known, np.clip(middle[places] + spread[places] * normal, 0.0, 1.0), np.nan)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -122,22 +144,32 @@ class UnitQuestions(Questions):
         """Return the correlation of a number with itself, so many rows of a unit later, over all pairs of rows."""
         require_choice(("population", "table"), target=target)
         pairs, what = Lag(column, require_integer(at_least=1, lag=lag)), f"lag {lag} of {column!r}"
-        names = pair_columns(pairs, [scores.query for scores in self.measured.scores])
-        if not names:
+        totals = PairTotals.of(pairs, self.measured.scores)
+        if totals is None:
             raise EstimateError(
                 f"Expected a question that was named before the fit, got {what}. Name it: "
                 f'questions=["correlation: lag {lag} of {column}"].'
             )
-        calibration = self._calibration(sorted(names), STRONG)
-        estimator = Estimator(calibration, (f"lag {lag} of {column}",), target).named()  # type: ignore[arg-type]
-        moments = self.measured.moments(pairs)
-        n = estimator.positive(moments[:, 0], what)
-        value, influence, _ = pair_forms(moments, calibration.weights)
+        known = {feature.name: feature for feature in self.measured.features}
+        feature = known[totals.place[0]]
+        calibration = self._calibration([column], STRONG)
+        estimator = Estimator(calibration, (f"lag {lag} of {column}",), target, products=False).named()  # type: ignore[arg-type]
+        own = self.measured.moments(pairs, feature.centre, feature.scale)
+        n, size = estimator.positive(own[:, 0], what), calibration.size
+        (value, parts), even = totals.correlation(n), own
+        for _ in range(_CLIPPED_ROUNDS):
+            alike = float(np.clip(value, 0.0, _NEAREST))
+            codes = self.measured.even_codes(column, alike)
+            even = self.measured.moments(pairs, feature.centre, feature.scale, codes)
+            value, parts = totals.correlation(n, totals.clipped(even, size))
         value = float(np.clip(value, -_NEAREST, _NEAREST))
-        estimate = estimator.estimate(value, moments @ influence / n, what, lambda parts: of_correlation(value, parts))
-        if estimate.std_error > 1:
+        if target == "population":
+            parts["sampling"] = totals.sampling(even, n, size)
+        error = size_of(parts)
+        if error > 1:
             raise EstimateError(f"Expected {column!r} to vary, got a column that does not stand out of noise.")
-        return estimate
+        rests = estimator.preface + rests_on(estimator, parts)
+        return Estimate(value, error, estimator.target, rests, parts, of_correlation(value, parts))
 
 
 def unit_questions_of(release: ReleaseValue) -> UnitQuestions:

@@ -19,6 +19,7 @@ from sfumato.inference.unit_questions import UnitMeasurements
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.methods.tables.question_stage import (
     NAME,
+    PAIRS,
     SCORES,
     SPREAD,
     TABLE,
@@ -35,7 +36,9 @@ from sfumato.records.linked import LinkedData
 from sfumato.records.unit_features import FeatureRecords
 from sfumato.release.manifest import UNITS_PART
 from sfumato.schema.grid import ColumnGrid
-from sfumato.schema.unit_features import features_in
+from sfumato.schema.unit_features import Lag, features_in
+
+_MOST_ALIKE = 0.95  # of rows of a unit
 
 
 def with_units_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
@@ -97,11 +100,18 @@ class _Aim:
         return float(np.clip(weights @ np.where(present, values, 0.0) / whole, lower, upper))
 
     def _pairs(self, part: PlannedPart, noise_std: float) -> ScoreQuery:
+        """Return scores of pairs as if a unit's rows were all alike so far.
+
+        A chain forgets what the level of a unit is, and its units have too little correlation of rows that lie apart.
+        Scores are aimed at normal rows of one correlation, that of the chain's neighbours.
+        """
         lag, measured = pairs_of(part, self._facts), self._measured
         weights = self._weights([lag.column])
         centre, scale = pair_place(measured.moments(lag), weights)
-        moments = measured.moments(lag, centre, scale)
+        nearest = pair_forms(measured.moments(Lag(lag.column, 1)), weights)[0]
+        codes = measured.even_codes(lag.column, float(np.clip(nearest, 0.0, _MOST_ALIKE)))
+        moments = measured.moments(lag, centre, scale, codes)
         _, influence, spread = pair_forms(moments, weights)
         query = pair_query(lag, self._facts.schema, centre, scale, left_of(part))
-        form = influence if part.role != "spread of pairs" else spread
+        form = influence if part.role == PAIRS else spread
         return aim_pairs(query, form, moments @ form, weights, measured.size, noise_std)
