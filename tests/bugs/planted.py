@@ -61,8 +61,8 @@ WEIGHTED = "methods/tables/weighted.py"
 SCORES = "measurements/score_query.py"
 SCORE_TESTS = "tests/measurements/test_score_query.py"
 QUESTION_SUMS = "methods/tables/question_sums.py"
-UNIT_FEATURES = "records/unit_features.py"
-UNIT_FEATURE_TESTS = "tests/records/test_unit_features.py -k by_itself"
+UNIT_FEATURES = "records/feature_records.py"
+UNIT_FEATURE_TESTS = "tests/records/test_feature_records.py -k by_itself"
 QUESTION_BOUNDS = "tests/mechanisms/test_queries.py -k named"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
@@ -152,10 +152,10 @@ BUGS = [
     ),
     PlantedBug(
         "questions of linked rows: aimed by the true number of units",
-        "methods/linked/unit_questions.py",
+        "methods/linked/unit_sums.py",
         "    sums = aimed_sums(fit, aim.query_of)\n",
         "    true = data.sequences().sizes.size\n"
-        "    sums = aimed_sums(fit, lambda part, noise: aim.query_of(part, noise * (1 + true % 2)))\n",
+        "    sums = aimed_sums(fit, lambda part, noise: aim.query_of(part, noise * (true % 2)))\n",
         "tests/attacks/test_linked.py -k more_or_another and questions",
     ),
     PlantedBug(

@@ -14,8 +14,8 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ONE, ScoreQuery
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, weights_of
+from sfumato.records.feature_records import feature_records, with_features
 from sfumato.records.linked import Sequences
-from sfumato.records.unit_features import feature_records, with_features
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema

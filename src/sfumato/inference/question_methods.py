@@ -316,7 +316,7 @@ class UnitEstimates(QuestionMethods):
 
     Its columns are the constants, the number of rows (`count_column`), and those of a unit's first row by the order,
     which are missing of a unit without rows. What a unit's later rows are is in the model, and asked here where it was
-    named before the fit, as a feature such as `change of score` (docs/schema.md).
+    named before the fit: features such as `change of score`, and `correlation("score", "lag 2 of score")`.
 
     Privacy: none (a function of the release).
     """
@@ -333,32 +333,6 @@ class UnitEstimates(QuestionMethods):
         if self._whole.schema.questions:
             return tuple(map(str, self._questions.measured.frame.columns))
         return self._units.schema.released
-
-    @few_threads
-    def lag_correlation(self, column: str, lag: int, *, target: str = "population") -> Estimate:
-        """Return the correlation of a number with itself `lag` rows later, over all such pairs of rows of units.
-
-        It was named before the fit: `questions=["correlation: lag 2 of score"]`.
-
-        Privacy: none (a function of the release).
-
-        Args:
-            column: of numbers, that rows have.
-            lag: how many rows apart.
-            target: as in `mean`.
-
-        Raises:
-            ConfigError: an argument is outside its domain.
-            EstimateError: it was not named, or noise hides it.
-
-        Example:
-            >>> release.units.lag_correlation("score", 2).interval()  # doctest: +SKIP
-            (0.79, 0.86)
-        """
-        from sfumato.inference.unit_questions import unit_questions_of
-
-        require_name(column=column)
-        return unit_questions_of(self._whole).lag_correlation(column, lag, target)
 
     @property
     def _questions(self) -> Questions:

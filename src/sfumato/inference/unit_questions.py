@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.kind import TabularKind
-from sfumato.errors import ConfigError, EstimateError, require_choice, require_integer
+from sfumato.errors import ConfigError, EstimateError, SchemaError, require_choice
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimator import Estimator, rests_on
@@ -30,14 +30,14 @@ from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ScoreQuery
+from sfumato.records.feature_records import feature_records, with_features
 from sfumato.records.linked import Sequences
-from sfumato.records.unit_features import feature_records, with_features
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import linked_tables
-from sfumato.schema.unit_features import MOMENTS, ONE, Lag, UnitFeature, features_in, named_in
+from sfumato.schema.unit_features import MOMENTS, ONE, Lag, UnitFeature, features_in, lag_of, named_in
 
 _STREAM = 20_262
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
@@ -140,10 +140,28 @@ class UnitQuestions(Questions):
         totals = measured_functions(measured, cell_functions(measured, measured.beside(columns)))
         return measured.calibration(totals, fitted)
 
-    def lag_correlation(self, column: str, lag: int, target: str) -> Estimate:
-        """Return the correlation of a number with itself, so many rows of a unit later, over all pairs of rows."""
+    def correlation(self, first: str, second: str, target: str) -> Estimate:
+        """Return Pearson's correlation of two columns, or of a number with itself so many rows of a unit later.
+
+        Raises:
+            ConfigError: there are no such rows; also as `Questions.correlation`.
+        """
+        for column, other in ((first, second), (second, first)):
+            fault = ""
+            try:
+                pairs = lag_of(other, self.measured.plain) if isinstance(other, str) else None
+            except SchemaError as error:
+                pairs, fault = None, str(error)
+            if fault:
+                raise ConfigError(fault)
+            if pairs is not None and pairs.column == column:
+                return self._of_pairs(pairs, target)
+        return super().correlation(first, second, target)
+
+    def _of_pairs(self, pairs: Lag, target: str) -> Estimate:
+        """The correlation over all pairs of rows of units, by the sums that were measured of them."""
         require_choice(("population", "table"), target=target)
-        pairs, what = Lag(column, require_integer(at_least=1, lag=lag)), f"lag {lag} of {column!r}"
+        column, lag, what = pairs.column, pairs.lag, f"lag {pairs.lag} of {pairs.column!r}"
         totals = PairTotals.of(pairs, self.measured.scores)
         if totals is None:
             raise EstimateError(

@@ -32,8 +32,8 @@ from sfumato.methods.tables.question_stage import (
     table_query,
 )
 from sfumato.methods.tables.question_sums import QuestionQuery
+from sfumato.records.feature_records import FeatureRecords
 from sfumato.records.linked import LinkedData
-from sfumato.records.unit_features import FeatureRecords
 from sfumato.release.manifest import UNITS_PART
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.unit_features import Lag, features_in
