@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
-from sfumato.inference.pair_scores import PRODUCTS, SQUARES, aim_pairs, pair_query
+from sfumato.inference.lag_scores import PRODUCTS, SQUARES, aim_pairs, pair_query
 from sfumato.inference.score_designs import score_design
 from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.cells import Cells

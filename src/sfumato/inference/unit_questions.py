@@ -21,8 +21,8 @@ from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimator import Estimator, rests_on
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.intervals import of_correlation, size_of
+from sfumato.inference.lag_scores import PairTotals
 from sfumato.inference.linked_rows import OnGivenRows, model_units
-from sfumato.inference.pair_scores import PairTotals
 from sfumato.inference.questions import Questions
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import UnitSampler
@@ -62,9 +62,9 @@ class UnitMeasurements(OnGivenRows):
         sampler = build_sampler(plain, release.sampler, release.parameters)
         assert isinstance(sampler, UnitSampler)
         self._sequences = Sequences.of(model_units(sampler, stream, fewest=1))  # at a fit, what is charged is measured
-        asked = [name for q in release.schema.questions for name in named_in(q.named, q.formula)]
+        names = [name for q in release.schema.questions for name in named_in(q.named, q.formula)]
         queries = [m.query for m in part.measurements if isinstance(m.query, MarginalQuery | ScoreQuery)]
-        self.features = features_in([*asked, *(cells.column for query in queries for cells in query.cells)], plain)
+        self.features = features_in([*names, *(cells.column for query in queries for cells in query.cells)], plain)
         super().__init__(part)
         self._rows = self._units(self.features, self._sequences)
         grid = Grid.of(with_features(self.linked, self.features), numeric_cells=QUESTIONS.cells, narrow=True)

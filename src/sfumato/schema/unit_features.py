@@ -156,8 +156,3 @@ def features_in(names: Sequence[str], schema: SchemaFacts) -> list[UnitFeature]:
     """Those of some names that are features of units, each once."""
     known = (feature_of(name, schema) for name in dict.fromkeys(names))
     return [feature for feature in known if feature is not None]
-
-
-def moments_in(names: Iterable[str]) -> frozenset[str]:
-    """Those of some names that are sums over pairs of rows."""
-    return frozenset(name for name in names if _OF_PAIRS.fullmatch(name))

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.pair_scores import aim_pairs, pair_forms, pair_place, pair_query
+from sfumato.inference.lag_scores import aim_pairs, pair_forms, pair_place, pair_query
 from sfumato.inference.score_designs import question_columns
 from sfumato.inference.unit_questions import UnitMeasurements
 from sfumato.measurements.score_query import ScoreQuery

@@ -2,7 +2,8 @@
 
 A regression's intervals are compared with those of the records themselves: noise adds to the variance of drawing them
 about 7·k·σ²/(w²·n), with k terms, weight w of the question's scores, and σ the stage's noise. Terms of rare labels and
-long tails take more, and what noise hides is allowed for beside. Of a table's cells the noise is known exactly.
+long tails take more, and what noise hides is allowed for beside. Of a table's cells the noise is known exactly. A
+correlation of pairs of rows of a unit has the forecast of its seven terms, as units are aimed at that are less alike.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.privacy.plan import Plan
 from sfumato.schema.named_questions import read_question
-from sfumato.schema.unit_features import moments_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,16 @@ def noise_for_answer(forecasts: Sequence[QuestionForecast], question: str, targe
     Raises:
         ConfigError: the question is none of these, or no noise makes so small an interval.
     """
-    asked = read_question(question)
-    forecast = next((one for one in forecasts if one.question == asked.words), None)
+    wanted = read_question(question)
+    forecast = next((one for one in forecasts if one.question == wanted.words), None)
     if forecast is None:
         named = ", ".join(repr(one.question) for one in forecasts) or "none"
-        raise ConfigError(f"Expected one of the named questions, {named}, got {asked.words!r}. Name it.")
+        raise ConfigError(f"Expected one of the named questions, {named}, got {wanted.words!r}. Name it.")
     if forecast.cell:
         return target_error / forecast.cell
     if target_error <= 1:
         raise ConfigError(
-            f"Expected a width above 1, times that of the records' own intervals, for {asked.words!r}, got "
+            f"Expected a width above 1, times that of the records' own intervals, for {wanted.words!r}, got "
             f"{target_error=}."
         )
     return float(np.sqrt((target_error**2 - 1) / (forecast.width**2 - 1)))
@@ -88,8 +88,7 @@ def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
         if isinstance(part.query, ScoreQuery):
             if words in forecasts and not forecasts[words].cell:
                 continue  # a second part of scores, as the spread of units, is for the interval
-            terms = 1 if moments_in(part.query.columns) else part.query.shape[0]
-            width = np.sqrt(1 + QUESTIONS.forecast_length * terms * (noise / part.weight) ** 2 / n)
+            width = np.sqrt(1 + QUESTIONS.forecast_length * part.query.shape[0] * (noise / part.weight) ** 2 / n)
             unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(part.query) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
         elif words not in forecasts:  # of a mean by groups their sizes are no more than a part
