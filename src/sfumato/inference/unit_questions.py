@@ -129,15 +129,35 @@ class UnitQuestions(Questions):
     def estimator(
         self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
     ) -> Estimator:
-        """Return units calibrated to what was measured of some columns: as `Questions.estimator`."""
-        if {feature.name for feature in self.measured.features} & set(columns):
-            fitted = max(fitted, STRONG)
-            free = free or any(set(columns) == scores.query.columns for scores in self.measured.scores)
+        """Return units calibrated to what was measured of some columns: as `Questions.estimator`.
+
+        Raises:
+            EstimateError: also of a feature beside columns that it was not named with.
+        """
+        if self._features_among(columns):
+            fitted, free = max(fitted, STRONG), free or bool(self._named_with(columns))
         return super().estimator(columns, target, fitted, free=free)
+
+    def _features_among(self, columns: Iterable[str]) -> set[str]:
+        return {feature.name for feature in self.measured.features} & set(columns)
+
+    def _named_with(self, columns: Iterable[str]) -> frozenset[str]:
+        """The columns of the two nearest questions that name these and more: the first may be of squares alone."""
+        measured, wanted = self.measured, set(columns)
+        named = {*(scores.query.columns for scores in measured.scores), *(table.columns for table in measured.tables)}
+        nearest = sorted((one for one in named if wanted <= one), key=lambda one: (len(one), sorted(one)))
+        return frozenset().union(*nearest[:2])
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         measured = self.measured
-        totals = measured_functions(measured, cell_functions(measured, measured.beside(columns)))
+        named = self._named_with(columns) if self._features_among(columns) else frozenset(columns)
+        if not named:
+            names = " and ".join(map(repr, columns))
+            raise EstimateError(
+                f"Expected features of units that were named together before the fit, got {names}. Name the question: "
+                "the chain of rows says too little of them."
+            )
+        totals = measured_functions(measured, cell_functions(measured, measured.beside(sorted(named))))
         return measured.calibration(totals, fitted)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:

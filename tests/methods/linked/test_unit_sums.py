@@ -166,3 +166,15 @@ def test_weighted_units_take_none():
     document["columns"] = {**document["columns"], "w": "identifier"}
     with pytest.raises(SchemaError, match="weights of linked rows"):
         linked.Schema.from_dict(document)
+
+
+def test_a_feature_is_asked_with_what_it_was_named_with(noisy):
+    """Of all units it is a sum of groups; beside another column it was not measured."""
+    alone = noisy.units.mean("mean of score")
+    by = noisy.units.mean("mean of score", by="sex")
+    assert alone.parts["unmeasured"] < alone.parts["sampling"]
+    assert min(by["f"].value, by["m"].value) < alone.value < max(by["f"].value, by["m"].value)
+    with pytest.raises(EstimateError, match="not measured together"):
+        noisy.units.mean("mean of score", by="state")
+    with pytest.raises(EstimateError, match="named together"):
+        noisy.units.correlation("mean of score", "day")
