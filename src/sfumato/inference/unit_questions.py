@@ -135,7 +135,13 @@ class UnitQuestions(Questions):
             EstimateError: also of a feature beside columns that it was not named with.
         """
         if self._features_among(columns):
-            fitted, free = max(fitted, STRONG), free or bool(self._named_with(columns))
+            if not self._named_with(columns):
+                names = " and ".join(map(repr, dict.fromkeys(columns)))
+                raise EstimateError(
+                    f"Expected features of units that were named together before the fit, got {names}. Name the "
+                    "question: the chain of rows says too little of them."
+                )
+            fitted, free = max(fitted, STRONG), True
         return super().estimator(columns, target, fitted, free=free)
 
     def _features_among(self, columns: Iterable[str]) -> set[str]:
@@ -151,12 +157,6 @@ class UnitQuestions(Questions):
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         measured = self.measured
         named = self._named_with(columns) if self._features_among(columns) else frozenset(columns)
-        if not named:
-            names = " and ".join(map(repr, columns))
-            raise EstimateError(
-                f"Expected features of units that were named together before the fit, got {names}. Name the question: "
-                "the chain of rows says too little of them."
-            )
         totals = measured_functions(measured, cell_functions(measured, measured.beside(sorted(named))))
         return measured.calibration(totals, fitted)
 
