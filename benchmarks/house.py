@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 80_170,
-    "lines of the core": 51_225,
+    "lines": 80_200,
+    "lines of the core": 51_250,
     "files": 505,
     "circles of files": 0,
     "files in circles": 0,
