@@ -16,6 +16,7 @@ from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.set_columns import sets_alone
+from sfumato.schema.unit_features import features_in, named_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -330,9 +331,9 @@ class UnitEstimates(QuestionMethods):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that can be asked of."""
-        if self._whole.schema.questions:
-            return tuple(map(str, self._questions.measured.frame.columns))
-        return self._units.schema.released
+        questions = self._whole.schema.questions
+        names = [name for question in questions for name in named_in(question.named, question.formula)]
+        return (*self._units.schema.released, *(f.name for f in features_in(names, self._whole.schema)))
 
     @property
     def _questions(self) -> Questions:
