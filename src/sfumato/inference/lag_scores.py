@@ -196,7 +196,7 @@ class PairTotals:
         unsure = self.first.measurement.noise_std / (self.first.query.turn[1, 1 + PRODUCTS] / ONE)
         _, influence, _ = pair_forms(moments, np.ones(len(moments)))
         like = float(((moments @ influence) ** 2).mean()) * units
-        known = (of_square - unsure) / root
+        known = (of_square - unsure) / root**2
         return float(np.sqrt(max(like, known, 0.0)) / pairs)
 
     def clipped(self, moments: np.ndarray, units: float) -> tuple[float, float]:
