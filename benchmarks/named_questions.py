@@ -5,10 +5,11 @@
 
 Laws with known answers: `trial` (arms with an interaction, costs with a long tail, a yes or no), and `survey` (held
 out: a rare label of 2 %, a regressor with missing cells, three labels that go together only as three, tied numbers).
-The truth is that of 4,000,000 rows of the law. Beside each width stand that of the same question on the records
-themselves (robust errors of statsmodels), of a release that spends all of its questions' part on this one question,
-and of a release that names nothing, where that has an answer. Writes results/named_questions.jsonl. The records are
-made up.
+Two are tables of the shared folder (SFUMATO_DATA), of which rows are drawn with replacement: `adult`, and `housing` of
+California. The truth is that of 4,000,000 rows of the law, or of the table. Beside each width stand that of the same
+question on the records themselves (robust errors of statsmodels), of a release that spends all of its questions' part
+on this one question, and of a release that names nothing, where that has an answer. Writes
+results/named_questions.jsonl. The records of laws are made up.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import argparse
 import json
 import warnings
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import statsmodels.formula.api as smf
+from parity_list import TABLES, stored
 
 from sfumato import MaxEntropy, Schema
 from sfumato.columns import Categorical, Continuous, Integer
@@ -82,6 +85,36 @@ SURVEY = {
     "stress": Continuous(lower=-5, upper=15, resolution=0.1, nullable=True),
     "ill": Categorical(categories=TRUTH),
 }
+
+
+@cache
+def adult_table():
+    return TABLES["adult"].make()
+
+
+@cache
+def housing_table():
+    homes = stored("california_housing")
+    labels = {"north": homes["latitude"] > 36, "old": homes["housingMedianAge"] >= 30}
+    labels["dear"] = homes["medianHouseValue"] > 250_000
+    return homes.assign(**{name: np.where(known, "yes", "no") for name, known in labels.items()})[list(HOUSING)]
+
+
+HOUSING_NUMBERS = ("latitude", "housingMedianAge", "medianIncome", "medianHouseValue")
+HOUSING = {name: TABLES["housing_raw"].columns[name] for name in HOUSING_NUMBERS}
+HOUSING |= {name: Categorical(categories=TRUTH) for name in ("north", "old", "dear")}
+
+
+def of_table(table):
+    """Rows of a table as a law: drawn with replacement, or all of them."""
+
+    def rows(n, rng):
+        known = table()
+        return known if n == LARGE else known.iloc[rng.integers(0, len(known), n)].reset_index(drop=True)
+
+    return rows
+
+
 LAWS = {
     "trial": (
         trial, TRIAL,
@@ -93,6 +126,19 @@ LAWS = {
         ["logit: ill ~ stress + C(group)", {"table": ["urban", "owner", "works"]},
          {"mean": "income", "by": ["group", "works"]}, "ols: stress ~ school + C(works) * C(urban)",
          "ols: income ~ school + C(works) + C(group)"],
+    ),
+    "adult": (
+        of_table(adult_table), TABLES["adult"].columns,
+        ["logit: rich ~ age + education_num + C(sex) + C(married)", "ols: hours_per_week ~ age + C(sex) * C(married)",
+         {"table": ["sex", "married", "rich"]}, {"mean": "hours_per_week", "by": ["sex", "rich"]},
+         "ols: education_num ~ age + C(black)"],
+    ),
+    "housing": (
+        of_table(housing_table), HOUSING,
+        ["ols: medianHouseValue ~ medianIncome + C(north) * C(old)",
+         "logit: dear ~ medianIncome + housingMedianAge + C(north)", {"table": ["north", "old", "dear"]},
+         {"mean": "medianHouseValue", "by": ["north", "old"]},
+         "ols: medianIncome ~ latitude + housingMedianAge + C(dear)"],
     ),
 }  # fmt: skip
 

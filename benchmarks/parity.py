@@ -38,17 +38,22 @@ WAYS = ("estimate", "named", "floor", "alone", "naive", "replicates")
 EPSILON, DELTA, Z = 1.0, 1e-6, stats.norm.ppf(0.975)
 
 
+def commonest_first(frame, wanted):
+    """The rows with the labels of a regression in the order of releases, which compare them with the commonest."""
+    frame = frame.copy()
+    for name in [n for n in frame.columns if f"C({n})" in wanted.formula]:
+        first = frame[name].value_counts().index[0]
+        others = [label for label in frame[name].cat.categories if label != first]
+        frame[name] = frame[name].cat.reorder_categories([first, *others])
+    return frame
+
+
 def of_rows(frame, wanted):
     """Coefficients and robust standard errors by statsmodels, of rows taken for records."""
     import statsmodels.formula.api as smf
 
-    formula, frame = wanted.formula, frame.copy()
+    formula, frame = wanted.formula, commonest_first(frame, wanted)
     left, right = formula.split(" ~ ")
-    for name in frame.columns.intersection([n for n in frame.columns if f"C({n})" in right]):
-        # releases compare labels with the commonest
-        first = frame[name].value_counts().index[0]
-        others = [label for label in frame[name].cat.categories if label != first]
-        frame[name] = frame[name].cat.reorder_categories([first, *others])
     if wanted.logistic:
         labels = frame[left].cat.categories
         frame[left] = (frame[left] == labels[1]).astype(float)
@@ -104,7 +109,7 @@ def alone(rows, wanted, real, error, multiplier):
     import statsmodels.formula.api as smf
 
     left, _ = wanted.formula.split(" ~ ")
-    frame = rows.copy()
+    frame = commonest_first(rows, wanted)
     if wanted.logistic:
         frame[left] = (frame[left] == frame[left].cat.categories[1]).astype(float)
     model = (smf.logit if wanted.logistic else smf.ols)(wanted.formula, frame)

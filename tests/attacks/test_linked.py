@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,10 +31,15 @@ UNITS = {
     "ties": [{**ROW, "state": state} for state in "abcdabcd"],
 }
 KEPT = schema(units=FEW)
+QUESTIONS = [
+    "ols: `change of score` ~ born + C(sex)", "mean: mean of score by sex", "share: ever of state=d by sex",
+    "correlation: lag 2 of score",
+]  # fmt: skip
 FOUND = {
     "order and constants": KEPT,
     "no order": schema(units=FEW, order=None),
     "two rows": schema(units=FEW, max_rows=2),
+    "questions": replace(KEPT, questions=QUESTIONS),
 }
 
 

@@ -61,6 +61,8 @@ WEIGHTED = "methods/tables/weighted.py"
 SCORES = "measurements/score_query.py"
 SCORE_TESTS = "tests/measurements/test_score_query.py"
 QUESTION_SUMS = "methods/tables/question_sums.py"
+UNIT_FEATURES = "records/feature_records.py"
+UNIT_FEATURE_TESTS = "tests/records/test_feature_records.py -k by_itself"
 QUESTION_BOUNDS = "tests/mechanisms/test_queries.py -k named"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
 TRUE_STEPS = "np.bincount(data.sequences().sizes - 1, minlength=law.size)"
@@ -133,6 +135,28 @@ BUGS = [
         "    total = sum(np.sum(query.sides(BaseCells(rows))[0]) for rows in RECORDS[0].coded())\n"
         "    return replace(query, coefficients=query.coefficients + int(total))\n",
         f"{RECIPES} -k named",
+    ),
+    PlantedBug(
+        "questions of linked rows: values about the mean of all units",
+        UNIT_FEATURES,
+        "(np.rint(codes * ONE) - feature.centre)",
+        "(np.rint(codes * ONE) - np.rint(codes.mean() * ONE if codes.size else 0.0))",
+        UNIT_FEATURE_TESTS,
+    ),
+    PlantedBug(
+        "questions of linked rows: pairs of rows of two units",
+        UNIT_FEATURES,
+        "pairs = (owners == self.owners[codes.size - n :]) & ~np.isnan(earlier)",
+        "pairs = (owners < owners + 1) & ~np.isnan(earlier)",
+        UNIT_FEATURE_TESTS,
+    ),
+    PlantedBug(
+        "questions of linked rows: aimed by the true number of units",
+        "methods/linked/unit_sums.py",
+        "    sums = aimed_sums(fit, aim.query_of)\n",
+        "    true = data.sequences().sizes.size\n"
+        "    sums = aimed_sums(fit, lambda part, noise: aim.query_of(part, noise * (true % 2)))\n",
+        "tests/attacks/test_linked.py -k more_or_another and questions",
     ),
     PlantedBug(
         "discovery: bounds are read off the records before they are counted",

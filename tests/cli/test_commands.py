@@ -204,6 +204,20 @@ class TestSchema:
         assert "'a'" in result.err
         assert "'b'" in result.err
 
+    def test_check_tells_each_question_that_a_fit_would_refuse(self, folder, call):
+        text = Path("schema.yaml").read_text(encoding="utf-8")
+        asked = ["ols: age ~ C(income)", "ols: age ~ nowhere", "ols: age ~ I(age * 0)", "table: age, weight, seen"]
+        Path("s.yaml").write_text(text + f"questions: {json.dumps(asked)}\n", encoding="utf-8")
+        result = call("schema", "check", "s.yaml")
+        assert (result.code, result.out) == (2, "")
+        assert [words in result.err for words in ("C(income)'", "nowhere", "always 0", "at most")] == [
+            False,
+            *[True] * 3,
+        ]
+        Path("s.yaml").write_text(text + f"questions: {json.dumps(asked[:1])}\n", encoding="utf-8")
+        assert asked[0] in call("schema", "check", "s.yaml").out
+        assert call("schema", "check", "s.yaml", "--json").json["questions"] == asked[:1]
+
     def test_check_reads_no_record(self, folder, call, monkeypatch):
         monkeypatch.setattr(CsvSource, "_read", _never)
         assert call("schema", "check", "schema.yaml", "people.csv").code == 0
@@ -799,6 +813,8 @@ class TestTargetError:
             (("--target-error", 0), "target_error"),
             (("--target-error", 0.1, "--rows", "estimate", "--delta", 1e-6), "declared number"),
             (("--target-error", 1e-7), "more rows"),
+            (("--target-error", "ols: age ~ income"), "QUESTION = NUMBER"),
+            (("--target-error", "ols: age ~ income = 1.2"), "one of the named questions"),
         ],
         ids=str,
     )  # fmt: skip

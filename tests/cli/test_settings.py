@@ -229,6 +229,18 @@ class TestCommands:
         assert not math.isclose(shown["epsilon"], call(*base).json["epsilon"], rel_tol=1e-2)
         assert replace(method, epsilon=epsilon).plan(tables.schema(), target="income")
 
+    def test_a_plan_for_an_answer(self, folder, call):
+        base = ("plan", "--schema", "schema.yaml", "--json", "--question", "ols: age ~ C(income)")
+        shown = call(*base, "--target-error", "ols: age ~ C(income) = 1.2").json
+        schema = replace(tables.schema(), questions=["ols: age ~ C(income)"])
+        epsilon = (
+            METHODS["max-entropy"]
+            .make(epsilon=1.0)
+            .epsilon_for(schema, question="ols: age ~ C(income)", target_error=1.2)
+        )
+        assert math.isclose(shown["epsilon"], epsilon, rel_tol=1e-3)
+        assert "intervals 1.2 times as wide" in str(shown["stages"])
+
     def test_a_fit_has_the_settings(self, folder, call):
         base = ("--schema", "schema.yaml", "--epsilon", 1, "--seed", 0)
         assert call("fit", "people.csv", *base, "--set", "marginal_share=0.2", "--out", "r.sfm").code == 0

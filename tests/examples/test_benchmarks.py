@@ -79,6 +79,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "tables": (("DATA", "esr", "--fits", "1", "--validate"), {}),
     "tails": (("--rows", "500", "--fits", "1"), {}),
     "tune": (("DATA/adult.parquet", "--searches", "1", "--repetitions", "1"), {}),
+    "unit_questions": (("--fits", "1", "--units", "300", "--large", "2000", "--out", "OUT/units.jsonl"), {}),
     "weights": (("--rows", "500", "--fits", "1"), {"RESULTS": "OUT"}),
 }
 RUN = """

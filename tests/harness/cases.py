@@ -8,6 +8,7 @@ import numpy as np
 
 from harness.privacy import MechanismCase, StatisticCase
 from harness.question_cases import TABLE, question_sums
+from harness.unit_cases import unit_pool, unit_sums
 from sfumato.columns.kinds import Boolean, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
@@ -380,6 +381,8 @@ def _question_cases() -> list[StatisticCase]:
         StatisticCase("named questions", question_sums(scale=40.0), pool, attained=0.85),
         StatisticCase("named questions, loose", question_sums(scale=0.01), pool, attained=0.0),
         StatisticCase("named questions, weighted", weighted, weighted_rows(40), attained=0.85),
+        StatisticCase("named questions of linked rows", unit_sums(60.0), unit_pool(30), attained=0.8),
+        StatisticCase("named questions of linked rows, loose", unit_sums(0.01), unit_pool(30), attained=0.0),
     ]
 
 
@@ -702,6 +705,7 @@ MECHANISMS = {
         MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase("noisy_sum, named questions", noisy_sum, STATISTICS["named questions"]),
+        MechanismCase("noisy_sum, of linked rows", noisy_sum, STATISTICS["named questions of linked rows"]),
         MechanismCase("noisy_histogram, weighted", noisy_histogram, STATISTICS["weighted counts"]),
         MechanismCase(
             "noisy_second_moment, weighted",

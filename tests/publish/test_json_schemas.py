@@ -125,6 +125,7 @@ def test_a_question_that_is_refused_by_its_form_is_a_fault(faults, question):
         (("rows",), 0),
         (("unit",), {"max_rows": 1}),
         (("accept",), [{"auroc": 0.8}]),
+        (("accept",), [{"finding": "ols: age ~ sex", "term": "age"}]),
         (("questions",), "ols: age ~ 1"),
         (("other",), 1),
     ],

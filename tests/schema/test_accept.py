@@ -17,6 +17,8 @@ ENTRIES = [
     {"pair_error": 0.03, "columns": ["age", "sex"]},
     {"auroc": 0.8, "target": "income", "positive": ">50K"},
     {"auroc": 0.7, "target": "member"},
+    {"finding": "ols: age ~ C(sex)", "term": "C(sex)[T.male]", "sign": "positive"},
+    {"finding": "logit: member ~ age", "term": "age", "sign": "negative", "significance": 0.05},
 ]
 SCHEMA = tables.schema()
 
@@ -44,6 +46,8 @@ def test_their_words():
         "pair_error of age, sex <= 0.03",
         "auroc for income = >50K >= 0.8",
         "auroc for member >= 0.7",
+        "finding ols: age ~ C(sex), C(sex)[T.male] positive >= 0.5",
+        "finding logit: member ~ age, age negative >= 0.975",
     ]
 
 
@@ -86,6 +90,16 @@ def test_what_passes(kind, beside, passing, failing):
         ([{"auroc": 0.8, "target": "grade", "positive": 3}], "to be text"),
         ([{"rules_broken": 0}], "Expected rules in the schema"),
         ([{"rules_broken": 0.5}], "rules_broken to be 0"),
+        ([{"finding": 3, "term": "age", "sign": "positive"}], "to be a regression"),
+        ([{"finding": "age on sex", "term": "age", "sign": "positive"}], "to be a regression"),
+        ([{"finding": "probit: age ~ sex", "term": "sex", "sign": "positive"}], "expected one of ols"),
+        ([{"finding": "ols: age ~ sex", "sign": "positive"}], "Expected term beside finding"),
+        ([{"finding": "ols: age ~ sex", "term": 2, "sign": "positive"}], "term of finding to be text"),
+        ([{"finding": "ols: age ~ sex", "term": "sex"}], "positive or negative"),
+        ([{"finding": "ols: age ~ sex", "term": "sex", "sign": "both"}], "positive or negative"),
+        ([{"finding": "ols: age ~ x", "term": "x", "sign": "positive", "significance": 5}], "significance between 0"),
+        ([{"finding": "ols: age ~ x", "term": "x", "sign": "positive", "target": "age"}], "expected term or sign or"),
+        ([{"auroc": 0.8, "target": "income", "sign": "positive"}], "expected target or positive beside auroc"),
         ([{"marginal_error": 0.1}] * 2, "once, got one twice"),
         ([{"marginal_error": i / 30} for i in range(1, 22)], "at most 20"),
     ],

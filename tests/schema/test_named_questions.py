@@ -85,8 +85,12 @@ def test_what_is_wrong_is_said(questions, message):
         Schema.from_dict({**DOCUMENT, "questions": questions})
 
 
-def test_linked_rows_refuse_them():
+def test_of_linked_rows_they_may_name_features_of_units():
     unit = {"column": "id", "max_rows": 3, "order": "age"}
-    columns = {**DOCUMENT["columns"], "id": "identifier"}
-    with pytest.raises(SchemaError, match="no named questions beside linked rows"):
-        Schema.from_dict({**DOCUMENT, "columns": columns, "unit": unit, "questions": ["ols: income ~ age"]})
+    linked = {**DOCUMENT, "columns": {**DOCUMENT["columns"], "id": "identifier"}, "unit": unit}
+    named = ["ols: income ~ age", "mean: mean of income", "correlation: lag 2 of income"]
+    schema = Schema.from_dict({**linked, "questions": named})
+    assert [question.words for question in schema.questions] == named
+    assert Schema.from_dict(schema.to_dict()) == schema
+    with pytest.raises(SchemaError, match="released columns"):
+        Schema.from_dict({**DOCUMENT, "questions": ["mean: mean of income"]})

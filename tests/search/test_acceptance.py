@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scipy import special
 from sklearn.metrics import roc_auc_score
 
 from fixtures import tables
@@ -23,15 +24,17 @@ from sfumato.schema.accept import read_criteria
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.search import acceptance, pair_scores, tuning
-from sfumato.search.acceptance import judges_of, verdicts_on
+from sfumato.search.acceptance import judges_of, verdicts_on, with_criteria
 from sfumato.search.auroc import BINS, AurocTask, ScoreCounts, auroc_of
 from sfumato.search.marginal_counts import MarginalLayout
+from sfumato.search.tuning import Search
 
 ROWS = 4_000
 DELTA = 1e-5
 SCHEMA = replace(tables.schema(), rows=ROWS)
 METHOD = MaxEntropy(epsilon=4.0, delta=DELTA, calibration_rows=500)
 EASY = [{"marginal_error": 0.3}, {"pair_error": 0.5}, {"auroc": 0.6, "target": "income"}]
+FINDING = {"finding": "logit: income ~ age", "term": "age", "sign": "positive", "significance": 0.05}
 HARD = [{"marginal_error": 0.3}, {"auroc": 0.99999, "target": "income"}]
 
 
@@ -267,6 +270,8 @@ def test_a_release_without_a_verdict_on_each_criterion_is_refused():
         ({"accept": [{"marginal_error": 0.0005}]}, "that noise leaves something of"),
         ({"accept": EASY, "accept_share": 0.95}, "room for the fit"),
         ({"accept": EASY, "accept_share": 1.0}, "accept_share"),
+        ({"accept": [{**FINDING, "term": "sex"}]}, "one of the terms"),
+        ({"accept": [{**FINDING, "finding": "ols: age ~ nowhere"}]}, "nowhere"),
         ({"accept": EASY, "schema": replace(SCHEMA, accept=read_criteria(EASY))}, "got both"),
     ],
 )
@@ -275,6 +280,32 @@ def test_what_cannot_be_judged_is_refused_before_a_charge(tmp_path, options, sai
     with pytest.raises(ConfigError, match=said):
         search(**options, ledger=tmp_path / "people.ledger")
     assert not read_ledger(tmp_path / "people.ledger").fits
+
+
+def test_a_finding_is_the_answer_of_the_release_and_costs_nothing():
+    asked = [FINDING, {**FINDING, "term": "C(sex)[T.m]", "finding": "logit: income ~ age + C(sex)"}]
+    plan = Search.of(
+        [METHOD], with_criteria(SCHEMA, read_criteria(asked)), "income", None, Repetitions(1), score_share=0.1
+    ).plans[0]  # fmt: skip
+    assert not [stage.name for stage in plan.stages if stage.name.startswith("accept")]
+    release = search([FINDING, {"marginal_error": 0.3}], seed=3)
+    judged, own = release.certificate.search.verdicts
+    fit = release.logit("income ~ age")
+    assert own.value == pytest.approx(special.ndtr(fit.tvalues["age"]), abs=1e-9)
+    assert own.value >= own.threshold == 0.975
+    assert (own.noise_std, own.passed) == (0.0, True)
+    assert judged.criterion.startswith("marginal_error")
+    with pytest.raises(NotAcceptedError) as refused:
+        search([{**FINDING, "sign": "negative"}], seed=3)
+    [verdict] = refused.value.certificate.search.verdicts
+    assert verdict.value == pytest.approx(1 - own.value, abs=0.05)
+
+
+def test_what_a_release_does_not_answer_is_no_finding():
+    unmeasured = {"finding": "ols: age ~ C(sex) * C(grade)", "term": "C(sex)[T.m]", "sign": "positive"}
+    with pytest.raises(NotAcceptedError) as refused:
+        search([unmeasured], target=None, seed=0)
+    assert [verdict.value for verdict in refused.value.certificate.search.verdicts] == [0.0]
 
 
 def test_a_fit_does_not_pass_over_criteria():

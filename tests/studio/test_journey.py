@@ -39,6 +39,14 @@ def answered(holder):
     raise AssertionError("the draft stays one")
 
 
+def test_named_questions_are_shown(holder, studio, table):
+    opened(holder, table)
+    path = studio._session.schema_path
+    columns = "{age: {kind: integer, lower: 0, upper: 100}, member: boolean}"
+    path.write_text(f"columns: {columns}\nrows: 400\nquestions: ['mean: age by member']\n", encoding="utf-8")
+    assert "<code>mean: age by member</code>" in holder.ask("GET", "/questions")[1]
+
+
 @pytest.mark.slow
 def test_from_a_csv_to_a_release_and_its_report(holder, studio, table):
     opened(holder, table)

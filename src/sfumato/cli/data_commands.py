@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from sfumato.desk.review import Question
     from sfumato.desk.rule_breaks import RuleBreaks
     from sfumato.desk.validation import Finding
-    from sfumato.fitting import label_threshold
+    from sfumato.fitting import facts, label_threshold
+    from sfumato.methods.tables import question_stage
     from sfumato.records import private
     from sfumato.rules import rule_entries as reading
     from sfumato.schema import documents, sources
     from sfumato.schema.schema import Schema
     from sfumato.standards import ddi, importers, variable_lists
 else:
+    facts, question_stage = later("sfumato.fitting.facts"), later("sfumato.methods.tables.question_stage")
     label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
     review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
@@ -135,10 +137,14 @@ def check_command(
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Explain what is wrong with a schema. With DATA, compare names and types of columns; no record is read."""
+    """Explain what is wrong with a schema, and which of its questions a fit would refuse.
+
+    With DATA, compare names and types of columns; no record is read.
+    """
     known = sfumato.OpenSchema.load(schema)
     if data:
         private.PrivateData(open_tables(data, input_format, known), known)
+    _require_measurable(known)
     rows = [
         (
             name,
@@ -151,10 +157,13 @@ def check_command(
         columns = [{"name": name, "kind": kind, "released": flag == "yes"} for name, kind, flag in rows]
         draft = {"draft": True} if known.draft else {}
         rules = {"rules": [reading.rule_text(rule) for rule in known.rules]} if known.rules else {}
-        print_json({"valid": True, "rows": known.n_records, "columns": columns, **draft, **rules})
+        named = {"questions": [question.words for question in known.questions]} if known.questions else {}
+        print_json({"valid": True, "rows": known.n_records, "columns": columns, **draft, **rules, **named})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
     _show_rules(known)
+    if known.questions:
+        say("Questions that a fit measures: " + "; ".join(question.words for question in known.questions) + ".")
     n = known.n_records
     counted = "Units, each with its rows: " if known.linked else "Rows: "
     say(counted + ("not declared; pass --rows N or --rows estimate" if n is None else f"{n}, public"))
@@ -162,6 +171,15 @@ def check_command(
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
     _tell_rare_labels(known)
     _tell_next(schema, known)
+
+
+def _require_measurable(schema: Schema) -> None:
+    """Refuse questions that a fit would refuse, all at once."""
+    if not schema.questions:
+        return
+    refusals = question_stage.question_refusals(facts.Facts(schema.narrowest(), None, None))
+    if refusals:
+        raise SchemaError(" ".join(refusals))
 
 
 def _tell_rare_labels(schema: Schema) -> None:

@@ -253,3 +253,19 @@ def parse_risk(text: str | None, *, epsilon: float | None = None) -> Risk | None
     if set(rates) == {"tpr", "fpr"}:
         return sfumato.TruePositiveRate(rates["tpr"], fpr=rates["fpr"])
     raise ConfigError(f"Expected --risk to be advantage=0.1 or tpr=0.1,fpr=0.05, got {text!r}.")
+
+
+def parse_target_error(text: str) -> tuple[float, str | None]:
+    """Read `--target-error`: an error, and the named question in whose answer it is.
+
+    Raises:
+        ConfigError: no number stands there, or none behind the question's last equals sign.
+    """
+    question, _, number = text.rpartition("=")
+    try:
+        return float(number), question.strip() or None
+    except ValueError:
+        raise ConfigError(
+            f'Expected --target-error to be a number, or "QUESTION = NUMBER" such as "ols: income ~ age = 1.2", got '
+            f"{text!r}."
+        ) from None

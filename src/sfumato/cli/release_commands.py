@@ -37,6 +37,7 @@ from sfumato.cli.options import (
     column_kinds,
     given_values,
     parse_risk,
+    parse_target_error,
     whole_number,
 )
 from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, tell_written
@@ -86,11 +87,12 @@ def plan_command(
     epsilon: EpsilonOption = None,
     risk: RiskOption = None,
     target_error: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--target-error",
-            metavar="X",
-            help="In place of --epsilon: plan for this standard error of a share of rows.",
+            metavar="[QUESTION =] X",
+            help="In place of --epsilon: plan for this standard error of a share of rows; for the answer to a named "
+            'question with this forecast: "ols: income ~ age = 1.2".',
         ),
     ] = None,
     *,
@@ -117,7 +119,10 @@ def plan_command(
             raise ConfigError("Expected a schema that leaves nothing open with --target-error. Name an --epsilon.")
         if isinstance(n_public, sfumato.EstimateCount):
             raise ConfigError("Expected a declared number of rows with --target-error, got an estimated one.")
-        epsilon = synthesizer.epsilon_for(known, target_error=target_error, target=target, n_public=n_public)
+        wanted, question = parse_target_error(target_error)
+        epsilon = synthesizer.epsilon_for(
+            known, target_error=wanted, question=question, target=target, n_public=n_public
+        )
         synthesizer = replace(synthesizer, epsilon=epsilon)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
     plan = synthesizer.description(known, target=target, n_public=n_public)

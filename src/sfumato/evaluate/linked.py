@@ -59,7 +59,7 @@ class LinkedRows:
             DataError: the source cannot be read, or has no unit.
         """
         # rules take no part: all columns are compared, also those that follow from others
-        data = LinkedData(source, dataclasses.replace(schema, rules=(), accept=()))
+        data = LinkedData(source, dataclasses.replace(schema, rules=(), accept=(), questions=()))
         sequences = data.sequences()
         if not sequences.sizes.any():
             raise DataError(f"Expected linked rows to evaluate in {source.label}, got none with a unit.")
@@ -140,7 +140,7 @@ def evaluate_linked(
 def linked_columns(schema: Schema) -> Schema:
     """The columns that scores of linked rows compare: all, without rules, and items in the place of their sets."""
     columns = with_items(schema.columns, schema.set_columns)
-    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), sources={})
+    return dataclasses.replace(schema, columns=columns, rules=(), accept=(), questions=(), sources={})
 
 
 def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> dict[str, Any]:

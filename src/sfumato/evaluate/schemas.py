@@ -49,7 +49,7 @@ def closed_schema(schema: Schema, real: Source, synthetic: Source | None = None)
     if not any(name in columns for name in schema.released):
         raise ConfigError("Expected two tables that have a column in common, got none. Has each a header line?")
     sources = {name: source for name, source in schema.sources.items() if name in columns}
-    return dataclasses.replace(schema, columns=columns, sources=sources, accept=())
+    return dataclasses.replace(schema, columns=columns, sources=sources, accept=(), questions=())
 
 
 def not_compared(schema: Schema, sources: dict[str, Source]) -> dict[str, list[str]]:

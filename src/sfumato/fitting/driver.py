@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
@@ -19,20 +19,21 @@ from sfumato.data_ledger.data_ledger import Charge, charge_data, settled
 from sfumato.data_ledger.journal import Journal, NoMoreNoise
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
-from sfumato.fitting.contents import AS_SOURCE, measurements_of
+from sfumato.fitting.contents import AS_SOURCE, measurements_of, pandas_form
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.io.sources import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, describe, issue
+from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, describe, issue, measured_elsewhere
 from sfumato.privacy.certificate_form import LedgerCharge, Protected, Weighting
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.private import CodedRecords
 from sfumato.release import SourceForm
+from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import with_package
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
@@ -41,6 +42,7 @@ from sfumato.schema.weighting import weighting_of
 
 Held = TypeVar("Held", Ledger, SearchLedger)
 T = TypeVar("T")
+_INTERIM = "a fit that goes on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,27 @@ class FittedModel:
             measurements=measurements_of((*measured, *self.measurements)),
             form=form,
         )
+
+
+def interim_release(fitted: FittedModel, facts: Facts, n_public: int) -> ReleaseValue:
+    """What a fit measured so far, as a release that guarantees nothing and is never given to anybody.
+
+    Args:
+        fitted: of which all stages are charged.
+        facts: of the fit.
+        n_public: the public number of rows.
+    """
+    schema, unit = facts.described, Protected(**facts.described.protects)
+    if schema.weight is not None:  # a declared total is compared with what was measured when the release is asked
+        schema = replace(schema, weight=replace(schema.weight, total=None))
+    return ReleaseValue(
+        schema=schema,
+        certificate=measured_elsewhere(_INTERIM, unit, n_public=n_public, declared=True),
+        sampler=with_package(fitted.sampler),
+        parameters=fitted.parameters,
+        measurements=measurements_of(fitted.measurements),
+        form=pandas_form(schema),
+    )
 
 
 class AccountHolder:

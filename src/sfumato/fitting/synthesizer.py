@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, Unpack, final
 
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
-from sfumato.errors import ConfigError, require_instance, require_open_unit
+from sfumato.errors import ConfigError, require_instance, require_open_unit, require_positive
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import (
     check_resumable,
@@ -93,6 +93,14 @@ class Synthesizer(ABC):
         """
         raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
 
+    def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
+        """How many times a plan's noise gives a named question's answer the forecast error `target_error`.
+
+        Raises:
+            ConfigError: the method measures no named questions, or the schema does not name this one.
+        """
+        raise ConfigError(f"Expected a method that measures named questions, got {self.method!r}.")
+
     def sampling(self, plan: Plan) -> str:
         """Say how records enter each stage of this method's plan, for the certificate."""
         sampled = [repr(stage.name) for stage in plan.stages if stage.sampling_probability is not None]
@@ -164,7 +172,13 @@ class Synthesizer(ABC):
 
     @final
     def epsilon_for(
-        self, schema: SchemaLike, *, target_error: float, target: str | None = None, n_public: int | None = None
+        self,
+        schema: SchemaLike,
+        *,
+        target_error: float,
+        question: str | None = None,
+        target: str | None = None,
+        n_public: int | None = None,
     ) -> float:
         """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
 
@@ -173,23 +187,34 @@ class Synthesizer(ABC):
 
         Args:
             schema: public description of the data, or the path of one.
-            target_error: a share, in (0, 1).
+            target_error: a share, in (0, 1); of a question as `plan` forecasts it.
+            question: one of the schema's named questions, in whose answer the error is: of regressions and means the
+                width of an interval ÷ that of the records' own, above 1; of tables the records of a cell.
             target: column whose classes are modelled apart.
             n_public: the public number of rows; by default the schema's `rows`.
 
         Raises:
-            ConfigError: an argument is outside its domain, or even the largest ε does not reach that error.
+            ConfigError: an argument is outside its domain, the question is not named, or even the largest ε does not
+                reach that error.
             SchemaError: as `plan`.
         """
-        require_open_unit(target_error=target_error)
+        if question is None:
+            require_open_unit(target_error=target_error)
+        else:
+            require_positive(target_error=target_error)
+            require_instance(str, 'a named question such as "ols: income ~ age"', question=question)
         schema = read_schema(schema)
         rows = row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got none. Declare it.")
         delta = self._delta(rows)
         plan = self.uncalibrated(schema, target, rows, delta)
-        error = self.one_way_error(plan, Facts(schema, target, rows))
-        return epsilon_for_error(plan, error=error, target_error=target_error, delta=delta)
+        facts = Facts(schema, target, rows)
+        if question is None:
+            noise = target_error / self.one_way_error(plan, facts)
+        else:
+            noise = self.noise_for_answer(plan, facts, question, target_error)
+        return epsilon_for_error(plan, noise=noise, target_error=target_error, delta=delta)
 
     @final
     def at_risk(

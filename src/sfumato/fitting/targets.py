@@ -25,19 +25,19 @@ _MOST_STEPS = 12
 _NEAR = 1e-3
 
 
-def epsilon_for_error(plan: Plan, *, error: float, target_error: float, delta: float) -> float:
+def epsilon_for_error(plan: Plan, *, noise: float, target_error: float, delta: float) -> float:
     """Return the ε at which a forecast error is `target_error`, rounded up to three digits; at least 0.01.
 
     Args:
         plan: stages with relative noise multipliers.
-        error: forecast error of that plan; it grows in proportion to the noise.
-        target_error: the error that is wanted.
+        noise: so many times that plan's noise make the error that is wanted.
+        target_error: the error that is wanted, for messages.
         delta: δ.
 
     Raises:
         ConfigError: even the largest ε does not reach that error.
     """
-    needed = plan.scaled(target_error / error)
+    needed = plan.scaled(noise)
     merged = sum(stage.count / stage.noise_multiplier**2 for stage in needed.stages) ** -0.5
     # without sampling all stages are one Gaussian mechanism, whose epsilon is quick; sampling only lowers it
     with np.errstate(all="ignore"):

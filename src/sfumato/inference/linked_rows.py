@@ -33,7 +33,7 @@ _BLOCK, _MOST_UNITS, _MOST_ROWS, _FEWEST_UNITS = 1 << 10, 1 << 14, 1 << 16, 1 <<
 _STREAM = 20_261
 
 
-class _OnGivenRows(TableMeasurements):
+class OnGivenRows(TableMeasurements):
     """Measurements on rows of a model that are drawn elsewhere."""
 
     _rows: dict[str, np.ndarray]
@@ -53,7 +53,7 @@ class _OnGivenRows(TableMeasurements):
         return self._rows
 
 
-class _Part(_OnGivenRows):
+class _Part(OnGivenRows):
     """The measurements of one of the two tables."""
 
     def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
@@ -144,7 +144,7 @@ def _places(owners: np.ndarray) -> np.ndarray:
     return np.arange(owners.size) - np.repeat(starts, np.diff(starts, append=owners.size))
 
 
-class LinkedMeasurements(_OnGivenRows):
+class LinkedMeasurements(OnGivenRows):
     """The measurements of a release of linked rows, and all rows of units of its model.
 
     Args:
@@ -167,7 +167,7 @@ class LinkedMeasurements(_OnGivenRows):
         self.linked = linked_tables(plain, release.schema.weight)
         sampler = build_sampler(plain, release.sampler, release.parameters)
         assert isinstance(sampler, UnitSampler)
-        model = _Model.of(self.linked, _model_units(sampler, stream))
+        model = _Model.of(self.linked, model_units(sampler, stream))
         n_units = next(iter(model.units.values())).size
         self.unit_part = _Part(units_of(release, plain=True), model.units)
         self.step_part = None
@@ -215,14 +215,14 @@ class LinkedMeasurements(_OnGivenRows):
         del name
 
 
-def _model_units(sampler: UnitSampler, stream: tuple[int, ...]) -> Units:
-    """Return units of a model, as many as memory allows for all their rows; too few are refused."""
+def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FEWEST_UNITS) -> Units:
+    """Return units of a model, as many as memory allows for all their rows; less than `fewest` are refused."""
     parts: list[Units] = []
     rows = 0
     while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
         parts.append(sampler.units(_BLOCK, public_stream(*stream, len(parts))))
         rows += parts[-1].owners.size
-    if len(parts) * _BLOCK < _FEWEST_UNITS:
+    if len(parts) * _BLOCK < fewest:
         raise EstimateError(
             "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
             "release.units (--units) about constants, numbers of rows and first rows."

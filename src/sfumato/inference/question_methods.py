@@ -16,6 +16,7 @@ from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.set_columns import sets_alone
+from sfumato.schema.unit_features import features_in, named_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -315,13 +316,14 @@ class UnitEstimates(QuestionMethods):
     """Answers of a release of linked rows about its units, of which each is a record.
 
     Its columns are the constants, the number of rows (`count_column`), and those of a unit's first row by the order,
-    which are missing of a unit without rows. What a unit's later rows are is in the model, and not asked here.
+    which are missing of a unit without rows. What a unit's later rows are is in the model, and asked here where it was
+    named before the fit: features such as `change of score`, and `correlation("score", "lag 2 of score")`.
 
     Privacy: none (a function of the release).
     """
 
     def __init__(self, release: ReleaseValue) -> None:
-        self._units = units_of(release)
+        self._units, self._whole = units_of(release), release
 
     def __repr__(self) -> str:
         return f"UnitEstimates({', '.join(self.columns)})"
@@ -329,7 +331,15 @@ class UnitEstimates(QuestionMethods):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that can be asked of."""
-        return self._units.schema.released
+        questions = self._whole.schema.questions
+        names = [name for question in questions for name in named_in(question.named, question.formula)]
+        return (*self._units.schema.released, *(f.name for f in features_in(names, self._whole.schema)))
+
+    @property
+    def _questions(self) -> Questions:
+        from sfumato.inference.unit_questions import unit_questions_of
+
+        return unit_questions_of(self._whole) if self._whole.schema.questions else super()._questions
 
     @property
     def _release(self) -> ReleaseValue:

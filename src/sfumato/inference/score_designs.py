@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,15 @@ from scipy import linalg, special
 from sfumato.errors import ConfigError
 from sfumato.inference.formulas import Design, ReadFormula, read_formula
 from sfumato.inference.table_measurements import TableMeasurements, values
+from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.score_query import LARGEST_NUMBER, MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
-from sfumato.schema.grid import ColumnGrid
+from sfumato.records.feature_records import with_features
+from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.linked import linked_tables
+from sfumato.schema.schema import Schema
+from sfumato.schema.unit_features import features_in, named_in
 
 _COMBINATIONS, _STREAM = 4096, 50_126
 _SAME = 1e-6  # of a term: what evaluating it may lose
@@ -40,6 +45,24 @@ _FAINT = 1e-4  # of the largest direction of scores: fainter ones are taken for 
 _TINY, _LEAST_NORM = 1e-18, 1e-9  # of scores that are nothing but rounding
 _INTERCEPT = 0.1  # of what the error of a constant term counts beside others
 _LARGEST_LOGIT = 8.0
+
+
+def question_columns(plain: Schema, described: Schema) -> dict[str, ColumnGrid]:
+    """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured.
+
+    The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone.
+
+    Args:
+        plain: the plain table's schema; of linked rows those are columns of units, and features of all their rows.
+        described: as it was declared.
+    """
+    if plain.linked:
+        features = features_in([n for q in described.questions for n in named_in(q.named, q.formula)], plain)
+        plain = with_features(linked_tables(plain, described.weight), features)
+    weight, rules = described.weight, described.rule_plan
+    hidden = {*(() if weight is None else [weight.column]), *(() if rules is None else rules.gaps)}
+    grid = Grid.of(plain, numeric_cells=QUESTIONS.cells, narrow=True)
+    return {column.name: column for column in grid.columns if column.name not in hidden}
 
 
 def score_design(
@@ -104,6 +127,32 @@ def score_design(
     return ScoreQuery(formula, axes, whole, products, nothing, np.diag(nothing), link, offset)
 
 
+def require_term(question: str, formula: str, term: str, columns: Mapping[str, ColumnGrid], *, logistic: bool) -> None:
+    """Refuse a term that a formula has none of, whichever labels others are compared with.
+
+    Args:
+        question: as it was written, for messages.
+        formula: of the columns.
+        term: as a release names it.
+        columns: cells of each column that may be named.
+        logistic: whether the left side has to have two values.
+
+    Raises:
+        ConfigError: the formula cannot be read or evaluated, or has no such term.
+    """
+    read = read_formula(formula, list(columns))
+    labels = {name: [str(label) for label in columns[name].kind.labels or ()] for name in read.columns}
+    references = {
+        name: next((label for label in known if f"[T.{label}]" not in term), known[0])
+        for name, known in labels.items()
+        if not columns[name].kind.is_numeric
+    }
+    cells = _Cells(read, [columns[name] for name in read.columns], None, None, logistic, references)
+    terms = cells.evaluated(cells.combinations())[1][1:]
+    if term not in terms:
+        raise ConfigError(f"Expected one of the terms {', '.join(map(repr, terms))} of {question!r}, got {term!r}.")
+
+
 def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
     """Refuse functions that depend on all rows otherwise than by means and deviations, which move no span."""
     for name in sorted(_BY_ROWS):
@@ -124,6 +173,7 @@ class _Cells:
         rows: of a model, evaluated beside; None for none.
         weights: of these rows.
         logistic: whether the left side has to have two values.
+        references: by column, the label that others are compared with; by default the first.
     """
 
     read: ReadFormula
@@ -131,6 +181,7 @@ class _Cells:
     rows: pd.DataFrame | None
     weights: np.ndarray | None
     logistic: bool
+    references: Mapping[str, str] = field(default_factory=dict)
 
     def present(self, column: ColumnGrid) -> np.ndarray:
         """The cells of a column but that of missing ones."""
@@ -154,19 +205,20 @@ class _Cells:
 
         The first ones, so many, are no part of means and deviations that terms are taken less.
         """
-        frame = pd.DataFrame({c.name: values(c.kind, _middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
+        frame = pd.DataFrame({c.name: values(c.kind, middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
         n, weights = 0, (np.arange(len(frame)) >= lines).astype(np.float64)
         if self.rows is not None and self.weights is not None:
             n = len(self.rows)
             frame = pd.concat([self.rows[list(frame.columns)], frame], ignore_index=True)
             weights = np.concatenate([np.maximum(self.weights, 0.0), np.zeros(len(places))])
-        references = {c.name: str(next(iter(c.kind.labels))) for c in self.columns if not c.kind.is_numeric}
+        first = {c.name: str(next(iter(c.kind.labels))) for c in self.columns if not c.kind.is_numeric}
+        references = {**first, **self.references}
         design: Design = self.read.design(frame, weights, references, logistic=self.logistic)
         sides = np.column_stack([design.left, design.right])[n:]
         return sides, [self.read.text.partition("~")[0].strip(), *design.terms]
 
 
-def _middles(column: ColumnGrid) -> np.ndarray:
+def middles(column: ColumnGrid) -> np.ndarray:
     """The code in the middle of each cell, shape (cells,); of missing numbers NaN."""
     if column.edges is None or column.steps is None:
         return np.arange(column.n_cells)
@@ -238,7 +290,7 @@ def aim_scores(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarr
     scores = right * residual[:, None]
     allowed, noise = 1 + _OFF**2 * size, noise_std / np.sqrt(size)
     try:
-        turn = _best_turn(scores, slope, weights, _constant(right, present), allowed, noise)
+        turn = best_turn(scores, slope, weights, _constant(right, present), allowed, noise)
     except np.linalg.LinAlgError:  # released values that no matrix has: the scores are paid for, whatever their turn
         turn = np.full(scores.shape, np.nan)
     if not np.isfinite(turn).all():
@@ -281,7 +333,7 @@ def curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
     return special.expit(predictor) * special.expit(-predictor)
 
 
-def _best_turn(
+def best_turn(
     scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray, allowed: float, noise: float
 ) -> np.ndarray:
     """Return T, by which all but a few scores have a norm of at most 1, shape (k, k).

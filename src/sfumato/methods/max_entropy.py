@@ -23,7 +23,8 @@ from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
-from sfumato.methods.tables.question_forecast import forecast_words
+from sfumato.methods.linked.unit_sums import with_units_measured
+from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
@@ -87,20 +88,19 @@ class MaxEntropy(Synthesizer):
         if facts.schema.images:
             return self._images.stages(facts)
         marginal, groups = self.marginal_share, self.level_groups
-        if facts.schema.linked:
-            return linked_stages(facts, marginal_share=marginal, level_groups=groups)
+        stages = linked_stages if facts.schema.linked else table_stages
         if not facts.described.questions:
-            return table_stages(facts, marginal_share=marginal, level_groups=groups)
+            return stages(facts, marginal_share=marginal, level_groups=groups)
         part = self.question_share
-        stages = table_stages(facts, marginal_share=marginal, level_groups=groups, share=1 - part)
-        return [*stages, question_stage(facts, part)]
+        before = stages(facts, marginal_share=marginal, level_groups=groups, share=1 - part)
+        return [*before, question_stage(facts, part)]
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
         if facts.schema.images:
             return self._images.forecast(plan, facts)
         if facts.schema.linked:
-            return linked_forecast(plan, facts)
+            return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}
         return {**table_forecast(plan, facts), **forecast_words(plan, facts)}
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
@@ -109,13 +109,18 @@ class MaxEntropy(Synthesizer):
             return self._images.one_way_error(plan, facts)
         return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
 
+    def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
+        """By the forecasts of the schema's named questions."""
+        return noise_for_answer(question_forecasts(plan, facts), question, target_error)
+
     def run(self, fit: Fit) -> FittedModel:
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
             return self._images.run(fit)
         level_groups, clip_slack, simulated = self.level_groups, self.clip_slack, self.calibration_rows
         if fit.facts.schema.linked:
-            return run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
+            linked = run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
+            return with_units_measured(fit, linked) if fit.facts.described.questions else linked
         measuring = MeasuringWeights.of(fit.facts)
         fitted = run_table(
             fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated, measuring=measuring

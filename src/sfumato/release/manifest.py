@@ -20,18 +20,21 @@ from sfumato.io.image_arrays import KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large
+from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
+from sfumato.measurements.score_query import ScoreQuery
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema, release_schema
+from sfumato.schema.unit_features import features_in
 
 _LONGEST_DTYPE = 200
 _PLACE = Place("manifest")
 _PARAMETERS, _MEASUREMENTS, _GRIDS = "parameters.", "measurements.", "grids."
-STEPS_PART = "steps: "
-"""How the measurements of the steps of linked rows begin; others are of units."""
+UNITS_PART, STEPS_PART = "units: ", "steps: "
+"""How the measurements of units of linked rows begin, and those of their steps."""
 
 
 def _storage(value: object, place: Place) -> pa.DataType:
@@ -194,14 +197,24 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    units, steps, weight = plain_schema(schema), None, "" if schema.weight is None else schema.weight.column
+    plain, steps, weight = plain_schema(schema), None, "" if schema.weight is None else schema.weight.column
+    units = plain
     if schema.linked:
-        tables = linked_tables(units, schema.weight)
+        tables = linked_tables(plain, schema.weight)
         units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
     for i, measurement in enumerate(measurements):
         table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
-        if fault := measurement.fault(table.columns, weight):
+        features = features_in(sorted(columns_of(measurement)), plain) if table is units else []
+        kinds = {**table.columns, **{feature.name: feature.kind for feature in features}}
+        if fault := measurement.fault(kinds, weight):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
+
+
+def columns_of(measurement: Measurement) -> frozenset[str]:
+    """The columns that a table or scores of a measurement are about."""
+    query = measurement.query
+    cells = query.cells if isinstance(query, MarginalQuery | ScoreQuery) else []
+    return frozenset(own.column for own in cells)
 
 
 def _origin(entry: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema
-from sfumato.release.manifest import SourceForm
+from sfumato.measurements.cells import ALL_ROWS
+from sfumato.release.manifest import SourceForm, columns_of
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.linked import LinkedTables, linked_tables, nullable_kind
 from sfumato.schema.schema import Schema
@@ -18,12 +19,13 @@ _PART, _STEPS = "units", "steps"
 _Value = TypeVar("_Value", bound=ReleaseValue)
 
 
-def units_of(release: _Value, *, plain: bool = False) -> _Value:
+def units_of(release: _Value, *, plain: bool = False, features: bool = False) -> _Value:
     """Return the part of a release of linked rows that is of units, as if it were one of single rows.
 
     Its noise is that of the units' own stages, in which a unit is one record. It is asked, and not saved: its
     certificate is that of the whole. Rules of a row hold in it, but for a `plain` one: there a column that a rule puts
-    after another is its distance, as it was measured.
+    after another is its distance, as it was measured. What was measured of `features` of units, whose columns it has
+    not, is left out, but where that is asked for.
 
     Raises:
         ConfigError: the release is not of linked rows.
@@ -43,7 +45,11 @@ def units_of(release: _Value, *, plain: bool = False) -> _Value:
         storage={name: storage[name] for name in units.released},
         dtypes={name: dtype for name, dtype in known.dtypes.items() if name in units.released and tables.fewest},
     )
-    return _part(release, _PART, units, form)
+    part = _part(release, _PART, units, form)
+    if features:
+        return part
+    own = {*units.columns, ALL_ROWS}
+    return replace(part, measurements=tuple(m for m in part.measurements if columns_of(m) <= own))
 
 
 def steps_of(release: _Value, steps: Schema) -> _Value:

@@ -103,7 +103,15 @@ def _pictures(release: ReleaseValue) -> list[Html]:
     columns = {name: release.schema.columns[name] for name in release.schema.released[:MOST_COLUMNS]}
     # rules, weights and units do not matter to bars
     schema = replace(
-        release.schema, columns=columns, unit=None, weight=None, rules=(), accept=(), sources={}, table_source={}
+        release.schema,
+        columns=columns,
+        unit=None,
+        weight=None,
+        rules=(),
+        accept=(),
+        questions=(),
+        sources={},
+        table_source={},
     )
     rows = read_bins(table.select(list(columns)), schema)
     figures = column_figures(rows, None, schema, _ends(release))[:MOST_COLUMNS]  # of sets each item is one

@@ -6,6 +6,7 @@
       - {pair_error: 0.03}                          # worst pair of columns
       - {auroc: 0.8, target: income, positive: ">50K"}
       - {rules_broken: 0}
+      - {finding: "ols: cost ~ C(arm)", term: "C(arm)[T.new]", sign: positive, significance: 0.05}
 
 A criterion is public. What the records say of it costs budget: docs/proofs/acceptance.md.
 """
@@ -20,17 +21,22 @@ from typing import Any, Literal, TypeAlias, final
 from sfumato.columns.facts import plain_value, shown
 from sfumato.errors import SchemaError
 
-CriterionKind: TypeAlias = Literal["marginal_error", "pair_error", "auroc", "rules_broken"]
+CriterionKind: TypeAlias = Literal["marginal_error", "pair_error", "auroc", "rules_broken", "finding"]
 KINDS: Mapping[str, tuple[str, ...]] = {
     "marginal_error": ("columns",),
     "pair_error": ("columns",),
     "auroc": ("target", "positive"),
     "rules_broken": (),
+    "finding": ("term", "sign", "significance"),
 }
 """Kinds of criteria, and the keys that each may have beside."""
 
 AT_MOST, AT_LEAST = "<=", ">="
+POSITIVE, NEGATIVE = "positive", "negative"
+OF_RELEASE: tuple[CriterionKind, ...] = ("rules_broken", "finding")
+"""Criteria that are functions of a release: no record is asked."""
 _MOST_CRITERIA = 20
+_EITHER = 0.5  # chance of a sign that nothing speaks for
 _EXAMPLE = "such as {marginal_error: 0.01}"
 
 
@@ -41,11 +47,16 @@ class Criterion:
 
     Attributes:
         kind: `marginal_error` or `pair_error`: the largest total variation between records and release, of one column
-            or of two; `auroc`: of a classifier taught by the release, on the records; `rules_broken`.
-        threshold: the largest error, in (0, 1); the least AUROC, in (0, 1); 0 rules.
+            or of two; `auroc`: of a classifier taught by the release, on the records; `rules_broken`; `finding`: the
+            sign that the release's own answer to a regression has.
+        threshold: the largest error, in (0, 1); the least AUROC, in (0, 1); 0 rules; of a finding how sure the sign is
+            at least, from 0.5: 1 − significance/2.
         columns: of errors: the columns that count; none named means all.
         target: of an AUROC: the column to predict.
         positive: of an AUROC: the class to tell from all others; by default the last of two.
+        finding: the regression, such as "ols: cost ~ C(arm)".
+        term: the coefficient of it, as a release names it.
+        sign: that it has to have, "positive" or "negative".
 
     Raises:
         SchemaError: a part is missing, or outside its domain.
@@ -60,6 +71,9 @@ class Criterion:
     columns: tuple[str, ...] = ()
     target: str | None = None
     positive: str | None = None
+    finding: str | None = None
+    term: str | None = None
+    sign: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -69,20 +83,37 @@ class Criterion:
         fewest = 2 if self.kind == "pair_error" else 1
         if self.columns and len(self.columns) < fewest:
             raise SchemaError(f"Expected columns of {self.kind} to name {fewest} columns at least, got fewer.")
-        parts = {"columns": self.columns, "target": self.target, "positive": self.positive}
+        parts = {"columns": self.columns, "target": self.target, "positive": self.positive, **self._sign_of}
         for key, value in parts.items():
             if value and key not in KINDS[self.kind]:
                 raise SchemaError(f"Expected no {key} beside {self.kind}, got some. Leave it out.")
-        for key in ("target", "positive"):
+        for key in ("target", "positive", *self._sign_of):
             if parts[key] is not None and not isinstance(parts[key], str):
                 raise SchemaError(f"Expected {key} of {self.kind} to be text, got {shown(parts[key])}.")
         if self.kind == "auroc" and self.target is None:
             raise SchemaError("Expected target beside auroc, got none. Name the column to predict.")
+        if self.kind == "finding":
+            self._require_finding()
+        elif self.finding is not None:
+            raise SchemaError(f"Expected no finding beside {self.kind}, got one. Make it a criterion of its own.")
+
+    def _require_finding(self) -> None:
+        """Refuse a finding of which a part is missing."""
+        if not isinstance(self.finding, str) or "~" not in self.finding:
+            raise SchemaError(f'Expected finding to be a regression such as "ols: y ~ x", got {shown(self.finding)}.')
+        if not self.term:
+            raise SchemaError("Expected term beside finding, got none. Name a coefficient of the regression.")
+        if self.sign not in (POSITIVE, NEGATIVE):
+            raise SchemaError(f"Expected sign of finding to be {POSITIVE} or {NEGATIVE}, got {shown(self.sign)}.")
+
+    @property
+    def _sign_of(self) -> dict[str, str | None]:
+        return {"term": self.term, "sign": self.sign}
 
     @property
     def relation(self) -> str:
         """How a value compares with the threshold where it passes: "<=" or ">="."""
-        return AT_LEAST if self.kind == "auroc" else AT_MOST
+        return AT_LEAST if self.kind in ("auroc", "finding") else AT_MOST
 
     def passed_by(self, value: float) -> bool:
         """Whether a value passes."""
@@ -94,10 +125,14 @@ class Criterion:
         of = f" of {', '.join(self.columns)}" if self.columns else ""
         of += f" for {self.target}" if self.target else ""
         of += f" = {self.positive}" if self.positive else ""
+        of += f" {self.finding}, {self.term} {self.sign}" if self.finding else ""
         return f"{self.kind}{of} {self.relation} {self.threshold:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the criterion as a schema file holds it."""
+        if self.kind == "finding":
+            sure = {} if self.threshold == _EITHER else {"significance": float(f"{2 * (1 - self.threshold):.12g}")}
+            return {"finding": self.finding, **self._sign_of, **sure}
         rest = {"columns": list(self.columns) or None, "target": self.target, "positive": self.positive}
         return {self.kind: self.threshold, **{key: value for key, value in rest.items() if value is not None}}
 
@@ -146,6 +181,12 @@ def _criterion(entry: object) -> Criterion:
     columns = entry.get("columns", ())
     if isinstance(columns, str) or not isinstance(columns, Sequence) or ("columns" in entry and not columns):
         raise SchemaError(f"expected columns of {kind} to be a list of names, got {shown(columns)}.")
+    if kind == "finding":
+        sure = _EITHER
+        if "significance" in entry:
+            sure = 1 - _threshold("significance", entry["significance"]) / 2
+        finding, term, sign = (entry.get(key) for key in ("finding", "term", "sign"))
+        return Criterion(kind="finding", threshold=sure, finding=finding, term=term, sign=sign)
     return Criterion(
         kind=kind,  # type: ignore[arg-type]
         threshold=entry[kind],

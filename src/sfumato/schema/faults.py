@@ -14,6 +14,7 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError, did_you_mean
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion
+from sfumato.schema.named_questions import FORMULAS, question_faults, read_question
 from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.shapes import pair_faults
 from sfumato.schema.unit import Tables, Unit, count
@@ -152,7 +153,19 @@ def criteria_faults(criteria: Iterable[Criterion], schema: SchemaFacts) -> list[
             faults += _target_faults(criterion, schema, what)
         if criterion.kind == "rules_broken" and not getattr(schema, "rules", ()):
             faults.append(f"Expected rules in the schema for {what}, got none. State rules, or take it out.")
+        if criterion.finding is not None:
+            faults += _finding_faults(criterion.finding, schema, what)
     return faults
+
+
+def _finding_faults(finding: str, schema: SchemaFacts, what: str) -> list[str]:
+    try:
+        question = read_question(finding)
+    except SchemaError as error:
+        return [f"In {what}: {error}"]
+    if question.form not in FORMULAS:
+        return [f"Expected one of {', '.join(FORMULAS)} in {what}, got {question.form}."]
+    return question_faults(schema, [question])
 
 
 def _target_faults(criterion: Criterion, schema: SchemaFacts, what: str) -> list[str]:

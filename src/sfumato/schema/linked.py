@@ -132,6 +132,7 @@ def _part(schema: Schema) -> PartSchema:
 
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:
     cleared = {"rows": None, "unit": None, "sources": {}, "table_source": {}, "accept": (), "draft": False}
+    cleared["questions"] = ()
     return _part(dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared))
 
 

@@ -10,6 +10,12 @@
       - quantile: income
         by: region
 
+Of linked rows they are about units: their constants, number of rows, first row, and features of all their rows.
+
+      - mean: change of score
+        by: arm
+      - correlation: lag 2 of score
+
 A question is public. What the records say of it costs budget: docs/proofs/questions.md.
 """
 
@@ -21,13 +27,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
 
 from sfumato.columns.facts import plain_value, shown
-from sfumato.columns.kinds import TabularKind
+from sfumato.columns.kinds import Integer, TabularKind
 from sfumato.errors import SchemaError
 from sfumato.schema.schema_facts import AnySchema, SchemaFacts
+from sfumato.schema.unit_features import count_name, features_in, lag_of, named_in
 
-QuestionForm: TypeAlias = Literal["ols", "logit", "poisson", "table", "mean", "share", "quantile"]
+QuestionForm: TypeAlias = Literal["ols", "logit", "poisson", "table", "mean", "share", "quantile", "correlation"]
 FORMULAS: tuple[QuestionForm, ...] = ("ols", "logit", "poisson")
-FORMS: tuple[QuestionForm, ...] = (*FORMULAS, "table", "mean", "share", "quantile")
+FORMS: tuple[QuestionForm, ...] = (*FORMULAS, "table", "mean", "share", "quantile", "correlation")
 _MOST_QUESTIONS, _MOST_COLUMNS = 100, 4
 _EXAMPLE = 'such as "ols: income ~ age" or {mean: income, by: region}'
 
@@ -39,7 +46,8 @@ class NamedQuestion:
 
     Attributes:
         form: `ols`, `logit` or `poisson`: a regression; `table`: rows of each combination of two to four columns;
-            `mean`, `share` or `quantile` of a column by the labels of up to three others.
+            `mean`, `share` or `quantile` of a column by the labels of up to three others; `correlation`: of pairs of
+            rows of a unit.
         formula: of a regression.
         columns: of a table; of the others the one that is asked of.
         by: columns of labels, whose groups are told apart.
@@ -80,6 +88,8 @@ class NamedQuestion:
             )
         if self.form == "table" and self.by:
             raise SchemaError("Expected no `by` beside table, got some. Put its columns into the table.")
+        if self.form == "correlation" and self.by:
+            raise SchemaError("Expected no `by` beside correlation, got some. Take it out.")
 
     @property
     def words(self) -> str:
@@ -119,6 +129,15 @@ def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySch
     return schema if questions is None else replace(schema, questions=questions)
 
 
+def read_question(entry: object) -> NamedQuestion:
+    """One question, as it may be written.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    return entry if isinstance(entry, NamedQuestion) else _question(entry)
+
+
 def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, ...]:
     """The questions that a list states; `faults` gets a sentence for every fault."""
     if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
@@ -130,7 +149,7 @@ def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, .
     questions: list[NamedQuestion] = []
     for number, entry in enumerate(entries, 1):
         try:
-            question = entry if isinstance(entry, NamedQuestion) else _question(entry)
+            question = read_question(entry)
         except SchemaError as error:
             faults.append(f"Question {number}: {error}")
             continue
@@ -173,24 +192,58 @@ def _names(value: object, key: str) -> tuple[str, ...]:
 
 def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> list[str]:
     """Columns that questions name and the schema does not release, or of which they cannot be asked."""
-    faults = []
-    kinds, opened = schema.of_kind(TabularKind), schema.open
+    faults: list[str] = []
     for question in questions:
-        for name in question.named:
-            if name not in kinds and name not in opened:
-                faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
-        for name in opened:
-            if name in question.named or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question.formula):
-                faults.append(
-                    f"Expected declared columns in the question {question.words!r}, got {shown(name)}, which the fit "
-                    "is to discover: what can be asked of it is not known before. Declare its bounds or labels."
-                )
-        numbers = [name for name in question.by if name in schema.numeric]
-        if question.form == "share":
-            numbers += [name for name in question.columns if name in schema.numeric]
-        if numbers:
-            faults.append(f"Expected labels in the question {question.words!r}, got {shown(numbers[0])}, a number.")
-        of = question.columns[0] if question.form in ("mean", "quantile") else ""
-        if of in kinds and of not in schema.numeric:
-            faults.append(f"Expected a number in the question {question.words!r}, got {shown(of)}. Ask of its share.")
+        kinds = schema.of_kind(TabularKind)
+        try:
+            if schema.linked:
+                kinds |= _of_units(question, schema)
+            if question.form == "correlation":
+                _require_pairs(question, schema)
+        except SchemaError as error:
+            faults.append(f"In the question {question.words!r}: {error}")
+            continue
+        if question.form != "correlation":
+            faults += _column_faults(question, schema, kinds)
     return faults
+
+
+def _column_faults(question: NamedQuestion, schema: SchemaFacts, kinds: Mapping[str, TabularKind]) -> list[str]:
+    """The faults of the columns of a question; `kinds` are those that it may name."""
+    faults, opened = [], schema.open
+    for name in question.named:
+        if name not in kinds and name not in opened:
+            faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
+    for name in opened:
+        if name in question.named or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question.formula):
+            faults.append(
+                f"Expected declared columns in the question {question.words!r}, got {shown(name)}, which the fit "
+                "is to discover: what can be asked of it is not known before. Declare its bounds or labels."
+            )
+    numeric = {*schema.numeric, *(name for name in kinds if kinds[name].is_numeric)}
+    numbers = [name for name in question.by if name in numeric]
+    if question.form == "share":
+        numbers += [name for name in question.columns if name in numeric]
+    if numbers:
+        faults.append(f"Expected labels in the question {question.words!r}, got {shown(numbers[0])}, a number.")
+    of = question.columns[0] if question.form in ("mean", "quantile") else ""
+    if of in kinds and of not in numeric:
+        faults.append(f"Expected a number in the question {question.words!r}, got {shown(of)}. Ask of its share.")
+    return faults
+
+
+def _of_units(question: NamedQuestion, schema: SchemaFacts) -> dict[str, TabularKind]:
+    """The columns of units in a question that rows have not: their number of rows, and features of all rows."""
+    assert schema.unit is not None
+    counted = {count_name(schema): Integer(lower=schema.unit.fewest, upper=schema.unit.max_rows)}
+    features = features_in(named_in(question.named, question.formula), schema)
+    return {**counted, **{feature.name: feature.kind for feature in features}}
+
+
+def _require_pairs(question: NamedQuestion, schema: SchemaFacts) -> None:
+    """Refuse a correlation that is not of pairs of rows of a unit."""
+    if not schema.linked or lag_of(question.columns[0], schema) is None:
+        raise SchemaError(
+            f"Expected pairs of rows of linked units, such as 'lag 2 of score', got {shown(question.columns[0])}. Ask "
+            "of columns by ols."
+        )

@@ -90,7 +90,7 @@ CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
 LIMITS = (
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
     Limit("linked", "areas", "the class of a unit is its target: name a constant there"),
-    Limit("linked", "questions", "they are about single rows, and here a unit with all its rows is the record"),
+    Limit("weighted units", "questions", "features of units are counted once each"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
     Limit("weight", CRITERIA, "verdicts count every row once"),

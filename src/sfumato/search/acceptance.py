@@ -6,15 +6,23 @@ together what the search repeats, so that the theorem of `tune` covers both: doc
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from sfumato.errors import ConfigError, NotAcceptedError
+from sfumato.errors import ConfigError, EstimateError, NotAcceptedError
 from sfumato.extras import require_extra
+from sfumato.inference.families import FAMILIES
+from sfumato.inference.linked_questions import questions_of
+from sfumato.inference.regression import fit_formula
+from sfumato.inference.regression_results import Regression
+from sfumato.inference.score_designs import question_columns, require_term
+from sfumato.lenses.chain import plain_schema
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.misplaced import noisy_misplaced
 from sfumato.mechanisms.noise import NoiseSource
@@ -25,8 +33,10 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.words import verdict
 from sfumato.records.engine import Records, Rows, reduce
+from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import Sampler
-from sfumato.schema.accept import Criterion, read_criteria
+from sfumato.schema.accept import OF_RELEASE, POSITIVE, Criterion, read_criteria
+from sfumato.schema.named_questions import read_question
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import AurocTask, ScoreCounts, auroc_of
 from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
@@ -180,17 +190,55 @@ def judges_of(criteria: Sequence[Criterion], schema: Schema, n_public: int) -> t
                 f"Expected {criterion.words} to name columns that no rule computes, got {beyond!r}: it follows from "
                 "others. Name these."
             )
-    numbered = [(i, criterion) for i, criterion in enumerate(criteria, 1) if criterion.kind != "rules_broken"]
+    numbered = [(i, criterion) for i, criterion in enumerate(criteria, 1) if criterion.kind not in OF_RELEASE]
     return tuple(_judge(criterion, i, schema, n_public) for i, criterion in numbered)
 
 
-def verdicts_of_rules(criteria: Sequence[Criterion]) -> tuple[Verdict, ...]:
-    """Return the verdicts that need no record: every sampled row keeps the rules, or sampling fails."""
+def check_findings(schema: Schema) -> None:
+    """Refuse a finding whose regression cannot be evaluated, or has no such term, by public facts.
+
+    Raises:
+        ConfigError: as said.
+    """
+    for criterion in schema.accept:
+        if criterion.finding is not None:
+            columns = question_columns(plain_schema(schema), schema)
+            question = read_question(criterion.finding)
+            logistic = FAMILIES[question.form].two_values
+            require_term(question.words, question.formula, str(criterion.term), columns, logistic=logistic)
+
+
+def verdicts_of_release(criteria: Sequence[Criterion], release: Callable[[], ReleaseValue]) -> tuple[Verdict, ...]:
+    """Return the verdicts that need no record: functions of a fit's own release.
+
+    Every sampled row keeps the rules, or sampling fails. A finding has the answer of the release, with the noise that
+    the fit charged for.
+
+    Args:
+        criteria: of which those that ask records are left out.
+        release: of the fit, made where a criterion asks it.
+    """
+    values = {c: 0.0 if c.finding is None else _sureness(c, release()) for c in criteria if c.kind in OF_RELEASE}
     return tuple(
-        Verdict(criterion=c.words, value=0.0, noise_std=0.0, relation=c.relation, threshold=c.threshold, passed=True)
-        for c in criteria
-        if c.kind == "rules_broken"
-    )
+        Verdict(
+            criterion=c.words, value=value, noise_std=0.0, relation=c.relation, threshold=c.threshold,
+            passed=c.passed_by(value),
+        )
+        for c, value in values.items()
+    )  # fmt: skip
+
+
+def _sureness(criterion: Criterion, release: ReleaseValue) -> float:
+    """The chance of the sign that a release's estimate and its standard error speak for; 0 where it has no answer."""
+    question = read_question(criterion.finding)
+    try:
+        fit = fit_formula(questions_of(release), question.formula, None, "population", FAMILIES[question.form])
+    except (EstimateError, np.linalg.LinAlgError):
+        return 0.0
+    assert isinstance(fit, Regression)
+    values = dict(zip(map(str, fit.params.index), fit.tvalues.to_numpy(), strict=True))
+    value = float(values.get(str(criterion.term), np.nan))  # none where others are compared with its label
+    return float(special.ndtr(value if criterion.sign == POSITIVE else -value)) if math.isfinite(value) else 0.0
 
 
 def _judge(criterion: Criterion, number: int, schema: Schema, n_public: int) -> Judge:

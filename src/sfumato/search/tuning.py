@@ -23,7 +23,7 @@ from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
 from sfumato.fitting.arguments import noise_source, number_of_rows, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
-from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of
+from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of, interim_release
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
@@ -55,10 +55,11 @@ from sfumato.schema.set_columns import itemised
 from sfumato.schema.shapes import CRITERIA, require_able
 from sfumato.search.acceptance import (
     Judge,
+    check_findings,
     judges_of,
     not_accepted,
     verdict_stages,
-    verdicts_of_rules,
+    verdicts_of_release,
     verdicts_on,
     with_criteria,
 )
@@ -194,6 +195,7 @@ class Search:
         budget = PrivacyBudget(epsilon, default_delta(rows) if delta is None else delta)  # type: ignore[arg-type]
         budget.warn_if_delta_is_large(rows)
         relative = [candidate.uncalibrated(schema, target, rows, budget.delta) for candidate in candidates]
+        check_findings(schema)
         judges = judges_of(schema.accept, plain_schema(schema), rows)
         facts = Facts(schema, target, rows)
         plans = _calibrate(relative, budget, law, facts, score_share, judges, accept_share)
@@ -228,11 +230,12 @@ class Search:
         self, fitted: FittedModel, records: PrivateData | LinkedData, account: SearchLedger, noise: NoiseSource
     ) -> tuple[Verdict, ...]:
         """Judge one fit by every criterion, in order."""
-        of_rules = verdicts_of_rules(self.facts.described.accept)
+        rows = self.facts.rows
+        own = verdicts_of_release(self.facts.described.accept, lambda: interim_release(fitted, self.facts, rows))
         if not self.judges:
-            return of_rules
+            return own
         sampler = PlainRows(self.facts.described, self._inner(fitted))  # coded as the records are
-        return (*verdicts_on(self.judges, sampler, records, account.verdicts(), noise), *of_rules)
+        return (*verdicts_on(self.judges, sampler, records, account.verdicts(), noise), *own)
 
     def _inner(self, fitted: FittedModel) -> Sampler:
         """Return the release's own sampler."""

@@ -109,7 +109,7 @@ class Pages:
         return _page(
             "questions.html", "Questions about the schema", "/questions", questions=self._session.questions(),
             draft=self._session.schema().draft, path=str(self._session.schema_path), saved=form.get("saved"),
-            n_skipped=self._session.n_skipped,
+            n_skipped=self._session.n_skipped, named=[named.words for named in self._session.schema().questions],
         )  # fmt: skip
 
     def answer(self, form: Form) -> Response:

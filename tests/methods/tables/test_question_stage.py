@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import MaxEntropy, NonPrivate, Schema, load
+from sfumato import P3GM, MaxEntropy, NonPrivate, Schema, load
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError, SchemaError
 from sfumato.fitting.facts import Facts
@@ -156,6 +156,40 @@ def test_a_plan_says_how_wide_answers_will_be():
     assert table.cell == pytest.approx(method.plan(schema)[NAME].noise_multiplier * 2, rel=0.01)
     [*_, stage] = method.description(schema).stages
     assert "no answer unnamed" in stage.forecast
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [("ols: " + INTERACTION, 1.3), ("mean: cost by arm, sex", 1.05), ("table: arm, sex, again", 12.0)],
+)
+def test_the_budget_for_an_answer(question, error):
+    schema, method = replace(SCHEMA, questions=NAMED), MaxEntropy(epsilon=0.1, delta=1e-6)
+    epsilon = method.epsilon_for(schema, question=question, target_error=error)
+    plan = replace(method, epsilon=epsilon).plan(schema)
+    [got] = [f for f in question_forecasts(plan, Facts(schema, None, N)) if f.question == question]
+    noise = (lambda width: width**2 - 1) if got.width else (lambda cell: cell**2)
+    assert 0.96 * noise(error) < noise(got.width or got.cell) <= noise(error)
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "words"),
+    [
+        ("ols: age ~ cost", 1.3, "one of the named questions"),
+        ("mean: cost by arm, sex", 1.0, "above 1"),
+        ("table: arm, sex, again", 1e-4, "more rows"),
+        ("table: arm, sex, again", -1.0, "target_error"),
+        ("nonsense", 1.2, "one of ols"),
+        (3, 1.2, "named question"),
+    ],
+)
+def test_no_budget_gives_such_an_answer(question, error, words):
+    with pytest.raises((ConfigError, SchemaError), match=words):
+        MaxEntropy(epsilon=1.0).epsilon_for(replace(SCHEMA, questions=NAMED), question=question, target_error=error)
+
+
+def test_a_budget_for_answers_needs_a_method_that_measures_them():
+    with pytest.raises(ConfigError, match="named questions"):
+        P3GM(epsilon=1.0).epsilon_for(SCHEMA, question="ols: cost ~ age", target_error=1.2)
 
 
 HARD = [

@@ -60,15 +60,15 @@ _NO_STEPS = 1e-9  # part of the units that have steps
 _NORM_SEED = 11
 
 
-def linked_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> list[Stage]:
-    """Return two stages for units and two for steps; of units of one row, those of units alone."""
+def linked_stages(facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0) -> list[Stage]:
+    """Return two stages for units and two for steps, by a share of the budget; of one row those of units alone."""
     settings = {"marginal_share": marginal_share, "level_groups": level_groups}
     units, steps = _facts(facts)
     if steps is None:
-        return table_stages(units, **settings, names=UNITS)
+        return table_stages(units, **settings, share=share, names=UNITS)
     return [
-        *table_stages(units, **settings, share=1 - _STEP_SHARE, names=UNITS),
-        *table_stages(steps, **settings, share=_STEP_SHARE, names=STEPS),
+        *table_stages(units, **settings, share=share * (1 - _STEP_SHARE), names=UNITS),
+        *table_stages(steps, **settings, share=share * _STEP_SHARE, names=STEPS),
     ]
 
 

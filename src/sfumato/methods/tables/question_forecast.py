@@ -2,17 +2,19 @@
 
 A regression's intervals are compared with those of the records themselves: noise adds to the variance of drawing them
 about 7·k·σ²/(w²·n), with k terms, weight w of the question's scores, and σ the stage's noise. Terms of rare labels and
-long tails take more, and what noise hides is allowed for beside. Of a table's cells the noise is known exactly.
+long tails take more, and what noise hides is allowed for beside. Of a table's cells the noise is known exactly. A
+correlation of pairs of rows of a unit has the forecast of its seven terms, as units are aimed at that are less alike.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.errors import ConfigError
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import ScoreQuery
@@ -20,6 +22,7 @@ from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.privacy.plan import Plan
+from sfumato.schema.named_questions import read_question
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +50,56 @@ class QuestionForecast:
         return f"{self.question}: intervals {self.width:.1f} times as wide as the records' own ({without} unnamed)"
 
 
+def noise_for_answer(forecasts: Sequence[QuestionForecast], question: str, target_error: float) -> float:
+    """How many times the noise of some forecasts gives a question's answer the error `target_error`.
+
+    Args:
+        forecasts: of a plan.
+        question: as it may be written.
+        target_error: width ÷ that of the records' own, or records of a cell.
+
+    Raises:
+        ConfigError: the question is none of these, or no noise makes so small an interval.
+    """
+    wanted = read_question(question)
+    forecast = next((one for one in forecasts if one.question == wanted.words), None)
+    if forecast is None:
+        named = ", ".join(repr(one.question) for one in forecasts) or "none"
+        raise ConfigError(f"Expected one of the named questions, {named}, got {wanted.words!r}. Name it.")
+    if forecast.cell:
+        return target_error / forecast.cell
+    if target_error <= 1:
+        raise ConfigError(
+            f"Expected a width above 1, times that of the records' own intervals, for {wanted.words!r}, got "
+            f"{target_error=}."
+        )
+    return float(np.sqrt((target_error**2 - 1) / (forecast.width**2 - 1)))
+
+
 def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
     """Return what to expect of each named question."""
+    if not facts.described.questions:
+        return []
     noise = plan[NAME].noise_multiplier * facts.unit_rows
     n = counted_rows(facts)
-    sizes = TableFacts.of(facts)
-    # the second moments would have the questions' part of the budget, too
-    share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
-    entry = entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), sizes, n)
+    entry = np.inf if facts.schema.linked else _entry_without(plan, facts)
     forecasts: dict[str, QuestionForecast] = {}
     for words, part in planned_parts(facts):
         if isinstance(part.query, ScoreQuery):
+            if words in forecasts and not forecasts[words].cell:
+                continue  # a second part of scores, as the spread of units, is for the interval
             width = np.sqrt(1 + QUESTIONS.forecast_length * part.query.shape[0] * (noise / part.weight) ** 2 / n)
             unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(part.query) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
         elif words not in forecasts:  # of a mean by groups their sizes are no more than a part
             forecasts[words] = QuestionForecast(words, cell=noise / part.weight)
     return list(forecasts.values())
+
+
+def _entry_without(plan: Plan, facts: Facts) -> float:
+    """The noise of a second moment's entry, had the second moments the questions' part of the budget, too."""
+    share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
+    return entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), TableFacts.of(facts), counted_rows(facts))
 
 
 def _of_pairs(query: ScoreQuery) -> bool:
@@ -74,6 +110,5 @@ def _of_pairs(query: ScoreQuery) -> bool:
 
 def forecast_words(plan: Plan, facts: Facts) -> Mapping[str, str]:
     """Return the stage's forecast in words; none without named questions."""
-    if not facts.described.questions:
-        return {}
-    return {NAME: "; ".join(forecast.words for forecast in question_forecasts(plan, facts))}
+    forecasts = question_forecasts(plan, facts)
+    return {NAME: "; ".join(forecast.words for forecast in forecasts)} if forecasts else {}

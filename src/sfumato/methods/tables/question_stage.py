@@ -14,65 +14,93 @@ Everything that a question needs is checked on public facts, before a record is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.errors import SchemaError
-from sfumato.fitting.contents import measurements_of, pandas_form
-from sfumato.fitting.driver import Fit, FittedModel
+import numpy as np
+
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.fitting.facts import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
 from sfumato.inference.noisy_scores import LINKS
-from sfumato.inference.score_designs import aim_scores, score_design
+from sfumato.inference.score_designs import aim_scores, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
-from sfumato.measurements.score_query import Link, ScoreQuery
+from sfumato.measurements.score_query import ONE, Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
-from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, replace_distance, weights_of
+from sfumato.methods.tables.question_sums import (
+    QuestionPart,
+    QuestionQuery,
+    QuestionSums,
+    replace_distance,
+    weights_of,
+)
 from sfumato.methods.tables.question_tilt import fit_tilts
-from sfumato.privacy.certificate import measured_elsewhere
-from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.plan import Stage, multiplier_for_share
-from sfumato.release.model import ReleaseValue
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
+from sfumato.schema.unit_features import Lag, lag_of
 from sfumato.schema.weighting import weight_bound
 
 NAME = "named questions"
 """Of the stage."""
 
 
+TABLE, SCORES, SPREAD, PAIRS, PAIR_SPREAD = "table", "scores", "spread", "pairs", "spread of pairs"
+"""Roles of parts: counts; scores of a regression; squares of a mean of units; pairs of rows of units, and squares."""
+_SPREAD_PART = 0.1  # of a question's share: how far units differ, which its sampling error follows
+
+
 @dataclass(frozen=True, slots=True)
-class _Planned:
-    """A part of a question before anything is measured: its cells or formula, and its share of the budget."""
+class PlannedPart:
+    """A part of a question before anything is measured: its cells or formula, and its share of the budget.
+
+    Attributes:
+        question: of which it is a part.
+        role: of `TABLE` and the others.
+        share: of the questions' budget, beside those of others.
+    """
 
     question: NamedQuestion
-    formula: str
-    link: Link
-    axes: tuple[str, ...]
+    role: str
     share: float
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The columns of a table."""
+        return self.question.by if self.question.form == "mean" else self.question.named
+
+    @property
+    def link(self) -> Link:
+        """Of a regression."""
+        return LINKS.get(self.question.form, "identity")
 
     @property
     def name(self) -> str:
         """Of the measurement."""
-        return f"{self.question.words}{', groups' if self.axes and self.question.form == 'mean' else ''}"
+        groups = self.role == TABLE and self.question.form == "mean"
+        suffix = ", groups" if groups else f", {self.role}" if self.role in (SPREAD, PAIR_SPREAD) else ""
+        return f"{self.question.words}{suffix}"
 
 
-def _planned(questions: Sequence[NamedQuestion]) -> list[_Planned]:
-    """The tables and the scores of questions."""
+def planned_questions(questions: Sequence[NamedQuestion], *, linked: bool) -> list[PlannedPart]:
+    """The parts of questions, of rows or of `linked` units."""
     parts = []
     for question in questions:
+        shares = {TABLE: 1.0}
         if question.form in FORMULAS:
-            parts.append(_Planned(question, question.formula, LINKS[question.form], (), question.weight))
+            shares = {SCORES: 1.0}
+        elif question.form == "correlation":
+            shares = {PAIRS: 0.75, PAIR_SPREAD: 0.25}
         elif question.form == "mean":
-            parts.append(_Planned(question, question.regression, "identity", (), question.weight / 2))
-            if question.by:
-                parts.append(_Planned(question, "", "identity", question.by, question.weight / 2))
-        else:
-            parts.append(_Planned(question, "", "identity", question.named, question.weight))
+            shares = {SCORES: 0.5, TABLE: 0.5} if question.by else {SCORES: 1.0 if linked else 0.5}
+            shares |= {SPREAD: _SPREAD_PART} if linked else {}
+        parts += [PlannedPart(question, role, share * question.weight) for role, share in shares.items()]
     return parts
 
 
@@ -98,16 +126,11 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
         SchemaError: as `question_stage`.
         ConfigError: likewise.
     """
-    columns = _public_columns(facts)
-    planned = _planned(facts.described.questions)
+    columns = question_columns(facts.schema, facts.described)
+    planned = planned_questions(facts.described.questions, linked=facts.schema.linked)
     parts = []
     for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        _require_columns(part, columns, facts)
-        if part.formula:
-            query = score_design(part.question.words, part.formula, part.link, columns)
-        else:
-            query = _table(part, columns)
-            _require_few_cells(part, query)
+        query = _public_query(part, columns, facts)
         parts.append((part.question.words, QuestionPart(part.name, query, weight)))
     if len(parts) > MOST_TILTS or sum(work_of(part.query) for _, part in parts) > MOST_WORK:
         raise SchemaError(
@@ -117,18 +140,59 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
     return parts
 
 
-def _public_columns(facts: Facts) -> dict[str, ColumnGrid]:
-    """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured.
+def question_refusals(facts: Facts) -> list[str]:
+    """Why a fit would refuse the schema's questions, a sentence or two for each; none where it takes them."""
+    refusals = []
+    for question in facts.described.questions:
+        alone = Facts(replace(facts.described, questions=(question,)), facts.target, facts.n_public)
+        try:
+            planned_parts(alone)
+        except (SchemaError, ConfigError) as error:
+            refusals.append(str(error))
+    if refusals or not facts.described.questions:
+        return refusals
+    try:
+        planned_parts(facts)
+    except SchemaError as error:
+        return [str(error)]
+    return []
 
-    The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone.
-    """
-    weight, rules = facts.described.weight, facts.described.rule_plan
-    hidden = {*(() if weight is None else [weight.column]), *(() if rules is None else rules.gaps)}
-    grid = Grid.of(facts.schema, numeric_cells=QUESTIONS.cells, narrow=True)
-    return {column.name: column for column in grid.columns if column.name not in hidden}
+
+def _public_query(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts) -> QuestionQuery:
+    """The table or the scores of a question on public cells."""
+    if part.role in (PAIRS, PAIR_SPREAD):
+        return pair_query(pairs_of(part, facts), facts.schema, ONE // 2, ONE // 2, left_of(part))
+    _require_columns(part, columns, facts)
+    if part.role == SPREAD:
+        middle = float(sum(columns[part.question.columns[0]].kind.bounds)) / 2  # type: ignore[attr-defined]
+        return score_design(part.question.words, spread_formula(part.question, middle), part.link, columns)
+    if part.role == SCORES:
+        return score_design(part.question.words, part.question.regression, part.link, columns)
+    query = table_query(part, columns)
+    _require_few_cells(part, query)
+    return query
 
 
-def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
+def pairs_of(part: PlannedPart, facts: Facts) -> Lag:
+    """The pairs of rows of units that a correlation is of."""
+    lag = lag_of(part.question.columns[0], facts.schema)
+    if lag is None:
+        raise SchemaError(f"Expected pairs of rows of linked units in the question {part.question.words!r}, got none.")
+    return lag
+
+
+def left_of(part: PlannedPart) -> int:
+    """The moment of pairs that is the left side of their scores."""
+    return PRODUCTS if part.role == PAIRS else SQUARES
+
+
+def spread_formula(question: NamedQuestion, middle: float) -> str:
+    """The regression that says how far units are from a mean."""
+    number = np.format_float_positional(middle, precision=12, fractional=False, trim="-")
+    return f"I((`{question.columns[0]}` - ({number}))**2) ~ 1"
+
+
+def _require_columns(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
     """Refuse a question of columns that are no part of the plain table."""
     weight = facts.described.weight
     for name in part.question.named:
@@ -141,7 +205,7 @@ def _require_columns(part: _Planned, columns: Mapping[str, ColumnGrid], facts: F
             )
 
 
-def _table(part: _Planned, columns: Mapping[str, ColumnGrid], weight: str = "") -> MarginalQuery:
+def table_query(part: PlannedPart, columns: Mapping[str, ColumnGrid], weight: str = "") -> MarginalQuery:
     """The table of a question: labels one by one, numbers in public runs of cells."""
     axes = []
     for name in part.axes:
@@ -150,7 +214,7 @@ def _table(part: _Planned, columns: Mapping[str, ColumnGrid], weight: str = "") 
     return MarginalQuery((tuple(axes),), weight=weight)
 
 
-def _require_few_cells(part: _Planned, query: MarginalQuery) -> None:
+def _require_few_cells(part: PlannedPart, query: MarginalQuery) -> None:
     if query.shape[-1] > QUESTIONS.most_cells:
         raise SchemaError(
             f"Expected a table of at most {QUESTIONS.most_cells} cells for the question {part.question.words!r}, got "
@@ -167,48 +231,52 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     """
     schema = fit.facts.described
     column, worth = ("", 1.0) if schema.weight is None else (schema.weight.column, weight_bound(schema))
-    measured = TableMeasurements(_provisional(fit, fitted))
+    measured = TableMeasurements(interim_release(fitted, fit.facts, fit.n_public))
     columns = {c.name: c for c in Grid.stored(fit.facts.schema, fitted.parameters).columns}
-    planned, public = _planned(fit.facts.described.questions), _public_columns(fit.facts)
-    parts = []
-    for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / weight
-        query = (
-            _scores(part, measured, public, column, noise_std * worth)
-            if part.formula
-            else _table(part, columns, column)
-        )
-        parts.append(QuestionPart(part.name, query, weight))
-    sums = QuestionSums(tuple(parts), column)
-    noisy = fit.measure(NAME, sums)
-    known = replace(fitted, measurements=(*fitted.measurements, *sums.measurements(noisy, worth)))
-    tilts = fit_tilts(TableMeasurements(_provisional(fit, known)), [part.query for part in parts])
+    public = question_columns(fit.facts.schema, schema)
+
+    def query_of(part: PlannedPart, noise_std: float) -> QuestionQuery:
+        if part.role == TABLE:
+            return table_query(part, columns, column)
+        return regression_scores(part, part.question.regression, measured, public, column, noise_std * worth)
+
+    sums = aimed_sums(fit, query_of, column)
+    known = replace(fitted, measurements=(*fitted.measurements, *sums.measurements(fit.measure(NAME, sums), worth)))
+    tilts = fit_tilts(
+        TableMeasurements(interim_release(known, fit.facts, fit.n_public)), [part.query for part in sums.parts]
+    )
     documents, arrays = written_tilts(tilts)
     sampler = {**fitted.sampler, "name": TiltedTable.name, "tilts": documents}
     return replace(known, sampler=sampler, parameters={**fitted.parameters, **arrays})
 
 
-def _scores(
-    part: _Planned, measured: TableMeasurements, columns: Mapping[str, ColumnGrid], weight: str, noise_std: float
+def aimed_sums(fit: Fit, query_of: Callable[[PlannedPart, float], QuestionQuery], column: str = "") -> QuestionSums:
+    """The sums of the questions, as what was released so far aims them.
+
+    Args:
+        fit: of which the stages before are charged.
+        query_of: of a part, by the noise of its sum.
+        column: of weights.
+    """
+    planned = planned_questions(fit.facts.described.questions, linked=fit.facts.schema.linked)
+    parts = []
+    for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
+        noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / weight
+        parts.append(QuestionPart(part.name, query_of(part, noise_std), weight))
+    return QuestionSums(tuple(parts), column)
+
+
+def regression_scores(
+    part: PlannedPart,
+    formula: str,
+    measured: TableMeasurements,
+    columns: Mapping[str, ColumnGrid],
+    weight: str,
+    noise_std: float,
 ) -> ScoreQuery:
-    """The scores of a question, at the coefficients and in the turn that released values say."""
-    query = score_design(part.question.words, part.formula, part.link, columns)
+    """The scores of a formula, at the coefficients and in the turn that released values say."""
+    query = score_design(part.question.words, formula, part.link, columns)
     named = [axis.column for axis in query.axes]
     totals = measured_functions(measured, cell_functions(measured, named))
     weights = measured.calibration(totals).weights
     return aim_scores(replace(query, weight=weight), measured, weights, noise_std)
-
-
-def _provisional(fit: Fit, fitted: FittedModel) -> ReleaseValue:
-    """What the stages before say, as a release that guarantees nothing and is never given to anybody."""
-    schema, unit = fit.facts.described, Protected(**fit.facts.described.protects)
-    if schema.weight is not None:  # a declared total is compared with what was measured when the release is asked
-        schema = replace(schema, weight=replace(schema.weight, total=None))
-    return ReleaseValue(
-        schema=schema,
-        certificate=measured_elsewhere(NAME, unit, n_public=fit.n_public, declared=True),
-        sampler=fitted.sampler,
-        parameters=fitted.parameters,
-        measurements=measurements_of(fitted.measurements),
-        form=pandas_form(schema),
-    )
