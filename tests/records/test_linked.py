@@ -15,7 +15,8 @@ from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
 from sfumato.records import linked
 from sfumato.records.engine import reduce
-from sfumato.records.linked import STEPS, LinkedData
+from sfumato.records.linked import LinkedData
+from sfumato.records.sequences import STEPS
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 

@@ -22,7 +22,7 @@ from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.queries import MomentQuery
-from sfumato.records.linked import Sequences, unit_records, with_gaps
+from sfumato.records.sequences import Sequences, unit_records, with_gaps
 from sfumato.records.sharing import WEIGHT_BITS, Sharing
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
@@ -120,7 +120,7 @@ class _Model:
 
     @classmethod
     def of(cls, tables: LinkedTables, walks: Units) -> _Model:
-        sequences = Sequences.of(walks)
+        sequences = Sequences.of(walks, tables.constants)
         chunks = list(unit_records(tables, sequences))
         units = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
         present = ~walks.without
@@ -132,6 +132,8 @@ class _Model:
             most = max(tables.max_rows - 2, 1)
             steps = {name: rows[name][later] for name in tables.known}
             steps |= {tables.count: (sizes - 2) / most, tables.place: (places - 1) / most}
+            if tables.last:
+                steps[tables.last] = (sizes == places).astype(np.int64)
             for name, before in tables.before.items():
                 steps |= {before: rows[name][later - 1], name: rows[name][later]}
             steps = dict(with_gaps(tables, steps))

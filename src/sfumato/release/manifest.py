@@ -24,6 +24,7 @@ from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
+from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema, release_schema
 
@@ -194,14 +195,24 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    units, steps, weight = plain_schema(schema), None, "" if schema.weight is None else schema.weight.column
-    if schema.linked:
-        tables = linked_tables(units, schema.weight)
-        units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
+    weight = "" if schema.weight is None else schema.weight.column
+    parts = {"": schema} if schema.database is None else {f"{b}: ": v.schema for b, v in branch_views(schema).items()}
+    known = {part: _measured_tables(own) for part, own in parts.items()}
     for i, measurement in enumerate(measurements):
-        table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
+        part = next((part for part in known if measurement.name.startswith(part)), next(iter(known)))
+        units, steps = known[part]
+        table = steps if steps is not None and measurement.name.startswith(part + STEPS_PART) else units
         if fault := measurement.fault(table.columns, weight):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
+
+
+def _measured_tables(schema: Schema) -> tuple[Schema, Schema | None]:
+    """Return the plain table that measurements of a schema are of, and of linked rows that of steps."""
+    plain = plain_schema(schema)
+    if not schema.linked:
+        return plain, None
+    tables = linked_tables(plain, schema.weight)
+    return tables.units, None if tables.steps is None else plain_schema(tables.steps)
 
 
 def _origin(entry: _Measured, arrays: Mapping[str, np.ndarray], place: Place) -> Origin | None:

@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from sfumato.columns.booleans import Boolean
 from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Integer
 from sfumato.schema.clocks import Clock
 from sfumato.schema.schema import Schema
@@ -38,6 +40,8 @@ class LinkedTables:
         fewest: the fewest.
         weight: the constant that is the units' weight; empty without. A column of units, and none of steps: these
             count by it, and given the row before it would only be one more noisy column. Samples do not have it.
+        last: the column of steps that says whether the row is the unit's last one; empty unless labels end units.
+        ends: per column of labels, the codes after which a unit has no row.
     """
 
     units: Schema
@@ -50,6 +54,8 @@ class LinkedTables:
     max_rows: int
     fewest: int = 1
     weight: str = ""
+    last: str = ""
+    ends: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, weight: str = "") -> LinkedTables:
@@ -69,14 +75,18 @@ class LinkedTables:
         units = _table(schema, {**fixed, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
+        ends = end_codes(schema)
+        last = _new(taken, f"last row of {unit.column}") if ends else ""
         # of a unit of one row there is no step: what steps can be is less than what a number of rows can
         fixed[count] = Integer(lower=2, upper=unit.max_rows)
         fixed.pop(weight, None)
         steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
+        steps |= {last: Boolean()} if last else {}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
         joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
-        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
+        known = (units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
+        return cls(*known, last, ends)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -85,13 +95,13 @@ class LinkedTables:
 
     @property
     def n_first(self) -> int:
-        """How many columns of units, the first ones, are drawn before the first row: those that a unit without has."""
-        return 0 if self.fewest else len(self.constants) + 1
+        """How many columns of units, the first ones, are drawn before the first row where that depends on how many."""
+        return 0 if self.fewest and not self.ends else len(self.constants) + 1
 
     @property
     def n_fixed(self) -> int:
         """How many columns of steps, the first ones, are known before a row is drawn."""
-        return len(self.known) + 2 + len(self.before)
+        return len(self.known) + 2 + bool(self.last) + len(self.before)
 
 
 @lru_cache(maxsize=16)
@@ -127,6 +137,16 @@ def _part(schema: Schema) -> PartSchema:
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:
     cleared = {"rows": None, "unit": None, "sources": {}, "table_source": {}, "accept": (), "draft": False}
     return _part(dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared))
+
+
+def end_codes(schema: Schema) -> dict[str, tuple[int, ...]]:
+    """Return the codes of the labels after which a unit has no row, per column."""
+    ends: dict[str, tuple[int, ...]] = {}
+    for name, labels in () if schema.unit is None else schema.unit.ends:
+        kind = schema.columns[name]
+        assert isinstance(kind, LevelKind)
+        ends[name] = tuple(kind.labels.index(label) for label in labels)
+    return ends
 
 
 def nullable_kind(kind: ColumnKind) -> ColumnKind:
