@@ -20,6 +20,7 @@ from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.lenses.lens import Units
 from sfumato.records.engine import Rows
+from sfumato.records.histories import history, line
 from sfumato.records.units import content_hashes, mixed
 from sfumato.rules.cells import from_codes
 from sfumato.schema.linked import LinkedTables
@@ -57,6 +58,16 @@ class Sequences:
         owners: np.ndarray | None = None,
     ) -> None:
         self.sizes, self.starts, self.codes, self.constants, self.owners = sizes, starts, codes, constants, owners
+        self._histories: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def history(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the codes of the means and of the changes of a number in units, each of shape (units,)."""
+        if name not in self._histories:
+            units = np.repeat(np.arange(self.sizes.size), self.sizes)
+            numbers = np.arange(units.size) - (np.cumsum(self.sizes) - self.sizes)[units] + 1
+            codes = self.codes[name][self.starts[units] + numbers - 1]
+            self._histories[name] = history(codes, units, numbers, self.sizes.size)
+        return self._histories[name]
 
     @classmethod
     def joined(cls, sizes: np.ndarray, codes: Mapping[str, np.ndarray], constants: Collection[str]) -> Self:
@@ -88,7 +99,7 @@ def step_records(tables: LinkedTables, sequences: Sequences) -> Iterator[Rows]:
 
     def at(places: np.ndarray) -> Rows:
         units = np.searchsorted(first, places, side="right") - 1
-        return _steps_at(tables, sequences, units, places - first[units] + 2)
+        return steps_at(tables, sequences, units, places - first[units] + 2)
 
     owners = np.arange(steps.size) if sequences.owners is None else sequences.owners
     yield from _of_owners(np.repeat(owners, steps), at)
@@ -126,16 +137,22 @@ def _units_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> 
         rows[name] = np.where(empty, absent_code(kinds[name]), first) if empty.any() else first
     if tables.count:
         rows[tables.count] = _codes(sequences.sizes[units], tables.fewest, tables.max_rows)
+    for name, own in tables.histories.items():
+        mean, change = sequences.history(name)
+        rows |= {own.mean: mean[units], own.change: change[units]}
     return rows
 
 
-def _steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numbers: np.ndarray) -> Rows:
+def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numbers: np.ndarray) -> Rows:
     """Return the steps of units to the rows of these numbers, 2 for the second."""
     rows = {name: codes[units] for name, codes in sequences.constants.items()}
     rows[tables.count] = _codes(sequences.sizes[units], 2, tables.max_rows)
     rows[tables.place] = _codes(numbers, 2, tables.max_rows)
     if tables.last:
         rows[tables.last] = (numbers == sequences.sizes[units]).astype(np.int64)
+    for name, own in tables.histories.items():
+        mean, change = sequences.history(name)
+        rows[own.line] = line(mean[units], change[units], numbers, sequences.sizes[units])
     at = sequences.starts[units] + numbers - 1
     for name, before in tables.before.items():
         rows[before] = sequences.codes[name][at - 1]

@@ -14,6 +14,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.release.table_samplers import TableSoftmax
+from sfumato.records.histories import line
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
@@ -80,6 +81,7 @@ class LinkedTable(UnitSampler):
             sizes = fewest + np.rint(first.pop(self._tables.count) * (most - fewest)).astype(np.int64)
         if self._tables.n_first:
             self._complete(first, sizes, rng)
+        told = {name: (first.pop(own.mean), first.pop(own.change)) for name, own in self._tables.histories.items()}
         owners, rows = [np.arange(n)], [first]
         last, left = first, np.arange(n)
         for place in range(2, self._tables.max_rows + 1):
@@ -87,7 +89,12 @@ class LinkedTable(UnitSampler):
             if not going.size:
                 break
             left = left[going]
-            last = self._following({name: codes[going] for name, codes in last.items()}, sizes[left], place, rng)
+            lines = {
+                self._tables.histories[name].line: line(mean[left], change[left], np.full(left.size, place), sizes[left])
+                for name, (mean, change) in told.items()
+            }
+            last = {name: codes[going] for name, codes in last.items()}
+            last = self._following({**last, **lines}, sizes[left], place, rng)
             owners.append(left)
             rows.append(last)
         whose = np.concatenate(owners)
@@ -102,6 +109,7 @@ class LinkedTable(UnitSampler):
         so no code that a column has not is passed on.
         """
         tables, several = self._tables, sizes > 1
+        drawn = [name for own in tables.histories.values() for name in (own.mean, own.change)] + list(tables.before)
         left = np.flatnonzero((sizes == 0) | self._lacking(first) | (several & self._ending(first)))
         for _ in range(_ROUNDS):
             if not left.size:
@@ -109,11 +117,11 @@ class LinkedTable(UnitSampler):
             known = {name: first[name][left] for name in tables.constants}
             known[tables.count] = (np.maximum(sizes[left], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
             anew = self._first.followed(known, rng)
-            for name in tables.before:
+            for name in drawn:
                 first[name][left] = anew[name]
             left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
         good = np.setdiff1d(np.arange(sizes.size), left)
-        for name in tables.before if left.size else ():  # those of another unit, or the start of the domain
+        for name in drawn if left.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
             codes[left] = codes[rng.choice(good, left.size)] if good.size else 0
         self._going_on(first, several & self._ending(first))
@@ -149,6 +157,7 @@ class LinkedTable(UnitSampler):
         known[tables.place] = np.full(sizes.size, (place - 2) / most)
         if tables.last:
             known[tables.last] = (sizes == place).astype(np.int64)
+        known |= {own.line: last[own.line] for own in tables.histories.values()}
         known |= {before: last[name] for name, before in tables.before.items()}
         assert self._steps is not None
         steps = dict(self._steps.followed(known, rng))

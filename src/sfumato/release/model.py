@@ -160,7 +160,9 @@ class ReleaseValue:
         except Exception:  # noqa: BLE001 - pandas and numpy read a stranger's dtypes
             return False
         types = written_types(self.schema, self.form.storage)
-        return all(back[name] == types[name] for name in trial.column_names if name not in self.schema.images)
+        return all(
+            back[name] == types[name] for name in trial.column_names if name in types and name not in self.schema.images
+        )
 
     def _has_library(self) -> bool:
         return self.form.container != "polars" or importlib.util.find_spec("polars") is not None

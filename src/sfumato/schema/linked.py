@@ -1,7 +1,11 @@
 """Linked rows of a unit as two tables of a known kind: of units with their first row, and of steps from row to row.
 
-    units    constants, number of rows, the first row; which is missing of a unit without rows
-    steps    constants, number of rows, the row's number; the row before; the row, its order as the distance from before
+    units    constants, number of rows, histories; the first row, which is missing of a unit without rows
+    steps    constants, number of rows, the row's number, lines of histories; the row before; the row, its order as the
+             distance from before
+
+The *history* of a number is the line through a unit's rows: its mean, and its change from the first row to the last. It
+is drawn before rows are, and each row given where the line is: so levels and trends outlast single rows.
 
 Both have one record a unit: of steps a unit has a sequence, which a mechanism bounds as a whole. Their schemas follow
 from the declared one.
@@ -17,11 +21,31 @@ from typing import Any
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.levels import LevelKind
-from sfumato.columns.numbers import Integer
+from sfumato.columns.numbers import Continuous, Integer
 from sfumato.schema.clocks import Clock
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.weight import Weight
+
+
+MOST_CHANGE = 1.5
+"""The most that a line through values between 0 and 1 rises from the first of them to the last, of any number."""
+_MOST_HISTORIES, _FEWEST_ROWS = 4, 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class History:
+    """The columns that tell of a number's line through a unit's rows.
+
+    Attributes:
+        mean: of units: the mean of the rows' values; missing of none.
+        change: of units: what the line rises from the first row to the last; missing of fewer than two values.
+        line: of steps: where the line is at the row, within the bounds.
+    """
+
+    mean: str
+    change: str
+    line: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +66,7 @@ class LinkedTables:
             count by it, and given the row before it would only be one more noisy column. Samples do not have it.
         last: the column of steps that says whether the row is the unit's last one; empty unless labels end units.
         ends: per column of labels, the codes after which a unit has no row.
+        histories: per column of numbers that has one.
     """
 
     units: Schema
@@ -56,6 +81,7 @@ class LinkedTables:
     weight: str = ""
     last: str = ""
     ends: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    histories: dict[str, History] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, weight: str = "") -> LinkedTables:
@@ -72,7 +98,11 @@ class LinkedTables:
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
         fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
         first = {name: kinds[name] if unit.fewest else nullable_kind(kinds[name]) for name in varying}
-        units = _table(schema, {**fixed, **first})
+        histories = _histories(schema, varying, taken)
+        told: dict[str, ColumnKind] = {}
+        for name, history in histories.items():
+            told |= {history.mean: _mean_kind(kinds[name]), history.change: _change_kind(kinds[name])}
+        units = _table(schema, {**fixed, **told, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
         ends = end_codes(schema)
@@ -82,11 +112,12 @@ class LinkedTables:
         fixed.pop(weight, None)
         steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
         steps |= {last: Boolean()} if last else {}
+        steps |= {history.line: _mean_kind(kinds[name]) for name, history in histories.items()}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
         joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
         known = (units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
-        return cls(*known, last, ends)
+        return cls(*known, last, ends, histories)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -101,7 +132,29 @@ class LinkedTables:
     @property
     def n_fixed(self) -> int:
         """How many columns of steps, the first ones, are known before a row is drawn."""
-        return len(self.known) + 2 + bool(self.last) + len(self.before)
+        return len(self.known) + 2 + bool(self.last) + len(self.histories) + len(self.before)
+
+
+def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str, History]:
+    """Return the histories of numbers, where they are few, and units may have three rows."""
+    unit = schema.unit
+    assert unit is not None
+    numbers = [name for name in varying if isinstance(schema.columns[name], Integer | Continuous) and name != unit.order]
+    if unit.max_rows < _FEWEST_ROWS or len(numbers) > _MOST_HISTORIES:
+        return {}
+    words = "mean", "change", "line"
+    return {name: History(*(_new(taken, f"{word} of {name}") for word in words)) for name in numbers}
+
+
+def _mean_kind(kind: ColumnKind) -> Continuous:
+    assert isinstance(kind, Integer | Continuous)
+    return Continuous(lower=kind.lower, upper=kind.upper, nullable=True)
+
+
+def _change_kind(kind: ColumnKind) -> Continuous:
+    assert isinstance(kind, Integer | Continuous)
+    most = MOST_CHANGE * (kind.upper - kind.lower)
+    return Continuous(lower=-most, upper=most, nullable=True)
 
 
 @lru_cache(maxsize=16)
