@@ -13,7 +13,7 @@ from sfumato.columns.kinds import Categorical, Identifier, Integer
 from sfumato.errors import SchemaError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
-from sfumato.records import linked
+from sfumato.records import linked, sequences
 from sfumato.records.engine import reduce
 from sfumato.records.linked import LinkedData
 from sfumato.records.sequences import STEPS
@@ -92,7 +92,7 @@ def test_many_chunks_are_sorted_as_one(monkeypatch):
 def test_contents_of_one_hash_are_told_apart(monkeypatch):
     """Whatever the hash is: the rows and their order are those of the unit, not of the file."""
     frame = visits(list(np.random.default_rng(0).integers(0, 20, 200)), 1)
-    monkeypatch.setattr(linked, "content_hashes", lambda rows, n: np.zeros(n, dtype=np.uint64))
+    monkeypatch.setattr(sequences, "content_hashes", lambda rows, n: np.zeros(n, dtype=np.uint64))
     assert people(frame.sample(frac=1, random_state=1)) == people(frame)
 
 

@@ -19,6 +19,7 @@ from sfumato.evaluate.coded_tables import CodedTable, read_codes, table_kinds
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
 from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
+from sfumato.evaluate.database import evaluate_database
 from sfumato.evaluate.linked import evaluate_linked
 from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.rule_scores import rule_scores
@@ -110,6 +111,8 @@ def evaluate(
     if schema.open:
         opened = (open_source(rows, csv=schema.reader.csv) for rows in (real, synthetic))
         schema = closed_schema(schema, *opened)
+    if schema.database is not None:
+        return evaluate_database(real, synthetic, schema=schema, test=test, target=target)
     if schema.linked:
         return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
     if image_names(schema) is not None:

@@ -18,6 +18,7 @@ from sfumato.inference.answer_batches import cell_counts
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import units_of
+from sfumato.schema.shapes import PAGE, require_able
 from sfumato.release_front import Release
 from sfumato.schema.grid import ColumnGrid
 
@@ -46,6 +47,7 @@ class NoisyTables:
 def noisy_tables(release: Release) -> NoisyTables:
     """Return the noisy tables of a release; `margin`, `low` and `high` are of 95 % intervals of the records' counts."""
     tables = NoisyTables()
+    require_able(release.schema, PAGE)
     if release.schema.linked:
         release = units_of(release)
         tables.left_out.append(

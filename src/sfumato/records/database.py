@@ -30,7 +30,7 @@ from sfumato.io.csv_form import CsvForm
 from sfumato.records.context import Level, Levels, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
-from sfumato.records.sequences import RowOrder, Sequences
+from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.unit_names import UnitNumbers
 from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.database import Branch, Database
@@ -210,6 +210,11 @@ class BranchRecords(LinkedRecords):
         data, branch = self._data, self.view.branch
         message = f"Cannot join the table {branch.name!r}. Please report its types: a fit reads any cell."
         return attempt(lambda: self._sequences(data, branch), message)
+
+    def units(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns, a row above a row: for scores, as those of a unit are not together."""
+        whole = self.sequences()
+        return unit_records(self.tables, Sequences(whole.sizes, whole.starts, whole.codes, whole.constants))
 
     def _sequences(self, data: DatabaseData, branch: Branch) -> Sequences:
         level, database = data.level(branch.name), data.described.database

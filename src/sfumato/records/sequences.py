@@ -20,7 +20,7 @@ from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.lenses.lens import Units
 from sfumato.records.engine import Rows
-from sfumato.records.histories import history, line
+from sfumato.records.histories import history, lines_ahead
 from sfumato.records.units import content_hashes, mixed
 from sfumato.rules.cells import from_codes
 from sfumato.schema.linked import LinkedTables
@@ -58,15 +58,18 @@ class Sequences:
         owners: np.ndarray | None = None,
     ) -> None:
         self.sizes, self.starts, self.codes, self.constants, self.owners = sizes, starts, codes, constants, owners
-        self._histories: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._histories: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    def history(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of the means and of the changes of a number in units, each of shape (units,)."""
+    def history(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return codes of a number: the means and the changes of units, shape (units,), and lines ahead of rows."""
         if name not in self._histories:
             units = np.repeat(np.arange(self.sizes.size), self.sizes)
             numbers = np.arange(units.size) - (np.cumsum(self.sizes) - self.sizes)[units] + 1
-            codes = self.codes[name][self.starts[units] + numbers - 1]
-            self._histories[name] = history(codes, units, numbers, self.sizes.size)
+            at = self.starts[units] + numbers - 1
+            codes = self.codes[name]
+            ahead = np.full(codes.size, np.nan)
+            ahead[at] = lines_ahead(codes[at], units, numbers, self.sizes)
+            self._histories[name] = (*history(codes[at], units, numbers, self.sizes.size), ahead)
         return self._histories[name]
 
     @classmethod
@@ -138,7 +141,7 @@ def _units_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> 
     if tables.count:
         rows[tables.count] = _codes(sequences.sizes[units], tables.fewest, tables.max_rows)
     for name, own in tables.histories.items():
-        mean, change = sequences.history(name)
+        mean, change, _ = sequences.history(name)
         rows |= {own.mean: mean[units], own.change: change[units]}
     return rows
 
@@ -150,10 +153,9 @@ def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numb
     rows[tables.place] = _codes(numbers, 2, tables.max_rows)
     if tables.last:
         rows[tables.last] = (numbers == sequences.sizes[units]).astype(np.int64)
-    for name, own in tables.histories.items():
-        mean, change = sequences.history(name)
-        rows[own.line] = line(mean[units], change[units], numbers, sequences.sizes[units])
     at = sequences.starts[units] + numbers - 1
+    for name, own in tables.histories.items():
+        rows[own.line] = sequences.history(name)[2][at]
     for name, before in tables.before.items():
         rows[before] = sequences.codes[name][at - 1]
         rows[name] = sequences.codes[name][at]

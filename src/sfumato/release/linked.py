@@ -14,7 +14,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.release.table_samplers import TableSoftmax
-from sfumato.records.histories import line
+from sfumato.records.histories import Ahead
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
@@ -81,20 +81,22 @@ class LinkedTable(UnitSampler):
             sizes = fewest + np.rint(first.pop(self._tables.count) * (most - fewest)).astype(np.int64)
         if self._tables.n_first:
             self._complete(first, sizes, rng)
-        told = {name: (first.pop(own.mean), first.pop(own.change)) for name, own in self._tables.histories.items()}
+        ahead = {
+            name: Ahead(first.pop(own.mean), first.pop(own.change), sizes)
+            for name, own in self._tables.histories.items()
+        }
         owners, rows = [np.arange(n)], [first]
         last, left = first, np.arange(n)
         for place in range(2, self._tables.max_rows + 1):
             going = np.flatnonzero(sizes[left] >= place)
             if not going.size:
                 break
-            left = left[going]
-            lines = {
-                self._tables.histories[name].line: line(mean[left], change[left], np.full(left.size, place), sizes[left])
-                for name, (mean, change) in told.items()
-            }
+            before, left = left, left[going]
+            for name, lines in ahead.items():
+                lines.take(before, last[name], place - 1)
+            at = {self._tables.histories[name].line: lines.at(left, place) for name, lines in ahead.items()}
             last = {name: codes[going] for name, codes in last.items()}
-            last = self._following({**last, **lines}, sizes[left], place, rng)
+            last = self._following({**last, **at}, sizes[left], place, rng)
             owners.append(left)
             rows.append(last)
         whose = np.concatenate(owners)

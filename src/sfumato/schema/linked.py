@@ -5,7 +5,8 @@
              distance from before
 
 The *history* of a number is the line through a unit's rows: its mean, and its change from the first row to the last. It
-is drawn before rows are, and each row given where the line is: so levels and trends outlast single rows.
+is drawn before rows are, and each row given the line through it and those after it, which follows from the history and
+the rows before: so levels and trends outlast single rows.
 
 Both have one record a unit: of steps a unit has a sequence, which a mechanism bounds as a whole. Their schemas follow
 from the declared one.
@@ -40,7 +41,7 @@ class History:
     Attributes:
         mean: of units: the mean of the rows' values; missing of none.
         change: of units: what the line rises from the first row to the last; missing of fewer than two values.
-        line: of steps: where the line is at the row, within the bounds.
+        line: of steps: where the line through the row and those after it is at the row, within the bounds.
     """
 
     mean: str

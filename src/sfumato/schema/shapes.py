@@ -107,7 +107,6 @@ LIMITS = (
     Limit("database", "weight", "shares of units are not weighted over several tables"),
     Limit("database", ANY_TARGET, "columns of units are modelled with the first table below them, not by class"),
     Limit("database", SEARCH, "scores compare one table"),
-    Limit("database", EVALUATION, "scores compare one table: evaluate each table of a sample by itself"),
     Limit("database", PAGE, "they are of one table or of two"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),

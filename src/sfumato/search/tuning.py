@@ -53,7 +53,7 @@ from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, read_schema
 from sfumato.schema.set_columns import itemised
-from sfumato.schema.shapes import CRITERIA, require_able
+from sfumato.schema.shapes import CRITERIA, SEARCH, require_able
 from sfumato.search.acceptance import (
     Judge,
     judges_of,
@@ -128,6 +128,7 @@ def tune(
     schema = with_questions(with_areas(open_schema(schema), fit_options.areas), fit_options.questions)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
     schema = with_criteria(read_schema(schema), accept)
+    require_able(schema, SEARCH)
     if schema.accept:
         require_able(schema, CRITERIA)
     search = Search.of(
