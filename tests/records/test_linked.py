@@ -13,7 +13,7 @@ from sfumato.columns.kinds import Categorical, Identifier, Integer
 from sfumato.errors import SchemaError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
-from sfumato.records import linked, sequences
+from sfumato.records import sequences
 from sfumato.records.engine import reduce
 from sfumato.records.linked import LinkedData
 from sfumato.records.sequences import STEPS
@@ -79,13 +79,13 @@ def test_many_chunks_are_sorted_as_one(monkeypatch):
     """Rows beyond max_rows are dropped on the way: what is kept is what one sort of all keeps."""
     frame = visits(list(np.random.default_rng(0).integers(0, 30, 3_000)), 1)
     whole = people(frame)
-    started = linked._Sorting.__init__
+    started = sequences.RowOrder.__init__
 
     def small(self, *found):
         started(self, *found)
         self._counted = 20
 
-    monkeypatch.setattr(linked._Sorting, "__init__", small)
+    monkeypatch.setattr(sequences.RowOrder, "__init__", small)
     assert people(frame, chunk_rows=64) == whole
 
 

@@ -192,7 +192,7 @@ def test_columns_that_the_other_table_has_too_are_left_alone():
 
 
 def test_a_key_of_another_name():
-    document = {**DOCUMENT["tables"], "visits": {**DOCUMENT["tables"]["visits"], "key": "id"}}
+    document = {**DOCUMENT["tables"], "visits": {**DOCUMENT["tables"]["visits"], "by": "id"}}
     schema = Schema.from_dict({**DOCUMENT, "tables": document})
     tables = pair([("p", "n")], [("p", 1, "a")])
     tables["visits"] = tables["visits"].rename(columns={"who": "id"})

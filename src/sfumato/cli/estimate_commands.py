@@ -124,6 +124,9 @@ def estimate_command(
             help="For linked rows: answer for units (persons) in place of rows.",
         ),
     ] = False,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="Of a database: the table that is asked.")
+    ] = None,
     intervals: IntervalOptions,
     json_output: JsonOption = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
@@ -135,14 +138,14 @@ def estimate_command(
     if list_questions:
         if question or by is not None or formula != FormulaOptions() or difference:
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
-        frame = _list(_load(release, units), of, pairs, level, simultaneous)
+        frame = _list(_load(release, units, table), of, pairs, level, simultaneous)
         _show_list(frame, of, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    answer = _ask(_load(release, units), question, by, formula.chosen, of)
+    answer = _ask(_load(release, units, table), question, by, formula.chosen, of)
     answer = _part(answer, formula.at, difference)
     if json_output:
         print_json(answer.to_dict(level, **_at_once(answer, simultaneous)))
@@ -152,9 +155,10 @@ def estimate_command(
         _show(answer, level, simultaneous)
 
 
-def _load(path: Path, units: bool) -> QuestionMethods:
-    """Return a release, or its units, to be asked."""
+def _load(path: Path, units: bool, table: str | None) -> QuestionMethods:
+    """Return a release, a table of it, or its units, to be asked."""
     release = sfumato.load(path)
+    release = release if table is None else release.table(table)
     return release.units if units else release
 
 

@@ -91,8 +91,8 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
     if tables is None:
         if len(data) != 1:
             raise ConfigError(
-                f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; tables with keys are "
-                "declared as `tables` in the schema."
+                f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; tables with keys "
+                "are declared as `tables` in the schema."
             )
         return open_data(data[0], input_format, known)
     assert known is not None

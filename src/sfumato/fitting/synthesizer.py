@@ -34,6 +34,7 @@ from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
 from sfumato.maths.threads import few_threads
+from sfumato.io.chunks import Source
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -43,8 +44,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
-from sfumato.records.engine import Engine
 from sfumato.records.database import DatabaseData, TableSources
+from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData

@@ -18,9 +18,9 @@ from sfumato.inference.answer_batches import cell_counts
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import units_of
-from sfumato.schema.shapes import PAGE, require_able
 from sfumato.release_front import Release
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.shapes import PAGE, require_able
 
 MOST_PAIRS, MOST_CELLS = 100, 400
 _MARGIN = 1.96  # standard errors: of an interval of 95 %

@@ -5,7 +5,6 @@ Each row's context is a function of its own unit's rows alone (`sfumato.schema.b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 

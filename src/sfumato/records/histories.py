@@ -47,36 +47,17 @@ def line(mean: np.ndarray, change: np.ndarray, numbers: np.ndarray, sizes: np.nd
 
 
 def lines_ahead(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return where the line through a row and those after it is at the row: a code, shape (n,).
+    """Return where rows are on the line of the unit's change through them and those after: a code, shape (n,).
 
-    A missing value counts as one on the line through all rows. Sums are of whole numbers, modulo 2^64, so that no unit
-    moves a bit of another's.
+    It is the unit's line less its share of how far the rows before are above it. A missing value counts as one on the
+    line. Sums are of whole numbers, modulo 2^64, so that no unit moves a bit of another's.
     """
     mean, change = history(codes, units, numbers, sizes.size)
     on_line = line(mean[units], change[units], numbers, sizes[units])
-    whole = np.rint(np.nan_to_num(np.where(np.isnan(codes), on_line, codes)) * _GRAIN).astype(np.int64)
-    ends = np.cumsum(sizes)[units]
-    left = [
-        (total[ends] - total[:-1]) / _GRAIN
-        for total in (np.append(0, np.cumsum(terms)) for terms in (whole, whole * numbers))
-    ]
-    ahead = ahead_at(left[0], left[1], numbers, sizes[units])
-    return np.where(np.isnan(mean)[units], np.nan, ahead)
-
-
-def ahead_at(total: np.ndarray, moment: np.ndarray, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return where the line through rows is at the first of them, within the bounds, shape (n,).
-
-    Args:
-        total: sum of the codes of rows of these numbers to the last.
-        moment: sum of codes times their numbers.
-        numbers: of the first of these rows.
-        sizes: number of the last.
-    """
-    count = sizes - numbers + 1.0
-    square = count * (count**2 - 1) / 12
-    rise = np.where(square > 0, moment - total * (numbers + sizes) / 2, 0.0) / np.where(square > 0, square, 1.0)
-    return np.clip(total / np.maximum(count, 1) - rise * (count - 1) / 2, 0.0, 1.0)
+    away = np.rint(np.nan_to_num(codes - on_line) * _GRAIN).astype(np.int64)
+    total = np.append(0, np.cumsum(away))
+    before = (total[:-1] - total[(np.cumsum(sizes) - sizes)[units]]) / _GRAIN
+    return np.clip(on_line - before / (sizes[units] - numbers + 1), 0.0, 1.0)
 
 
 class Ahead:
@@ -90,21 +71,18 @@ class Ahead:
 
     def __init__(self, mean: np.ndarray, change: np.ndarray, sizes: np.ndarray) -> None:
         self._mean, self._change, self._sizes = mean, change, sizes
-        square = sizes * (sizes**2 - 1.0) / 12
-        self._total = sizes * mean
-        self._moment = self._total * (sizes + 1) / 2 + _rise(change) / np.maximum(sizes - 1, 1) * square
+        self._left = np.zeros(sizes.size)
+
+    def _line(self, units: np.ndarray, number: int) -> np.ndarray:
+        return line(self._mean[units], self._change[units], np.full(units.size, number), self._sizes[units])
 
     def take(self, units: np.ndarray, codes: np.ndarray, number: int) -> None:
         """Take in the rows of this number that some units have."""
-        on_line = line(self._mean[units], self._change[units], np.full(units.size, number), self._sizes[units])
-        codes = np.where(np.isnan(codes), on_line, codes)
-        self._total[units] -= codes
-        self._moment[units] -= codes * number
+        self._left[units] -= np.nan_to_num(codes - self._line(units, number))
 
     def at(self, units: np.ndarray, number: int) -> np.ndarray:
         """Return where the lines of units are at the row of this number, NaN without one."""
-        numbers = np.full(units.size, number)
-        return ahead_at(self._total[units], self._moment[units], numbers, self._sizes[units])
+        return np.clip(self._line(units, number) + self._left[units] / (self._sizes[units] - number + 1), 0.0, 1.0)
 
 
 def _rise(change: np.ndarray) -> np.ndarray:

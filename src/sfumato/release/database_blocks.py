@@ -34,7 +34,7 @@ class DatabaseBlocks(Blocks):
         yield self.written(sampler.tables(self.size, public_stream(self.seed, block)), block * self.size, count)
 
     def written(self, tables: Mapping[str, TableRows], start: int, count: int) -> dict[str, pa.Table]:
-        """Return coded tables as samples have them: of the first `count` units, the first of which has number `start`."""
+        """Return coded tables as samples have them: of the first `count` units, numbered on from `start`."""
         schema, values = self.decoder.schema, self.conditions.values
         database, unit = schema.database, schema.unit
         assert database is not None
@@ -43,7 +43,9 @@ class DatabaseBlocks(Blocks):
         ids = {database.units: start + np.arange(count) + _FIRST_ID}
         owners, stay = {database.units: np.arange(count)}, {database.units: count}
         decoded = self._decoded(tables[database.units].rows, unit.constant, count, values)
-        written = {database.units: decoded.add_column(0, unit.column, number_ids(pa.array(ids[database.units]), storage))}
+        written = {
+            database.units: decoded.add_column(0, unit.column, number_ids(pa.array(ids[database.units]), storage))
+        }
         for branch in database.branches:
             level = tables[branch.name]
             n = int(np.searchsorted(level.above, stay[branch.of]))

@@ -13,8 +13,8 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
-from sfumato.release.table_samplers import TableSoftmax
 from sfumato.records.histories import Ahead
+from sfumato.release.table_samplers import TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema

@@ -24,8 +24,7 @@ from sfumato.release.tilted_table import TiltedTable
 from sfumato.schema.schema import Schema
 
 _OF_CORE: Mapping[str, Callable[..., Sampler]] = {
-    kind.name: kind
-    for kind in (TableSoftmax, TiltedTable, IndependentItems, ItemClasses, LinkedTable, DatabaseTables)
+    kind.name: kind for kind in (TableSoftmax, TiltedTable, IndependentItems, ItemClasses, LinkedTable, DatabaseTables)
 }
 SAMPLERS = (*_OF_CORE, *FAMILIES["sampler"])
 """Names of our own."""

@@ -1,4 +1,4 @@
-"""The parts of a release: of linked rows its units and their steps as single rows, of a database each table as linked ones."""
+"""Parts of a release: of linked rows, units and steps as single rows; of a database, each table as linked rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def table_of(release: _Value, name: str) -> _Value:
         ConfigError: the release is not of a database, or has no such table.
     """
     if release.schema.database is None:
-        raise ConfigError("Expected a release of a database to ask of a table, got one of another shape. Ask it itself.")
+        raise ConfigError(
+            "Expected a release of a database to ask of a table, got one of another shape. Ask it itself."
+        )
     views, first = branch_views(release.schema), release.schema.database.units
     if name not in (first, *views):
         raise ConfigError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
@@ -20,6 +19,7 @@ from sfumato.schema.shapes import pair_faults
 from sfumato.schema.table_entries import count
 from sfumato.schema.unit import Unit
 from sfumato.schema.weight import LEAST, MOST, Weight
+
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
     """Return the faults of names and kinds."""

@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from sfumato.columns.booleans import Boolean
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
@@ -27,7 +28,6 @@ from sfumato.schema.clocks import Clock
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.weight import Weight
-
 
 MOST_CHANGE = 1.5
 """The most that a line through values between 0 and 1 rises from the first of them to the last, of any number."""
@@ -137,10 +137,19 @@ class LinkedTables:
 
 
 def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str, History]:
-    """Return the histories of numbers, where they are few, and units may have three rows."""
+    """Return the histories of numbers, where they are few, and units may have three rows.
+
+    Numbers between the bounds of the order are times as it is: they go on with it, and have none.
+    """
     unit = schema.unit
     assert unit is not None
-    numbers = [name for name in varying if isinstance(schema.columns[name], Integer | Continuous) and name != unit.order]
+    order = None if unit.order is None else schema.columns[unit.order]
+    times = (order.lower, order.upper) if isinstance(order, NumericKind) else None  # such a column is a time, too
+    numbers = [
+        name
+        for name in varying
+        if isinstance(kind := schema.columns[name], Integer | Continuous) and (kind.lower, kind.upper) != times
+    ]
     if unit.max_rows < _FEWEST_ROWS or len(numbers) > _MOST_HISTORIES:
         return {}
     words = "mean", "change", "line"

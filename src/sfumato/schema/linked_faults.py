@@ -67,7 +67,9 @@ def end_faults(
     for name, labels in ends:
         kind = schema.columns.get(name)
         if name not in own or not isinstance(kind, LevelKind):
-            faults.append(f"Expected ends of {place} to name columns of labels that vary from row to row, got {name!r}.")
+            faults.append(
+                f"Expected ends of {place} to name columns of labels that vary from row to row, got {name!r}."
+            )
             continue
         unknown = [label for label in labels if label not in kind.labels]
         if unknown:
@@ -123,7 +125,8 @@ def database_faults(schema: SchemaFacts, database: Database) -> list[str]:
                 faults.append(f"Expected each column in one table, got {name!r} in {table!r} and in another.")
     listed = {name for columns in tables.values() for name in columns}
     faults += [
-        f"Expected every released column in one table, got {name!r} in none. List it there, or declare it as identifier."
+        f"Expected every released column in one table, got {name!r} in none. List it there, or declare it as "
+        "identifier."
         for name in schema.released
         if name not in listed
     ]
@@ -144,8 +147,8 @@ def _kind_faults(schema: SchemaFacts, name: str) -> list[str]:
     if isinstance(kind, TabularKind) and "nullable" in kind.__dataclass_fields__:  # type: ignore[attr-defined]
         return []
     return [
-        f"Column {name!r}: expected a declared column of labels, numbers or dates in a database, got {kind.name}. Declare "
-        "it, or leave it out (`kind: identifier`)."
+        f"Column {name!r}: expected a declared column of labels, numbers or dates in a database, got {kind.name}. "
+        "Declare it, or leave it out (`kind: identifier`)."
     ]
 
 

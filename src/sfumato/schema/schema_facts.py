@@ -13,8 +13,8 @@ from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.io.chunks import Source
 from sfumato.io.csv_form import CsvOutput
 from sfumato.schema.accept import Criterion
-from sfumato.schema.reader import Reader, csv_output
 from sfumato.schema.database import Database
+from sfumato.schema.reader import Reader, csv_output
 from sfumato.schema.unit import Tables, Unit
 from sfumato.schema.weight import Weight
 

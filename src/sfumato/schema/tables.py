@@ -78,7 +78,10 @@ def _ends_entry(ends: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, Any]
 def _shape_faults(entry: Mapping[Any, Any], roots: list[Any], below: Mapping[Any, Mapping[Any, Any]]) -> list[str]:
     """Return the faults of the number of tables, of their `of` and of their keys."""
     if len(roots) != 1 or not below:
-        return [f"Expected one table of units and others with `of`, got {len(roots)} without `of` of {len(entry)}; {_SHAPE}."]
+        return [
+            f"Expected one table of units and others with `of`, got {len(roots)} without `of` of {len(entry)}; "
+            f"{_SHAPE}."
+        ]
     faults = [
         f"Expected {shown(name)} to be of another table, got of={shown(table['of'])}."
         f"{did_you_mean(str(table['of']), [str(other) for other in entry if other != name])}"

@@ -11,6 +11,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.database import Database
 from sfumato.schema.table_entries import column_names, count, read_ends, require_file_name
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
     """The two tables that linked rows come from, and samples go to.
@@ -122,7 +123,8 @@ def read_unit(entry: object, faults: list[str]) -> Unit | None:
     unknown = [key for key in entry if key not in _KNOWN]
     if unknown:
         faults.append(
-            f"Expected unit to hold column, max_rows and perhaps order, constant, units and ends, got {shown(unknown[0])}."
+            f"Expected unit to hold column, max_rows and perhaps order, constant, units and ends, got "
+            f"{shown(unknown[0])}."
         )
         return None
     try:
