@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 78_880,
-    "lines of the core": 50_040,
-    "files": 500,
+    "lines": 80_930,
+    "lines of the core": 51_990,
+    "files": 513,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -11,9 +11,9 @@ import pytest
 from fixtures.database import hospital, schema
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import open_source
-from sfumato.records.database import DatabaseData, TableSources
+from sfumato.records.database_records import DatabaseData, TableSources
 from sfumato.records.sequences import STEPS
-from sfumato.records.tables import open_records
+from sfumato.records.several_tables import open_records
 from sfumato.schema.schema import Schema
 
 Tables = dict[str, pd.DataFrame]

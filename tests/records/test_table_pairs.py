@@ -13,8 +13,8 @@ from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.linked import LinkedData
+from sfumato.records.several_tables import open_records
 from sfumato.records.table_pairs import TablePair
-from sfumato.records.tables import open_records
 from sfumato.schema.schema import Schema
 
 DOCUMENT = {

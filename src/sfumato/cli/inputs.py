@@ -19,14 +19,14 @@ from sfumato.io.atomic import refuse_inputs
 if TYPE_CHECKING:
     from sfumato.io import chunks, database_urls, places, sources, spool, stored
     from sfumato.io.chunks import Source
-    from sfumato.records import tables as record_tables
+    from sfumato.records import several_tables as record_tables
     from sfumato.schema import list_files
     from sfumato.schema.schema import Schema
 else:
     chunks, places = later("sfumato.io.chunks"), later("sfumato.io.places")
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
-    record_tables, list_files = later("sfumato.records.tables"), later("sfumato.schema.list_files")
+    record_tables, list_files = later("sfumato.records.several_tables"), later("sfumato.schema.list_files")
 
 STANDARD_INPUT = "-"
 

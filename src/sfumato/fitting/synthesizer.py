@@ -33,8 +33,8 @@ from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
-from sfumato.maths.threads import few_threads
 from sfumato.io.chunks import Source
+from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -44,12 +44,12 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
-from sfumato.records.database import DatabaseData, TableSources
+from sfumato.records.database_records import DatabaseData, TableSources
 from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
-from sfumato.records.tables import open_records
+from sfumato.records.several_tables import open_records
 from sfumato.release_front import Release
 from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data

@@ -22,7 +22,7 @@ from sfumato.fitting.facts import Facts
 from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
-from sfumato.methods.linked.database import (
+from sfumato.methods.linked.branches import (
     database_error,
     database_forecast,
     database_stages,

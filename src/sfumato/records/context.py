@@ -104,8 +104,8 @@ class Levels:
 
 def sums(place: np.ndarray, codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum of what is not missing, and how many that is, of each of n rows above."""
-    there = ~np.isnan(codes)
-    return np.bincount(place[there], codes[there], minlength=n), np.bincount(place[there], minlength=n)
+    valid = ~np.isnan(codes)
+    return np.bincount(place[valid], codes[valid], minlength=n), np.bincount(place[valid], minlength=n)
 
 
 def mean_codes(total: np.ndarray, count: np.ndarray) -> np.ndarray:
@@ -144,9 +144,9 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
         latest = np.maximum.accumulate(np.append(-1, last)[:-1])
         valid = latest >= 0
         valid[valid] = level.owners[latest[valid]] == above.owners[valid]
-        said = np.full(above.size, absent_code(feature.kind))
-        said[valid] = codes[latest[valid]]
-        rows[feature.name] = said
+        values = np.full(above.size, absent_code(feature.kind))
+        values[valid] = codes[latest[valid]]
+        rows[feature.name] = values
     return rows
 
 

@@ -24,8 +24,8 @@ def history(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, n_units: 
         numbers: the number of each row in its unit, from 1.
         n_units: how many units there are.
     """
-    there = np.flatnonzero(~np.isnan(codes))
-    codes, units, numbers = codes[there], units[there], numbers[there].astype(np.float64)
+    valid = np.flatnonzero(~np.isnan(codes))
+    codes, units, numbers = codes[valid], units[valid], numbers[valid].astype(np.float64)
     count = np.bincount(units, minlength=n_units)
     some = np.maximum(count, 1)
     mean = np.bincount(units, codes, minlength=n_units) / some

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
 from sfumato.release.blocks import Blocks
-from sfumato.release.database import DatabaseTables, TableRows
+from sfumato.release.database_sampler import DatabaseTables, TableRows
 
 _FIRST_ID = 1
 

@@ -111,7 +111,7 @@ class LinkedTable(UnitSampler):
         so no code that a column has not is passed on.
         """
         tables, several = self._tables, sizes > 1
-        drawn = [name for own in tables.histories.values() for name in (own.mean, own.change)] + list(tables.before)
+        names = [name for own in tables.histories.values() for name in (own.mean, own.change)] + list(tables.before)
         left = np.flatnonzero((sizes == 0) | self._lacking(first) | (several & self._ending(first)))
         for _ in range(_ROUNDS):
             if not left.size:
@@ -119,11 +119,11 @@ class LinkedTable(UnitSampler):
             known = {name: first[name][left] for name in tables.constants}
             known[tables.count] = (np.maximum(sizes[left], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
             anew = self._first.followed(known, rng)
-            for name in drawn:
+            for name in names:
                 first[name][left] = anew[name]
             left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
         good = np.setdiff1d(np.arange(sizes.size), left)
-        for name in drawn if left.size else ():  # those of another unit, or the start of the domain
+        for name in names if left.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
             codes[left] = codes[rng.choice(good, left.size)] if good.size else 0
         self._going_on(first, several & self._ending(first))

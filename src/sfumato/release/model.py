@@ -33,8 +33,8 @@ from sfumato.records.long_tables import written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
 from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.conditions import Conditions
-from sfumato.release.database import DatabaseTables
 from sfumato.release.database_blocks import DatabaseBlocks
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.linked_blocks import LinkedBlocks
 from sfumato.release.manifest import ReleaseContent, SourceForm, read, written

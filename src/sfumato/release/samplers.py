@@ -17,7 +17,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.lens import DataSet
 from sfumato.models.item_classes import ItemClasses
 from sfumato.models.sets import IndependentItems
-from sfumato.release.database import DatabaseTables
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.linked import LinkedTable
 from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.release.tilted_table import TiltedTable

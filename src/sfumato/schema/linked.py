@@ -100,10 +100,10 @@ class LinkedTables:
         fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
         first = {name: kinds[name] if unit.fewest else nullable_kind(kinds[name]) for name in varying}
         histories = _histories(schema, varying, taken)
-        told: dict[str, ColumnKind] = {}
+        of_histories: dict[str, ColumnKind] = {}
         for name, history in histories.items():
-            told |= {history.mean: _mean_kind(kinds[name]), history.change: _change_kind(kinds[name])}
-        units = _table(schema, {**fixed, **told, **first})
+            of_histories |= {history.mean: _mean_kind(kinds[name]), history.change: _change_kind(kinds[name])}
+        units = _table(schema, {**fixed, **of_histories, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
         ends = end_codes(schema)

@@ -282,8 +282,8 @@ def sum_law(numbers: np.ndarray, each: np.ndarray) -> np.ndarray:
     """Return P(k) of a sum: of a number of terms by one law, each term by another, 0 first."""
     rng = public_stream(_NORM_SEED)
     terms = rng.choice(numbers.size, _SUMS, p=numbers / numbers.sum())
-    drawn = rng.choice(each.size, int(terms.sum()), p=each / each.sum())
-    total = np.bincount(np.repeat(np.arange(_SUMS), terms), drawn, minlength=_SUMS).astype(np.int64)
+    sizes = rng.choice(each.size, int(terms.sum()), p=each / each.sum())
+    total = np.bincount(np.repeat(np.arange(_SUMS), terms), sizes, minlength=_SUMS).astype(np.int64)
     return np.bincount(total, minlength=2) / _SUMS
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sfumato.errors import ConfigError
 from sfumato.io.chunks import Source
 from sfumato.io.sources import open_source
-from sfumato.records.database import TableSources
+from sfumato.records.database_records import TableSources
 from sfumato.records.table_pairs import TablePair
 from sfumato.schema.schema import Schema
 

@@ -108,13 +108,13 @@ class DatabaseTables:
 
     def _put(self, view: BranchView, levels: Levels, units: Units) -> dict[str, Values]:
         """Add the rows of a branch; return what is written of them in place of codes."""
-        branch, there = view.branch, ~units.without
+        branch, present = view.branch, ~units.without
         above = levels[branch.of]
-        owners = units.owners[there]
-        codes = {name: np.asarray(units.rows[name])[there] for name in branch.columns}
+        owners = units.owners[present]
+        codes = {name: np.asarray(units.rows[name])[present] for name in branch.columns}
         written: dict[str, Values] = {}
         if branch.within is not None and branch.order is not None:
-            ends = {name: np.asarray(units.rows[name])[there] for name in branch.within}
+            ends = {name: np.asarray(units.rows[name])[present] for name in branch.within}
             values = between(self._schema, view, ends, codes[branch.order])
             kind = self._schema.of_kind(TabularKind)[branch.order]
             written, codes[branch.order] = {branch.order: values}, to_codes(kind, values)  # type: ignore[arg-type]
@@ -128,24 +128,24 @@ class DatabaseTables:
         if not self._database.is_nested(branch.name):
             return part.below(context, rng)
         turn = before(np.ones(above.size), above.owners)
-        drawn: list[Units] = []
+        parts: list[Units] = []
         for place in range(int(turn.max(initial=-1)) + 1):
-            so_far = _together(drawn, branch.columns)
+            so_far = _together(parts, branch.columns)
             level = Level(so_far.owners, above.owners[so_far.owners], so_far.rows)
             known = {**context, **earlier(view, above, level)}
             mine = np.flatnonzero(turn == place)
             below = part.below({name: codes[mine] for name, codes in known.items()}, rng)
-            drawn.append(Units(mine[below.owners], below.rows, below.without))
-        return _together(drawn, tuple(view.schema.released), without=True)
+            parts.append(Units(mine[below.owners], below.rows, below.without))
+        return _together(parts, tuple(view.schema.released), without=True)
 
 
-def _together(drawn: list[Units], columns: tuple[str, ...], *, without: bool = False) -> Units:
+def _together(parts: list[Units], columns: tuple[str, ...], *, without: bool = False) -> Units:
     """Return units of several draws in order; unless `without`, but for those that stand for none."""
-    if not drawn:
+    if not parts:
         empty = np.zeros(0, dtype=np.int64)
         return Units(empty, {name: np.zeros(0) for name in columns}, empty.astype(bool))
-    owners, absent = (np.concatenate(parts) for parts in ([u.owners for u in drawn], [u.without for u in drawn]))
+    owners, absent = (np.concatenate(arrays) for arrays in ([u.owners for u in parts], [u.without for u in parts]))
     order = np.argsort(owners, kind="stable")
     order = order if without else order[~absent[order]]
-    rows = {name: np.concatenate([np.asarray(u.rows[name]) for u in drawn])[order] for name in columns}
+    rows = {name: np.concatenate([np.asarray(u.rows[name]) for u in parts])[order] for name in columns}
     return Units(owners[order], rows, absent[order])

@@ -28,8 +28,8 @@ from sfumato.methods.linked.recipe import (
 )
 from sfumato.methods.tables.recipe import Names
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.records.database import DatabaseData
-from sfumato.release.database import DatabaseTables
+from sfumato.records.database_records import DatabaseData
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.linked import linked_tables
 

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, DataError
-from sfumato.evaluate.linked import LinkedRows, linked_scores
-from sfumato.records.database import BranchRecords, DatabaseData, TableSources
-from sfumato.records.tables import open_records
+from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_scores
+from sfumato.records.database_records import BranchRecords, DatabaseData, TableSources
+from sfumato.records.several_tables import open_records
 from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import EVALUATION, require_able
+
+
+def scores_of_units(
+    real: object, synthetic: object, *, schema: Schema, test: object, target: str | None
+) -> dict[str, Any]:
+    """Compare linked rows, or the tables of a database; arguments as `evaluate`."""
+    compare = evaluate_linked if schema.database is None else evaluate_database
+    return compare(real, synthetic, schema=schema, test=test, target=target)
 
 
 def evaluate_database(
@@ -25,10 +33,10 @@ def evaluate_database(
     """Compare the tables of a database; arguments as `evaluate`.
 
     Returns:
-        `private`: false. `units`: how many there are. `rows`: how many count, by table. `tables`: of each table below that
-        of units the scores of linked rows, as `evaluate_linked` has them: its `first_rows` compare the columns of rows
-        above, what earlier tables say of them, the number of rows below and the first of these, so that they say how
-        tables go together. JSON-ready.
+        `private`: false. `units`: how many there are. `rows`: how many count, by table. `tables`: of each table but
+        that of units the scores of linked rows, as `evaluate_linked` has them: its `first_rows` compare the columns of
+        rows above, what earlier tables say of them, the number of rows below and the first of these, so that they say
+        how tables go together. JSON-ready.
 
     Raises:
         ConfigError: test rows or a target were given: no classifier learns from a database.
