@@ -69,7 +69,7 @@ def test_units_without_rows_have_a_number_of_rows_and_no_first_row():
     found = linked_tables(schema())
     assert found.units.columns[found.count].to_dict() == {"kind": "integer", "lower": 0, "upper": 6}
     nullable = [name for name, kind in found.units.columns.items() if getattr(kind, "nullable", False)]
-    assert nullable == ["mean of score", "change of score", "day", "score", "state"]
+    assert nullable == ["level of score", "trend of score", "day", "score", "state"]
     assert list(found.units.columns)[: found.n_first] == ["sex", "born", found.count]
     assert found.steps is not None
     assert found.steps.columns[found.count].to_dict()["lower"] == 2

@@ -152,7 +152,7 @@ def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str,
     ]
     if unit.max_rows < _FEWEST_ROWS or len(numbers) > _MOST_HISTORIES:
         return {}
-    words = "mean", "change", "line"
+    words = "level", "trend", "line"
     return {name: History(*(_new(taken, f"{word} of {name}") for word in words)) for name in numbers}
 
 
