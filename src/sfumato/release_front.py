@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from sfumato.extras import require_extra
 from sfumato.inference.question_methods import QuestionMethods, UnitEstimates
 from sfumato.release.model import ReleaseValue, read_release
+from sfumato.release.unit_releases import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,23 @@ class Release(QuestionMethods, ReleaseValue):
             >>> release.units.share({"sex": "f"})  # doctest: +SKIP
         """
         return UnitEstimates(self)
+
+    def table(self, name: str) -> Release:
+        """Return the part of a release of a database that is of one table, to be asked.
+
+        It is a release of linked rows: its answers are about the rows of that table, those of its `units` about the
+        rows above, each with its number of rows and the first of them. Of the table of units it is one of single rows.
+
+        Privacy: none (a function of the release).
+
+        Raises:
+            ConfigError: the release is not of a database, or has no such table.
+
+        Example:
+            >>> release.table("visits").mean("score").interval()  # doctest: +SKIP
+            (51.2, 52.4)
+        """
+        return table_of(self, name)
 
     def _repr_html_(self) -> str:
         from sfumato.report.release_card import release_card

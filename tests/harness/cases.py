@@ -52,7 +52,7 @@ from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovarian
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.flat import ImageVectors, RankVectors
 from sfumato.models.sets import SetEncoder
-from sfumato.records.linked import STEPS
+from sfumato.records.sequences import STEPS
 from sfumato.schema.accept import Criterion
 from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind

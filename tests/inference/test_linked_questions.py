@@ -12,7 +12,7 @@ from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.linked_questions import LinkedQuestions, questions_of
 from sfumato.inference.linked_rows import LinkedMeasurements
-from sfumato.records.linked import STEPS, Sequences, step_records
+from sfumato.records.sequences import STEPS, Sequences, step_records
 from sfumato.records.sharing import Sharing
 
 N = 2_000

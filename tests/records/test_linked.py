@@ -13,9 +13,10 @@ from sfumato.columns.kinds import Categorical, Identifier, Integer
 from sfumato.errors import SchemaError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
-from sfumato.records import linked
+from sfumato.records import sequences
 from sfumato.records.engine import reduce
-from sfumato.records.linked import STEPS, LinkedData
+from sfumato.records.linked import LinkedData
+from sfumato.records.sequences import STEPS
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 
@@ -78,20 +79,20 @@ def test_many_chunks_are_sorted_as_one(monkeypatch):
     """Rows beyond max_rows are dropped on the way: what is kept is what one sort of all keeps."""
     frame = visits(list(np.random.default_rng(0).integers(0, 30, 3_000)), 1)
     whole = people(frame)
-    started = linked._Sorting.__init__
+    started = sequences.RowOrder.__init__
 
     def small(self, *found):
         started(self, *found)
         self._counted = 20
 
-    monkeypatch.setattr(linked._Sorting, "__init__", small)
+    monkeypatch.setattr(sequences.RowOrder, "__init__", small)
     assert people(frame, chunk_rows=64) == whole
 
 
 def test_contents_of_one_hash_are_told_apart(monkeypatch):
     """Whatever the hash is: the rows and their order are those of the unit, not of the file."""
     frame = visits(list(np.random.default_rng(0).integers(0, 20, 200)), 1)
-    monkeypatch.setattr(linked, "content_hashes", lambda rows, n: np.zeros(n, dtype=np.uint64))
+    monkeypatch.setattr(sequences, "content_hashes", lambda rows, n: np.zeros(n, dtype=np.uint64))
     assert people(frame.sample(frac=1, random_state=1)) == people(frame)
 
 

@@ -13,7 +13,8 @@ from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.linked import LinkedData
-from sfumato.records.table_pairs import TablePair, open_records
+from sfumato.records.several_tables import open_records
+from sfumato.records.table_pairs import TablePair
 from sfumato.schema.schema import Schema
 
 DOCUMENT = {
@@ -191,7 +192,7 @@ def test_columns_that_the_other_table_has_too_are_left_alone():
 
 
 def test_a_key_of_another_name():
-    document = {**DOCUMENT["tables"], "visits": {**DOCUMENT["tables"]["visits"], "key": "id"}}
+    document = {**DOCUMENT["tables"], "visits": {**DOCUMENT["tables"]["visits"], "by": "id"}}
     schema = Schema.from_dict({**DOCUMENT, "tables": document})
     tables = pair([("p", "n")], [("p", 1, "a")])
     tables["visits"] = tables["visits"].rename(columns={"who": "id"})

@@ -27,28 +27,25 @@ def test_a_document_comes_back():
 
 
 def test_a_key_of_another_name_comes_back():
-    found = schema(key="person_id")
-    assert found.two_tables == Tables(units="persons", rows="visits", key="person_id")
-    assert found.to_dict()["tables"]["visits"]["key"] == "person_id"
-    assert schema(key="patient") == schema(), "the same name need not be said"
+    found = schema(by="person_id")
+    assert found.two_tables == Tables(units="persons", rows="visits", by="person_id")
+    assert found.to_dict()["tables"]["visits"]["by"] == "person_id"
+    assert schema(by="patient") == schema(), "the same name need not be said"
 
 
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ([], "tables to map two names"),
-        ({"persons": PERSONS}, "two tables, one of them with `of`, got 1"),
-        ({"persons": PERSONS, "others": PERSONS}, "two tables, one of them with `of`, got 2"),
-        ({"persons": PERSONS, "visits": VISITS, "drugs": VISITS}, "a second one, 'drugs'"),
-        ({"persons": PERSONS, "visits": VISITS, "drugs": {**VISITS, "of": "visits"}}, "two levels, got 'drugs'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "of": "people"}}, "of the other table, got of='people'"),
+        ([], "tables to map names"),
+        ({"persons": PERSONS}, "one table of units and others with `of`, got 1 without `of` of 1"),
+        ({"persons": PERSONS, "others": PERSONS}, "one table of units and others with `of`, got 2 without `of` of 2"),
+        ({"persons": PERSONS, "visits": {**VISITS, "of": "people"}}, "to be of another table, got of='people'"),
         ({"persons": {**PERSONS, "unit": 3}, "visits": VISITS}, "in the table 'persons', got 'unit'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "columns": ["day"]}}, "in the table 'visits', got 'columns'"),
         ({"persons": {"columns": ["sex"]}, "visits": VISITS}, "key in the table 'persons', got none"),
         ({"persons": PERSONS, "visits": {"of": "persons"}}, "max_rows in the table 'visits', got none"),
         ({"persons": {**PERSONS, "columns": ["day"]}, "visits": VISITS}, "order of unit to vary, got 'day'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "key": "state"}}, "no released column, got 'state'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "key": 3}}, "key of 'visits' to name a column"),
+        ({"persons": PERSONS, "visits": {**VISITS, "by": "state"}}, "no released column, got 'state'"),
+        ({"persons": PERSONS, "visits": {**VISITS, "by": 3}}, "by of 'visits' to name a column"),
         ({"a/b": PERSONS, "visits": {**VISITS, "of": "a/b"}}, "to be one of a file, got 'a/b'"),
         ({"..": PERSONS, "visits": {**VISITS, "of": ".."}}, "to be one of a file, got '..'"),
         ({"Visits": PERSONS, "visits": {**VISITS, "of": "Visits"}}, "different names"),
@@ -72,7 +69,7 @@ def test_units_without_rows_have_a_number_of_rows_and_no_first_row():
     found = linked_tables(schema())
     assert found.units.columns[found.count].to_dict() == {"kind": "integer", "lower": 0, "upper": 6}
     nullable = [name for name, kind in found.units.columns.items() if getattr(kind, "nullable", False)]
-    assert nullable == ["day", "score", "state"]
+    assert nullable == ["level of score", "trend of score", "day", "score", "state"]
     assert list(found.units.columns)[: found.n_first] == ["sex", "born", found.count]
     assert found.steps is not None
     assert found.steps.columns[found.count].to_dict()["lower"] == 2

@@ -218,7 +218,7 @@ def _tell_next(path: Path, schema: Schema) -> None:
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
         rows = "--rows estimate --delta 1e-6 " if schema.n_records is None else ""
-        tables = schema.two_tables
+        tables = schema.two_tables or schema.database
         data = "DATA" if tables is None else " ".join(f"{name}=FILE" for name in tables.names)
         say(f"Next: sfumato fit {data} --schema {path} --epsilon 1 {rows}--out RELEASE")
 

@@ -76,6 +76,24 @@ class FormulaOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartOptions:
+    """What of a release is asked."""
+
+    units: Annotated[
+        bool, typer.Option("--units", help="For linked rows: answer for units (persons) in place of rows.")
+    ] = False
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="Of a database: the table that is asked.")
+    ] = None
+
+    def of(self, path: Path) -> QuestionMethods:
+        """Return a release, a table of it, or its units, to be asked."""
+        release = sfumato.load(path)
+        release = release if self.table is None else release.table(self.table)
+        return release.units if self.units else release
+
+
+@dataclass(frozen=True, kw_only=True)
 class IntervalOptions:
     """How often intervals hold."""
 
@@ -117,13 +135,7 @@ def estimate_command(
     pairs: Annotated[
         int | None, typer.Option("--pairs", metavar="N", help="With --list: how many pairs of columns to list.")
     ] = None,
-    units: Annotated[
-        bool,
-        typer.Option(
-            "--units",
-            help="For linked rows: answer for units (persons) in place of rows.",
-        ),
-    ] = False,
+    part: PartOptions,
     intervals: IntervalOptions,
     json_output: JsonOption = False,
     csv_output: Annotated[bool, typer.Option("--csv", help="Print CSV: a row for each number.")] = False,
@@ -135,14 +147,14 @@ def estimate_command(
     if list_questions:
         if question or by is not None or formula != FormulaOptions() or difference:
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
-        frame = _list(_load(release, units), of, pairs, level, simultaneous)
+        frame = _list(part.of(release), of, pairs, level, simultaneous)
         _show_list(frame, of, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
     if not question:
         raise ConfigError(f"Expected {_FORMS}; or --list, got no question.")
-    answer = _ask(_load(release, units), question, by, formula.chosen, of)
+    answer = _ask(part.of(release), question, by, formula.chosen, of)
     answer = _part(answer, formula.at, difference)
     if json_output:
         print_json(answer.to_dict(level, **_at_once(answer, simultaneous)))
@@ -150,12 +162,6 @@ def estimate_command(
         sys.stdout.write(_csv(_frame(answer, level, simultaneous)))
     else:
         _show(answer, level, simultaneous)
-
-
-def _load(path: Path, units: bool) -> QuestionMethods:
-    """Return a release, or its units, to be asked."""
-    release = sfumato.load(path)
-    return release.units if units else release
 
 
 def _list(release: QuestionMethods, of: Of | None, pairs: int | None, level: float, simultaneous: bool) -> pd.DataFrame:

@@ -19,14 +19,14 @@ from sfumato.io.atomic import refuse_inputs
 if TYPE_CHECKING:
     from sfumato.io import chunks, database_urls, places, sources, spool, stored
     from sfumato.io.chunks import Source
-    from sfumato.records import table_pairs
+    from sfumato.records import several_tables as record_tables
     from sfumato.schema import list_files
     from sfumato.schema.schema import Schema
 else:
     chunks, places = later("sfumato.io.chunks"), later("sfumato.io.places")
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
-    table_pairs, list_files = later("sfumato.records.table_pairs"), later("sfumato.schema.list_files")
+    record_tables, list_files = later("sfumato.records.several_tables"), later("sfumato.schema.list_files")
 
 STANDARD_INPUT = "-"
 
@@ -81,31 +81,32 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
 
 
 def open_tables(data: Sequence[str], input_format: str | None = None, known: Schema | None = None) -> Source:
-    """Open one table, or both tables of a schema of two, as `NAME=FILE`.
+    """Open one table, or all tables of a schema of several, as `NAME=FILE`.
 
     Raises:
         ConfigError: these are not the tables of the schema; or as `open_data`.
-        DataError: as `open_data`, or the table of rows has no column of the key.
+        DataError: as `open_data`, or a table lacks a column.
     """
-    tables = None if known is None else known.two_tables
+    tables = None if known is None else known.two_tables or known.database
     if tables is None:
         if len(data) != 1:
             raise ConfigError(
-                f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; two tables with a "
-                "key are declared as `tables` in the schema."
+                f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; tables with keys "
+                "are declared as `tables` in the schema."
             )
         return open_data(data[0], input_format, known)
     assert known is not None
     texts = {name: place for name, _, place in (text.partition("=") for text in data)}
     if set(texts) != set(tables.names) or len(data) != len(texts):
-        raise ConfigError(f"Expected {tables.units}=FILE {tables.rows}=FILE as DATA, the two tables of the schema.")
+        files = " ".join(f"{name}=FILE" for name in tables.names)
+        raise ConfigError(f"Expected {files} as DATA, the tables of the schema.")
     if list(texts.values()).count(STANDARD_INPUT) > 1:
-        raise ConfigError("Expected one table on standard input, got both. Name a file for the other.")
+        raise ConfigError("Expected one table on standard input, got several. Name files for the others.")
     opened = {
         name: open_data(place, input_format if place == STANDARD_INPUT else None, known)
         for name, place in texts.items()
     }
-    return table_pairs.open_records(opened, known)
+    return record_tables.open_records(opened, known)
 
 
 def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inputs: Path | None) -> None:

@@ -325,7 +325,7 @@ def sample_command(
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
-    tables, csv = model.schema.two_tables, model.schema.csv_output
+    tables, csv = model.schema.two_tables or model.schema.database, model.schema.csv_output
     if tables is not None and replicates is None:
         place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
         form, pairs = (format_ or SampleFormat.csv).value, model.table_batches(n, **options)

@@ -21,12 +21,13 @@ from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
 from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
-from sfumato.records.table_pairs import open_records
+from sfumato.records.several_tables import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import with_items
 from sfumato.schema.shapes import EVALUATION, require_able
 
+LAGS = (2, 3, 5)
 GAP_BINS = 20
 """Bins of the distances between rows, each with as many of the real ones, as far as these differ."""
 
@@ -106,7 +107,8 @@ def evaluate_linked(
         `first_rows`, total variation of one and of two columns of units with their first row, constants and
         number of rows among them; `gap`, null without a column of order, or the mean distance between a row's order
         and that of the row before, in the column's own steps, the total variation, and the share of synthetic rows that
-        go back; `numbers`, per column that varies the correlation with the row before (`before`) and the part of the
+        go back; `numbers`, per column that varies the correlation with the row before (`before`), with rows two, three
+        and five before (`further_back`) and the part of the
         variance between units (`between`), of both tables; `labels`, per column that varies the
         total variation of the pairs (row before, row); `constants_vary`, the share of units in whose rows a
         constant is not the same. JSON-ready.
@@ -152,6 +154,7 @@ def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> di
     numbers = [name for name in varying if kinds[name].is_numeric and name != tables.order]
     labels = [name for name in varying if not kinds[name].is_numeric]
     most = max(int(real.sizes.max()), int(synthetic.sizes.max())) + 1
+    lags = [lag for lag in LAGS if all((rows.sizes > lag).any() for rows in pair)]
     shares = [np.bincount(rows.sizes, minlength=most) / rows.n_units for rows in pair]
     first = [_bin_table(rows.first, tables.units, rows.label) for rows in pair]
     return {
@@ -165,6 +168,7 @@ def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> di
         "numbers": {
             name: {
                 "before": _both(*(_with_before(rows, name) for rows in pair)) if stepped else None,
+                "further_back": {lag: _both(*(_with_before(rows, name, lag) for rows in pair)) for lag in lags},
                 "between": _both(*(_between_share(rows, name) for rows in pair)),
             }
             for name in numbers
@@ -211,10 +215,11 @@ def _gap_scores(
     }
 
 
-def _with_before(rows: LinkedRows, name: str) -> float:
-    """Pearson's correlation of a number with that of the row before; 0 where one of them is constant."""
-    later = rows.later
-    now, before = rows.codes[name][later], rows.codes[name][later - 1]
+def _with_before(rows: LinkedRows, name: str, lag: int = 1) -> float:
+    """Pearson's correlation of a number with that `lag` rows before; 0 where one of them is constant."""
+    owners = rows.owners
+    later = np.flatnonzero(owners[lag:] == owners[: owners.size - lag]) + lag
+    now, before = rows.codes[name][later], rows.codes[name][later - lag]
     known = ~(np.isnan(now) | np.isnan(before))
     now, before = now[known], before[known]
     if now.size < 2 or np.ptp(now) == 0 or np.ptp(before) == 0:
@@ -264,6 +269,8 @@ def _varying_units(rows: LinkedRows, constants: tuple[str, ...]) -> float:
     varies = np.zeros(rows.n_units, dtype=bool)
     first = np.repeat(rows.starts, rows.sizes)
     for name in constants:
+        if name not in rows.codes:  # a column of another table
+            continue
         codes = rows.codes[name]
         other = ~((codes == codes[first]) | (np.isnan(codes) & np.isnan(codes[first])))
         varies |= np.bincount(rows.owners, weights=other, minlength=rows.n_units) > 0

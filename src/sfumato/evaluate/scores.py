@@ -16,10 +16,10 @@ from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import SchemaError, require_instance, require_integer, require_name, require_open_unit
 from sfumato.evaluate.clustering import clustering
 from sfumato.evaluate.coded_tables import CodedTable, read_codes, table_kinds
+from sfumato.evaluate.database_scores import scores_of_units
 from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
 from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
-from sfumato.evaluate.linked import evaluate_linked
 from sfumato.evaluate.neighbours import table_neighbours
 from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.evaluate.schemas import closed_schema, not_compared
@@ -111,7 +111,7 @@ def evaluate(
         opened = (open_source(rows, csv=schema.reader.csv) for rows in (real, synthetic))
         schema = closed_schema(schema, *opened)
     if schema.linked:
-        return evaluate_linked(real, synthetic, schema=schema, test=test, target=target)
+        return scores_of_units(real, synthetic, schema=schema, test=test, target=target)
     if image_names(schema) is not None:
         return evaluate_pictures(real, synthetic, schema=schema, test=test, target=target, seed=seed)
     task = None if target is None else ClassificationTask.of(schema, target, positive)

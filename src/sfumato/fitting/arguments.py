@@ -24,7 +24,7 @@ from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Records, Rows
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
-from sfumato.schema.shapes import TARGET, require_able, require_taken
+from sfumato.schema.shapes import ANY_TARGET, TARGET, require_able, require_taken
 from sfumato.schema.sources import accepted, read_off
 
 _NUMBERS = ("id", "uuid", "nr", "no", "number", "nummer", "key", "code")
@@ -138,6 +138,8 @@ def check_schema(schema: Schema, target: str | None, takes: Collection[str], met
     """Refuse a shape of data that a method does not take, its target, and open columns beside images or sets."""
     check_target(schema, target)
     require_taken(schema, takes, method)
+    if target is not None:
+        require_able(schema, ANY_TARGET, "Leave target out")
     if target is not None and schema.unit is not None and target not in schema.unit.constant:
         require_able(schema, TARGET, f"Make {target!r} a constant of the unit, or leave target out")
     if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):

@@ -33,6 +33,7 @@ from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
+from sfumato.io.chunks import Source
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
@@ -43,11 +44,12 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
+from sfumato.records.database_records import DatabaseData, TableSources
 from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
-from sfumato.records.table_pairs import open_records
+from sfumato.records.several_tables import open_records
 from sfumato.release_front import Release
 from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
@@ -317,7 +319,7 @@ class Synthesizer(ABC):
         noise = noise_source(budget, options.seed)
         source = open_records(data, schema)
         with engine_for(source, options.workers, options.engine) as engine:
-            records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
+            records = _records(source, schema, engine)
             check_types(records.source, schema, as_source=options.as_source)
             allowed = budget or nominal_budget(rows)
             plan = calibrate(self.uncalibrated(schema, options.target, rows, allowed.delta), allowed)
@@ -343,7 +345,7 @@ class Synthesizer(ABC):
         engine: Engine | None,
         driver: Driver[Ledger],
         noise: NoiseSource,
-        records: PrivateData | LinkedData,
+        records: PrivateData | LinkedData | DatabaseData,
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
         account, measured = Account(driver.ledger, noise, driver.journal), []
@@ -424,3 +426,10 @@ class Synthesizer(ABC):
             plan, budget, methods=(type(self),), schema=schema, method=self.method, n_public=n,
             sampling=self.sampling(plan), preset=preset_of(self.presets(), vars(self)), **known,
         )  # fmt: skip
+
+
+def _records(source: Source, schema: Schema, engine: Engine | None) -> PrivateData | LinkedData | DatabaseData:
+    """Return the records of a source, as a fit reads them."""
+    if isinstance(source, TableSources):
+        return DatabaseData(source, schema)
+    return LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)

@@ -22,6 +22,12 @@ from sfumato.fitting.facts import Facts
 from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
+from sfumato.methods.linked.branches import (
+    database_error,
+    database_forecast,
+    database_stages,
+    run_database,
+)
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.linked.unit_sums import with_units_measured
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
@@ -88,6 +94,8 @@ class MaxEntropy(Synthesizer):
         if facts.schema.images:
             return self._images.stages(facts)
         marginal, groups = self.marginal_share, self.level_groups
+        if facts.described.database is not None:
+            return database_stages(facts, marginal_share=marginal, level_groups=groups)
         stages = linked_stages if facts.schema.linked else table_stages
         if not facts.described.questions:
             return stages(facts, marginal_share=marginal, level_groups=groups)
@@ -99,6 +107,8 @@ class MaxEntropy(Synthesizer):
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
         if facts.schema.images:
             return self._images.forecast(plan, facts)
+        if facts.described.database is not None:
+            return database_forecast(plan, facts)
         if facts.schema.linked:
             return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}
         return {**table_forecast(plan, facts), **forecast_words(plan, facts)}
@@ -107,6 +117,8 @@ class MaxEntropy(Synthesizer):
         """The noise of a label's share, of all classes together; of images, that of a class count."""
         if facts.schema.images:
             return self._images.one_way_error(plan, facts)
+        if facts.described.database is not None:
+            return database_error(plan, facts)
         return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
 
     def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
@@ -118,6 +130,8 @@ class MaxEntropy(Synthesizer):
         if fit.data.schema.images:
             return self._images.run(fit)
         level_groups, clip_slack, simulated = self.level_groups, self.clip_slack, self.calibration_rows
+        if fit.facts.described.database is not None:
+            return run_database(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
         if fit.facts.schema.linked:
             linked = run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
             return with_units_measured(fit, linked) if fit.facts.described.questions else linked

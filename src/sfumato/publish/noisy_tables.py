@@ -20,6 +20,7 @@ from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import units_of
 from sfumato.release_front import Release
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.shapes import PAGE, require_able
 
 MOST_PAIRS, MOST_CELLS = 100, 400
 _MARGIN = 1.96  # standard errors: of an interval of 95 %
@@ -46,6 +47,7 @@ class NoisyTables:
 def noisy_tables(release: Release) -> NoisyTables:
     """Return the noisy tables of a release; `margin`, `low` and `high` are of 95 % intervals of the records' counts."""
     tables = NoisyTables()
+    require_able(release.schema, PAGE)
     if release.schema.linked:
         release = units_of(release)
         tables.left_out.append(

@@ -15,7 +15,8 @@ import numpy as np
 from sfumato.columns.kind import TabularKind
 from sfumato.lenses.chain import plain_schema
 from sfumato.records.engine import Rows
-from sfumato.records.linked import LinkedData, Sequences, absent_code, unit_records
+from sfumato.records.linked import LinkedData
+from sfumato.records.sequences import Sequences, absent_code, unit_records
 from sfumato.schema.linked import LinkedTables
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit_features import MOMENTS, ONE, UnitFeature

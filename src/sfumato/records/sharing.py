@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.lenses.weights import WEIGHT_BITS as UNIT_WEIGHT_BITS
 from sfumato.lenses.weights import whole_weights
 from sfumato.records.engine import Rows
-from sfumato.records.linked import STEPS
+from sfumato.records.sequences import STEPS
 
 WEIGHT_BITS = 10
 _MARGIN = 2.0**-30  # more than the rounding of a Frobenius norm of up to a million products

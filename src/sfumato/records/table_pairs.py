@@ -23,11 +23,10 @@ import pyarrow as pa
 from sfumato.columns.cells import joined, values_of
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
-from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
 from sfumato.io.common_types import of_one_type
 from sfumato.io.csv_form import CsvForm
-from sfumato.io.sources import open_source
 from sfumato.lenses.chain import read_kinds
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.records.units import content_hashes, mixed
@@ -73,7 +72,7 @@ class TablePair(Source):
         unit = schema.unit
         assert unit is not None
         assert unit.tables is not None
-        rows_key = unit.tables.key or unit.column
+        rows_key = unit.tables.by or unit.column
         own, kinds = {unit.column, *unit.constant}, read_kinds(schema)
         varying = {name: schema.columns[name] for name in schema.released if name not in own}
         # lines of JSON have the columns that are asked for
@@ -82,7 +81,7 @@ class TablePair(Source):
         if rows_key not in rows.storage:
             raise DataError(
                 f"Expected {rows.label}, the table {unit.tables.rows!r}, to have the column {rows_key!r}, which says "
-                "whose a row is. Name another one as `key`."
+                "whose a row is. Name another one as `by`."
             )
         if pa.types.is_nested(values_of(rows.storage[rows_key])):
             raise SchemaError(
@@ -245,34 +244,6 @@ class TablePair(Source):
         first = sorted_rows[np.flatnonzero(np.diff(whose[sorted_rows], prepend=-1))]
         rows[whose[first]] = several[first]
         return rows
-
-
-def open_records(data: object, schema: Schema) -> Source:
-    """Open what a schema describes: one table, or a mapping of two tables by their names.
-
-    Raises:
-        ConfigError: the schema is of two tables, and the data are not these; or as `open_source`.
-        DataError: as `open_source`, or the table of rows has no column of the key.
-    """
-    tables = None if schema.unit is None else schema.unit.tables
-    if tables is None or isinstance(data, TablePair):
-        return open_source(data, csv=schema.reader.csv)
-    _require_both(data, tables)
-    assert isinstance(data, Mapping)
-    units, rows = (open_source(data[name], csv=schema.reader.csv) for name in tables.names)
-    return TablePair.of(units, rows, schema)
-
-
-def _require_both(data: object, tables: Tables) -> None:
-    named = f"{{{tables.units!r}: ..., {tables.rows!r}: ...}}"
-    if not isinstance(data, Mapping):
-        raise ConfigError(f"Expected the two tables {named} as the schema has them, got a {type(data).__name__}.")
-    strange = [name for name in data if name not in tables.names]
-    absent = [name for name in tables.names if name not in data]
-    if strange:
-        raise ConfigError(f"Expected the two tables {named}, got {strange[0]!r}, which the schema does not name.")
-    if absent:
-        raise ConfigError(f"Expected the two tables {named}, got no {absent[0]!r}.")
 
 
 def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.ChunkedArray:

@@ -13,6 +13,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
+from sfumato.records.histories import Ahead
 from sfumato.release.table_samplers import TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
@@ -53,21 +54,49 @@ class LinkedTable(UnitSampler):
 
     def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows."""
-        first, fewest = dict(self._units.rows(n, rng, classes)), self._tables.fewest
+        return self._walks(dict(self._units.rows(n, rng, classes)), n, rng)
+
+    def require_context(self) -> None:
+        """Refuse a chain that draws other columns before the constants of units.
+
+        Raises:
+            ReleaseError: it does.
+        """
+        self._first.require_first(len(self._tables.constants))
+
+    def below(self, context: Mapping[str, np.ndarray], rng: np.random.Generator) -> Units:
+        """Return units that have these constants, in their order, and coded rows.
+
+        Raises:
+            ReleaseError: the chain of units draws other columns before its constants.
+        """
+        first = self._first.followed({name: context[name] for name in self._tables.constants}, rng)
+        return self._walks(first, next(iter(first.values())).size, rng)
+
+    def _walks(self, first: dict[str, np.ndarray], n: int, rng: np.random.Generator) -> Units:
+        """Return n units that begin with these rows."""
         sizes = np.ones(n, dtype=np.int64)
         if self._tables.count:
-            count = first.pop(self._tables.count)
-            sizes = fewest + np.rint(count * (self._tables.max_rows - fewest)).astype(np.int64)
-        if not fewest:
+            most, fewest = self._tables.max_rows, self._tables.fewest
+            sizes = fewest + np.rint(first.pop(self._tables.count) * (most - fewest)).astype(np.int64)
+        if self._tables.n_first:
             self._complete(first, sizes, rng)
+        ahead = {
+            name: Ahead(first.pop(own.mean), first.pop(own.change), sizes)
+            for name, own in self._tables.histories.items()
+        }
         owners, rows = [np.arange(n)], [first]
         last, left = first, np.arange(n)
         for place in range(2, self._tables.max_rows + 1):
             going = np.flatnonzero(sizes[left] >= place)
             if not going.size:
                 break
-            left = left[going]
-            last = self._following({name: codes[going] for name, codes in last.items()}, sizes[left], place, rng)
+            before, left = left, left[going]
+            for name, lines in ahead.items():
+                lines.take(before, last[name], place - 1)
+            at = {self._tables.histories[name].line: lines.at(left, place) for name, lines in ahead.items()}
+            last = {name: codes[going] for name, codes in last.items()}
+            last = self._following({**last, **at}, sizes[left], place, rng)
             owners.append(left)
             rows.append(last)
         whose = np.concatenate(owners)
@@ -76,25 +105,41 @@ class LinkedTable(UnitSampler):
         return Units(whose[order], together, sizes[whose[order]] == 0)
 
     def _complete(self, first: dict[str, np.ndarray], sizes: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw first rows anew where there is none, or where a value is missing that cannot be.
+        """Draw first rows anew where there is none, where a value is missing that cannot be, or a unit would end.
 
         A unit without rows gets the first row that one of its constants and one row would have, which is not written:
         so no code that a column has not is passed on.
         """
-        tables, left = self._tables, np.flatnonzero((sizes == 0) | self._lacking(first))
+        tables, several = self._tables, sizes > 1
+        names = [name for own in tables.histories.values() for name in (own.mean, own.change)] + list(tables.before)
+        left = np.flatnonzero((sizes == 0) | self._lacking(first) | (several & self._ending(first)))
         for _ in range(_ROUNDS):
             if not left.size:
                 return
             known = {name: first[name][left] for name in tables.constants}
-            known[tables.count] = np.maximum(sizes[left], 1) / tables.max_rows
+            known[tables.count] = (np.maximum(sizes[left], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
             anew = self._first.followed(known, rng)
-            for name in tables.before:
+            for name in names:
                 first[name][left] = anew[name]
-            left = left[self._lacking(anew)]
+            left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
         good = np.setdiff1d(np.arange(sizes.size), left)
-        for name in tables.before if left.size else ():  # those of another unit, or the start of the domain
+        for name in names if left.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
             codes[left] = codes[rng.choice(good, left.size)] if good.size else 0
+        self._going_on(first, several & self._ending(first))
+
+    def _ending(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return which rows have a label after which there is none, shape (n,)."""
+        ending = np.zeros(next(iter(rows.values())).size, dtype=bool)
+        for name, codes in self._tables.ends.items():
+            ending |= np.isin(rows[name], codes)
+        return ending
+
+    def _going_on(self, rows: dict[str, np.ndarray], wrong: np.ndarray) -> None:
+        """Give rows that end too early, and that no draw mended, the first label that ends nothing; in place."""
+        for name, codes in self._tables.ends.items() if wrong.any() else ():
+            free = next(code for code in range(len(codes) + 1) if code not in codes)
+            rows[name][wrong & np.isin(rows[name], codes)] = free
 
     def _lacking(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return which rows lack a value that cannot be missing, shape (n,)."""
@@ -112,10 +157,22 @@ class LinkedTable(UnitSampler):
         known = {name: last[name] for name in tables.known}
         known[tables.count] = (sizes - 2) / most
         known[tables.place] = np.full(sizes.size, (place - 2) / most)
+        if tables.last:
+            known[tables.last] = (sizes == place).astype(np.int64)
+        known |= {own.line: last[own.line] for own in tables.histories.values()}
         known |= {before: last[name] for name, before in tables.before.items()}
         assert self._steps is not None
-        steps = self._steps.followed(known, rng)
+        steps = dict(self._steps.followed(known, rng))
+        wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
+        for _ in range(_ROUNDS):
+            if not wrong.size:
+                break
+            anew = self._steps.followed({name: codes[wrong] for name, codes in known.items()}, rng)
+            for name in tables.before:
+                steps[name][wrong] = anew[name]
+            wrong = wrong[self._ending(anew)]
         rows = {name: last[name] if name == tables.weight else steps[name] for name in self._columns}
+        self._going_on(rows, (sizes > place) & self._ending(rows) if wrong.size else np.zeros(0, dtype=bool))
         if tables.order is not None:
             rows[tables.order] = later_order(tables, steps)
         return rows

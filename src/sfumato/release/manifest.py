@@ -26,6 +26,7 @@ from sfumato.measurements.score_query import ScoreQuery
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.origin import Grid, Origin
 from sfumato.privacy.reading import Place, document, entry, many, mapping, number, one_of, plain, reader
+from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema, release_schema
 from sfumato.schema.unit_features import features_in
@@ -197,17 +198,26 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
     Raises:
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
-    plain, steps, weight = plain_schema(schema), None, "" if schema.weight is None else schema.weight.column
-    units = plain
-    if schema.linked:
-        tables = linked_tables(plain, schema.weight)
-        units, steps = tables.units, None if tables.steps is None else plain_schema(tables.steps)
+    weight = "" if schema.weight is None else schema.weight.column
+    parts = {"": schema} if schema.database is None else {f"{b}: ": v.schema for b, v in branch_views(schema).items()}
+    known = {part: (plain_schema(own), *_measured_tables(own)) for part, own in parts.items()}
     for i, measurement in enumerate(measurements):
-        table = steps if steps is not None and measurement.name.startswith(STEPS_PART) else units
+        part = next((part for part in known if measurement.name.startswith(part)), next(iter(known)))
+        plain, units, steps = known[part]
+        table = steps if steps is not None and measurement.name.startswith(part + STEPS_PART) else units
         features = features_in(sorted(columns_of(measurement)), plain) if table is units else []
         kinds = {**table.columns, **{feature.name: feature.kind for feature in features}}
         if fault := measurement.fault(kinds, weight):
             raise ReleaseError(f"Measurement {i + 1} {fault}: this release does not say what it measured.")
+
+
+def _measured_tables(schema: Schema) -> tuple[Schema, Schema | None]:
+    """Return the plain table that measurements of a schema are of, and of linked rows that of steps."""
+    plain = plain_schema(schema)
+    if not schema.linked:
+        return plain, None
+    tables = linked_tables(plain, schema.weight)
+    return tables.units, None if tables.steps is None else plain_schema(tables.steps)
 
 
 def columns_of(measurement: Measurement) -> frozenset[str]:

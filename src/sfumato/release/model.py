@@ -33,12 +33,14 @@ from sfumato.records.long_tables import written_types
 from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
 from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.conditions import Conditions
+from sfumato.release.database_blocks import DatabaseBlocks
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.files import packed_arrays, read_files, write_files
 from sfumato.release.linked_blocks import LinkedBlocks
 from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.samplers import Sampler, build_sampler
-from sfumato.release.table_pairs import joined_pairs, pairs, rows_with_units
+from sfumato.release.table_pairs import joined_tables, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows, repeated_units
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
@@ -114,16 +116,19 @@ class ReleaseValue:
         if isinstance(self._sampler, DataSet):
             self._contained(next(self._sampler.batches(1, 0, 1)))
             return
-        trial = self._trial(self._sampler)
-        if self._has_library() and not self._comes_back(trial):
+        trials = self._trials(self._sampler)
+        if self._has_library() and not all(self._comes_back(trial) for trial in trials):
             raise ReleaseError("Expected a container and dtypes that fit the storage types in the release.")
 
-    def _trial(self, sampler: Sampler) -> pa.Table:
-        """Return the rows of two records, as samples have them."""
+    def _trials(self, sampler: Sampler) -> list[pa.Table]:
+        """Return the rows of two records, as samples have them, a table each."""
         if isinstance(sampler, UnitSampler):
             owners, rows, _ = sampler.units(2, public_stream(0))
-            return LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)
-        return self._decoder.table(sampler.rows(2, public_stream(0)))
+            return [LinkedBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None)).numbered(owners, rows)]
+        if isinstance(sampler, DatabaseTables):
+            blocks = DatabaseBlocks(self._decoder, 2, 0, Conditions(sampler, {}, None))
+            return list(blocks.written(sampler.tables(2, public_stream(0)), 0, 2).values())
+        return [self._decoder.table(sampler.rows(2, public_stream(0)))]
 
     @property
     def target(self) -> str | None:
@@ -155,7 +160,9 @@ class ReleaseValue:
         except Exception:  # noqa: BLE001 - pandas and numpy read a stranger's dtypes
             return False
         types = written_types(self.schema, self.form.storage)
-        return all(back[name] == types[name] for name in trial.column_names if name not in self.schema.images)
+        return all(
+            back[name] == types[name] for name in trial.column_names if name in types and name not in self.schema.images
+        )
 
     def _has_library(self) -> bool:
         return self.form.container != "polars" or importlib.util.find_spec("polars") is not None
@@ -197,8 +204,8 @@ class ReleaseValue:
             unique_columns: the columns on which rows have to repeat; by default all.
 
         Returns:
-            A frame (or arrays) of the kind that was fitted, same columns, order and types. Of two tables: a dict of
-            two frames by their names.
+            A frame (or arrays) of the kind that was fitted, same columns, order and types. Of several tables: a dict of
+            frames by their names.
 
         Raises:
             ConfigError: an argument is outside its domain, the release has no rows with the given values, or polars
@@ -223,8 +230,8 @@ class ReleaseValue:
         """
         options: Any = {"unique_rows": unique_rows, "unique_columns": unique_columns}
         options |= {"seed": seed, "given": given, "class_counts": class_counts}
-        if self.schema.two_tables is not None:
-            tables = joined_pairs(self.table_batches(n, **options))
+        if self.schema.two_tables is not None or self.schema.database is not None:
+            tables = joined_tables(self.table_batches(n, **options))
             return {name: self._contained(table) for name, table in tables.items()}
         return self._contained(pa.concat_tables(self.batches(n, **options)))
 
@@ -258,6 +265,8 @@ class ReleaseValue:
                 )
             n = require_integer(at_least=0, n=self._sampler.n_rows if n is None else n)
             return self._sampler.batches(n, seed_of(seed), block_rows(self._sampler.width))
+        if self.schema.database is not None:
+            raise ConfigError("Expected a release of one or two tables, got one of a database. Use table_batches.")
         tables = self._tables(n, seed, given, class_counts, workers, (unique_rows, unique_columns))
         return rows_with_units(tables) if self.schema.two_tables else tables
 
@@ -269,8 +278,8 @@ class ReleaseValue:
         class_counts: Mapping[Any, int] | None,
         workers: int,
         unique: tuple[UniqueRows, Sequence[str] | None],
-    ) -> Iterator[pa.Table]:
-        """Return blocks of rows, of two tables those of both, after all checks."""
+    ) -> Iterator[Any]:
+        """Return blocks of rows, of several tables those of all, after all checks."""
         sampler: Any = self._sampler
         compared = columns_to_compare(self.schema, *unique, class_counts=class_counts)
         conditions = Conditions.of(self.schema, self.form.storage, sampler, given, class_counts)
@@ -279,6 +288,7 @@ class ReleaseValue:
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
         kind = LinkedBlocks if self.schema.linked else Blocks
+        kind = DatabaseBlocks if self.schema.database is not None else kind
         blocks = kind(self._decoder, n, seed_of(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
@@ -302,8 +312,8 @@ class ReleaseValue:
         Privacy: none (a function of the release).
 
         Returns:
-            An iterator of at least one mapping of both names to tables, of units first. A unit's rows may go on in the
-            next one.
+            An iterator of at least one mapping of names to tables, of units first. Of two tables, a unit's rows may go
+            on in the next one.
 
         Raises:
             ConfigError: the release is of one table, or an argument is outside its domain.
@@ -312,11 +322,11 @@ class ReleaseValue:
             >>> for part in release.table_batches(1_000):  # doctest: +SKIP
             ...     print(part["persons"].num_rows, part["visits"].num_rows)
         """
-        if self.schema.two_tables is None:
-            raise ConfigError("Expected a release of two tables, got one of a single table. Use batches.")
+        if self.schema.two_tables is None and self.schema.database is None:
+            raise ConfigError("Expected a release of several tables, got one of a single table. Use batches.")
         workers = require_integer(at_least=1, workers=workers)
         tables = self._tables(n, seed, given, class_counts, workers, (unique_rows, unique_columns))
-        return pairs(tables, self.schema)
+        return tables if self.schema.two_tables is None else pairs(tables, self.schema)
 
     @cached_property
     def _decoder(self) -> Decoder:
@@ -374,7 +384,7 @@ class ReleaseValue:
         """Draw synthetic records to a file, or images to a folder, in constant memory; arguments as `batches`.
 
         A path ends in `.csv`, `.tsv`, `.parquet`, `.npz` or, for sets, `.dat`; without a suffix it becomes a folder of
-        PNG images, `path/LABEL/000001.png`; of two tables, one of two `.csv` files with their names. With
+        PNG images, `path/LABEL/000001.png`; of several tables, one of `.csv` files with their names. With
         `spreadsheet_safe` an apostrophe comes before text in a `.csv` that a spreadsheet would compute as a
         formula, such as `=1+1`.
 
@@ -388,7 +398,7 @@ class ReleaseValue:
         options: Any = {"unique_rows": unique_rows, "unique_columns": unique_columns, "workers": workers}
         options |= {"seed": seed, "given": given, "class_counts": class_counts}
         written: Any = {"overwrite": overwrite, "spreadsheet": spreadsheet_safe, "csv": self.schema.csv_output}
-        if self.schema.two_tables is not None:
+        if self.schema.two_tables is not None or self.schema.database is not None:
             write_tables(self.table_batches(n, **options), path, **written)
             return
         write_table(self.batches(n, **options), path, keys=self.form.keys, **written)

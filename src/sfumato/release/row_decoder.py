@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,15 @@ class Decoder:
         """The most bytes of a row's cells."""
         return sum(self.schema.columns[name].cell_bytes for name in self.schema.released)
 
-    def decode(self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES) -> pa.Table:
-        """Return the released columns of coded rows; those of `values` have one value each."""
+    def decode(
+        self,
+        rows: Mapping[str, Any],
+        values: Mapping[str, pa.Array] = _NO_VALUES,
+        names: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Return the released columns of coded rows, or some of them; those of `values` have one value each."""
         columns = {}
-        for name in self.schema.released:
+        for name in self.schema.released if names is None else names:
             if name in values:
                 # the value itself: its cell holds others
                 columns[name] = values[name].take(pa.array(np.zeros(len(rows[name]), dtype=np.int64)))

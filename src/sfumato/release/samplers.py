@@ -17,13 +17,14 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.lens import DataSet
 from sfumato.models.item_classes import ItemClasses
 from sfumato.models.sets import IndependentItems
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.linked import LinkedTable
 from sfumato.release.table_samplers import Sampler, TableSoftmax
 from sfumato.release.tilted_table import TiltedTable
 from sfumato.schema.schema import Schema
 
 _OF_CORE: Mapping[str, Callable[..., Sampler]] = {
-    kind.name: kind for kind in (TableSoftmax, TiltedTable, IndependentItems, ItemClasses, LinkedTable)
+    kind.name: kind for kind in (TableSoftmax, TiltedTable, IndependentItems, ItemClasses, LinkedTable, DatabaseTables)
 }
 SAMPLERS = (*_OF_CORE, *FAMILIES["sampler"])
 """Names of our own."""

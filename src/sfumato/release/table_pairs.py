@@ -54,14 +54,14 @@ def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
     varying = {name: name for name in schema.released if name not in unit.constant}
     return {
         tables.units: {unit.column: unit.column, **constants},
-        tables.rows: {tables.key or unit.column: unit.column, **varying},
+        tables.rows: {tables.by or unit.column: unit.column, **varying},
     }
 
 
-def joined_pairs(batches: Iterator[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-    """Return both tables, whole."""
-    pairs = list(batches)
-    return {name: pa.concat_tables([batch[name] for batch in pairs]) for name in pairs[0]}
+def joined_tables(batches: Iterator[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Return all tables, whole."""
+    parts = list(batches)
+    return {name: pa.concat_tables([batch[name] for batch in parts]) for name in parts[0]}
 
 
 def _chosen(batch: pa.Table, part: int) -> pa.Table:

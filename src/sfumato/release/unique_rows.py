@@ -66,10 +66,10 @@ def columns_to_compare(
             "Expected no class_counts beside unique_rows='drop', got both: dropping rows changes the classes. Sample "
             "each class by itself with `given`."
         )
-    tabular = schema.of_kind(TabularKind)
+    tabular = schema.of_kind(TabularKind) if schema.database is None else {}
     other = next((name for name in schema.released if name not in tabular), None)
     if other is not None:
-        what = schema.columns[other].holds
+        what = schema.columns[other].holds if schema.database is None else "a database"
         raise ConfigError(f"Expected a table to drop unique rows of, got {what} in column {other!r}.")
     if unique_columns is None:
         return schema.released

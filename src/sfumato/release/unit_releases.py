@@ -1,4 +1,4 @@
-"""The parts of a release of linked rows, of its units and of their steps, as releases of single rows."""
+"""Parts of a release: of linked rows, units and steps as single rows; of a database, each table as linked rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, did_you_mean
 from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.cells import ALL_ROWS
 from sfumato.release.manifest import SourceForm, columns_of
 from sfumato.release.model import ReleaseValue
+from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.linked import LinkedTables, linked_tables, nullable_kind
 from sfumato.schema.schema import Schema
 
@@ -39,7 +40,8 @@ def units_of(release: _Value, *, plain: bool = False, features: bool = False) ->
     units = units if plain else _ruled(units, tables, release.schema)
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     items = {item: pa.bool_() for column in release.schema.set_columns.values() for item in column.items}
-    storage = {**known.storage, **items, **counted}
+    of_histories = {name: pa.float64() for own in tables.histories.values() for name in (own.mean, own.change)}
+    storage = {**known.storage, **items, **counted, **of_histories}
     form = replace(
         known,
         storage={name: storage[name] for name in units.released},
@@ -58,6 +60,42 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
     Its counts are of weighted steps, as its queries say.
     """
     return _part(release, _STEPS, steps, release.form)
+
+
+def table_of(release: _Value, name: str) -> _Value:
+    """Return the part of a release of a database that is of one table, as linked rows of the rows above.
+
+    Columns of the rows above, and what the tables before say of these, are its constants. It is asked, and not saved:
+    its certificate is that of the whole.
+
+    Raises:
+        ConfigError: the release is not of a database, or has no such table.
+    """
+    if release.schema.database is None:
+        raise ConfigError(
+            "Expected a release of a database to ask of a table, got one of another shape. Ask it itself."
+        )
+    views, first = branch_views(release.schema), release.schema.database.units
+    if name not in (first, *views):
+        raise ConfigError(
+            f"Expected a table of the release, {', '.join(map(repr, (first, *views)))}, got {name!r}."
+            f"{did_you_mean(name, (first, *views))}"
+        )
+    if name == first:
+        return units_of(table_of(release, next(iter(views))))
+    schema, known = views[name].schema, release.form
+    storage = {column: schema.columns[column].sample_type for column in schema.released}
+    storage |= {
+        column: kind
+        for column, kind in known.storage.items()
+        if column in storage and release.schema.columns[column] == schema.columns[column]
+    }
+    assert schema.unit is not None
+    assert release.schema.unit is not None
+    storage[schema.unit.column] = known.storage[release.schema.unit.column]
+    dtypes = {column: dtype for column, dtype in known.dtypes.items() if column in storage}
+    part = replace(release, sampler=release.sampler["branches"])
+    return _part(part, name, schema, replace(known, storage=storage, dtypes=dtypes))
 
 
 def _ruled(units: Schema, tables: LinkedTables, declared: Schema) -> Schema:

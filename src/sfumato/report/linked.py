@@ -16,7 +16,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.coded_tables import read_codes
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_columns, linked_scores
-from sfumato.records.table_pairs import open_records
+from sfumato.records.several_tables import open_records
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures, share_bins
 from sfumato.report.matrix import matrix_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
@@ -14,14 +13,13 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError, did_you_mean
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion
+from sfumato.schema.linked_faults import database_faults, linked_faults
 from sfumato.schema.named_questions import FORMULAS, question_faults, read_question
 from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.shapes import pair_faults
-from sfumato.schema.unit import Tables, Unit, count
+from sfumato.schema.table_entries import count
+from sfumato.schema.unit import Unit
 from sfumato.schema.weight import LEAST, MOST, Weight
-
-MOST_LINKED = 1_000
-"""Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
 
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
@@ -56,7 +54,8 @@ def table_faults(schema: SchemaFacts) -> list[str]:
         faults += weight_faults(schema, schema.weight)
     faults += _long_faults(schema)
     if not faults and schema.unit is not None and schema.unit.linked:
-        faults += linked_faults(schema, schema.unit)
+        database = schema.database
+        faults += linked_faults(schema, schema.unit) if database is None else database_faults(schema, database)
     if not faults:
         faults += pair_faults(schema)
     if not faults and not schema.released:
@@ -203,73 +202,6 @@ def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
     rest = [kind for column, kind in schema.columns.items() if column != name and kind.is_released]
     if any(isinstance(kind, Image) for kind in rest) or (rest and all(isinstance(kind, ItemSet) for kind in rest)):
         faults.append("Expected a weight beside columns of labels, numbers or dates, got images, or sets alone.")
-    return faults
-
-
-def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
-    """Return the faults of linked rows."""
-    faults = []
-    known = ", ".join(map(repr, schema.released))
-    weight = None if schema.weight is None else schema.weight.column
-    if weight is not None and weight not in unit.constant:
-        place = "constant of unit" if unit.tables is None else f"columns of the table {unit.tables.units!r}"
-        faults.append(
-            f"Expected the weight of linked rows to be its unit's, got {weight!r} outside {place}. Name it there: of "
-            "rows that differ, the first counts."
-        )
-    own = [name for name in unit.constant if name != weight]
-    if weight is not None and not own and unit.order is None and unit.tables is None:
-        faults.append("Expected linked rows by order or a constant, got the weight alone among the constants.")
-    named = [("order", unit.order)] if unit.order is not None else []
-    for key, name in [*named, *(("constant", name) for name in own)]:
-        if name not in schema.released:
-            faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
-    if unit.tables is not None and not isinstance(unit.tables, Tables):
-        faults.append(f"Expected tables of unit to be Tables, got {type(unit.tables).__name__}.")
-    elif unit.tables is not None and unit.tables.key in schema.released:
-        faults.append(f"Expected key of {unit.tables.rows!r} to be no released column, got {unit.tables.key!r}.")
-    if faults:
-        return faults
-    return [*_order_faults(schema, unit), *_column_faults(schema, unit)]
-
-
-def _order_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
-    if unit.order is None:
-        return []
-    if unit.order in unit.constant:
-        return [f"Expected order of unit to vary, got {unit.order!r} among the constants, too. Take it out of these."]
-    if not isinstance(schema.columns[unit.order], NumericKind):
-        return [f"Expected order of unit to name a column of numbers or dates, got {unit.order!r}."]
-    return []
-
-
-def _column_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
-    faults = []
-    if not set(schema.released) - set(unit.constant):
-        faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
-    for name in schema.released:
-        kind = schema.columns[name]
-        if isinstance(kind, ItemSet) and name in unit.constant:
-            faults.append(
-                f"Expected constants of labels, numbers or dates, got sets in column {name!r}. Take it out of these, "
-                "or out of the table of units."
-            )
-        if isinstance(kind, Open | ItemSet):
-            continue  # shapes that do not go together are said with the reason
-        if not isinstance(kind, TabularKind):
-            faults.append(
-                f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
-                f"{kind.name}. Declare it, or take order and constant out of the unit."
-            )
-        elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
-            faults.append(
-                f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
-            )
-    if unit.max_rows > MOST_LINKED:
-        faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
-    if schema.rows is not None:
-        where = "`units` in the unit" if unit.tables is None else f"`rows` in the table {unit.tables.units!r}"
-        faults.append(f"Expected {where} as the public count of linked rows, got `rows` of the schema. Move it.")
     return faults
 
 

@@ -1,7 +1,12 @@
 """Linked rows of a unit as two tables of a known kind: of units with their first row, and of steps from row to row.
 
-    units    constants, number of rows, the first row; which is missing of a unit without rows
-    steps    constants, number of rows, the row's number; the row before; the row, its order as the distance from before
+    units    constants, number of rows, histories; the first row, which is missing of a unit without rows
+    steps    constants, number of rows, the row's number, lines of histories; the row before; the row, its order as the
+             distance from before
+
+The *history* of a number is the line through a unit's rows: its mean, and its change from the first row to the last. It
+is drawn before rows are, and each row given the line through it and those after it, which follows from the history and
+the rows before: so levels and trends outlast single rows.
 
 Both have one record a unit: of steps a unit has a sequence, which a mechanism bounds as a whole. Their schemas follow
 from the declared one.
@@ -14,13 +19,35 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from sfumato.columns.booleans import Boolean
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
-from sfumato.columns.numbers import Integer
+from sfumato.columns.levels import LevelKind
+from sfumato.columns.numbers import Continuous, Integer
 from sfumato.schema.clocks import Clock
 from sfumato.schema.distances import Distance
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.weight import Weight
+
+MOST_CHANGE = 1.5
+"""The most that a line through values between 0 and 1 rises from the first of them to the last, of any number."""
+_MOST_HISTORIES, _FEWEST_ROWS = 4, 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class History:
+    """The columns that tell of a number's line through a unit's rows.
+
+    Attributes:
+        mean: of units: the mean of the rows' values; missing of none.
+        change: of units: what the line rises from the first row to the last; missing of fewer than two values.
+        line: of steps: where the line through the row and those after it is at the row, within the bounds.
+    """
+
+    mean: str
+    change: str
+    line: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +66,9 @@ class LinkedTables:
         fewest: the fewest.
         weight: the constant that is the units' weight; empty without. A column of units, and none of steps: these
             count by it, and given the row before it would only be one more noisy column. Samples do not have it.
+        last: the column of steps that says whether the row is the unit's last one; empty unless labels end units.
+        ends: per column of labels, the codes after which a unit has no row.
+        histories: per column of numbers that has one.
     """
 
     units: Schema
@@ -51,6 +81,9 @@ class LinkedTables:
     max_rows: int
     fewest: int = 1
     weight: str = ""
+    last: str = ""
+    ends: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    histories: dict[str, History] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, weight: str = "") -> LinkedTables:
@@ -67,17 +100,26 @@ class LinkedTables:
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
         fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
         first = {name: kinds[name] if unit.fewest else nullable_kind(kinds[name]) for name in varying}
-        units = _table(schema, {**fixed, **first})
+        histories = _histories(schema, varying, taken)
+        of_histories: dict[str, ColumnKind] = {}
+        for name, history in histories.items():
+            of_histories |= {history.mean: _mean_kind(kinds[name]), history.change: _change_kind(kinds[name])}
+        units = _table(schema, {**fixed, **of_histories, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
+        ends = end_codes(schema)
+        last = _new(taken, f"last row of {unit.column}") if ends else ""
         # of a unit of one row there is no step: what steps can be is less than what a number of rows can
         fixed[count] = Integer(lower=2, upper=unit.max_rows)
         fixed.pop(weight, None)
         steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
+        steps |= {last: Boolean()} if last else {}
+        steps |= {history.line: _mean_kind(kinds[name]) for name, history in histories.items()}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
         joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
-        return cls(units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
+        known = (units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
+        return cls(*known, last, ends, histories)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -86,13 +128,44 @@ class LinkedTables:
 
     @property
     def n_first(self) -> int:
-        """How many columns of units, the first ones, are drawn before the first row: those that a unit without has."""
-        return 0 if self.fewest else len(self.constants) + 1
+        """How many columns of units, the first ones, are drawn before the first row where that depends on how many."""
+        return 0 if self.fewest and not self.ends else len(self.constants) + 1
 
     @property
     def n_fixed(self) -> int:
         """How many columns of steps, the first ones, are known before a row is drawn."""
-        return len(self.known) + 2 + len(self.before)
+        return len(self.known) + 2 + bool(self.last) + len(self.histories) + len(self.before)
+
+
+def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str, History]:
+    """Return the histories of numbers, where they are few, and units may have three rows.
+
+    Numbers between the bounds of the order are times as it is: they go on with it, and have none.
+    """
+    unit = schema.unit
+    assert unit is not None
+    order = None if unit.order is None else schema.columns[unit.order]
+    times = (order.lower, order.upper) if isinstance(order, NumericKind) else None  # such a column is a time, too
+    numbers = [
+        name
+        for name in varying
+        if isinstance(kind := schema.columns[name], Integer | Continuous) and (kind.lower, kind.upper) != times
+    ]
+    if unit.max_rows < _FEWEST_ROWS or len(numbers) > _MOST_HISTORIES:
+        return {}
+    words = "level", "trend", "line"
+    return {name: History(*(_new(taken, f"{word} of {name}") for word in words)) for name in numbers}
+
+
+def _mean_kind(kind: ColumnKind) -> Continuous:
+    assert isinstance(kind, Integer | Continuous)
+    return Continuous(lower=kind.lower, upper=kind.upper, nullable=True)
+
+
+def _change_kind(kind: ColumnKind) -> Continuous:
+    assert isinstance(kind, Integer | Continuous)
+    most = MOST_CHANGE * (kind.upper - kind.lower)
+    return Continuous(lower=-most, upper=most, nullable=True)
 
 
 @lru_cache(maxsize=16)
@@ -123,17 +196,28 @@ class PartSchema(Schema):
 
     def __reduce__(self) -> tuple[Any, ...]:
         rebuilt, facts = super().__reduce__()
-        return _part, (rebuilt(*facts),)
+        return part_schema, (rebuilt(*facts),)
 
 
-def _part(schema: Schema) -> PartSchema:
+def part_schema(schema: Schema) -> PartSchema:
+    """Return a schema as that of a part."""
     return PartSchema(**{field.name: getattr(schema, field.name) for field in dataclasses.fields(schema)})
 
 
 def _table(schema: Schema, columns: dict[str, ColumnKind], rules: Iterable[dict[str, list[str]]] = ()) -> Schema:
     cleared = {"rows": None, "unit": None, "sources": {}, "table_source": {}, "accept": (), "draft": False}
     cleared["questions"] = ()
-    return _part(dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared))
+    return part_schema(dataclasses.replace(schema, columns=columns, rules=tuple(rules), **cleared))
+
+
+def end_codes(schema: Schema) -> dict[str, tuple[int, ...]]:
+    """Return the codes of the labels after which a unit has no row, per column."""
+    ends: dict[str, tuple[int, ...]] = {}
+    for name, labels in () if schema.unit is None else schema.unit.ends:
+        kind = schema.columns[name]
+        assert isinstance(kind, LevelKind)
+        ends[name] = tuple(kind.labels.index(label) for label in labels)
+    return ends
 
 
 def nullable_kind(kind: ColumnKind) -> ColumnKind:

@@ -13,6 +13,7 @@ from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.io.chunks import Source
 from sfumato.io.csv_form import CsvOutput
 from sfumato.schema.accept import Criterion
+from sfumato.schema.database import Database
 from sfumato.schema.reader import Reader, csv_output
 from sfumato.schema.unit import Tables, Unit
 from sfumato.schema.weight import Weight
@@ -100,7 +101,14 @@ class SchemaFacts:
     @property
     def two_tables(self) -> Tables | None:
         """The names of two tables that linked rows come from and samples go to; None of one table."""
-        return None if self.unit is None else self.unit.tables
+        tables = None if self.unit is None else self.unit.tables
+        return tables if isinstance(tables, Tables) else None
+
+    @property
+    def database(self) -> Database | None:
+        """The tables of a database; None of one table, or of two that are linked rows."""
+        tables = None if self.unit is None else self.unit.tables
+        return tables if isinstance(tables, Database) else None
 
     @property
     def n_records(self) -> int | None:

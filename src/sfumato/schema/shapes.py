@@ -32,7 +32,13 @@ class Shape:
 def _linked(schema: SchemaFacts) -> str:
     if schema.two_tables is not None:
         return "two tables"
+    if schema.database is not None:
+        return "a database"
     return "a unit with order or constant" if schema.linked else ""
+
+
+def _database(schema: SchemaFacts) -> str:
+    return "" if schema.database is None else f"the tables {', '.join(map(repr, schema.database.names))}"
 
 
 def _weight(schema: SchemaFacts) -> str:
@@ -53,6 +59,9 @@ SHAPES: Mapping[str, Shape] = {
     "unit": Shape("a unit", _unit, "Take `unit` out, which protects single rows"),
     "linked": Shape(
         "linked rows", _linked, "Take order and constant out, or join two tables, which leaves unlinked rows"
+    ),
+    "database": Shape(
+        "a database", _database, "Release each table with that of units by itself, which adds the budgets up"
     ),
     "sets": Shape("sets beside other columns", _sets, "Declare one or the other as identifier"),
     "weight": Shape("weight", _weight, "Take `weight` out, which counts every row once"),
@@ -85,6 +94,7 @@ class Limit:
 
 
 TARGET, CRITERIA = "a target that varies from row to row", "criteria of acceptance"
+ANY_TARGET, SEARCH, PAGE = "a target", "a search of settings", "pages, packs and published tables"
 EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
 CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
 LIMITS = (
@@ -93,6 +103,12 @@ LIMITS = (
     Limit("weighted units", "questions", "features of units are counted once each"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
+    Limit("database", "rules", "they are kept in rows of one table; say `within` and `ends` of a table instead"),
+    Limit("database", "questions", "each table is measured for itself: release it with that of units to name some"),
+    Limit("database", "weight", "shares of units are not weighted over several tables"),
+    Limit("database", ANY_TARGET, "columns of units are modelled with the first table below them, not by class"),
+    Limit("database", SEARCH, "scores compare one table"),
+    Limit("database", PAGE, "they are of one table or of two"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),

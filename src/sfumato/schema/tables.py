@@ -1,10 +1,11 @@
-"""Two tables with a key: of units, and of their rows.
+"""Tables with keys in a schema document: of units and of their rows, or a database of any number.
 
     tables:
       persons: {key: patient, rows: 20000, columns: [sex, born]}
       visits: {of: persons, max_rows: 6, order: day}
 
-They are linked rows whose constants lie in a table of their own, so that a unit may have no row at all.
+Two tables are linked rows whose constants lie in a table of their own, so that a unit may have no row at all. More, or
+rows with keys of their own, are a database (`sfumato.schema.database`).
 """
 
 from __future__ import annotations
@@ -13,77 +14,130 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.columns.facts import shown
-from sfumato.errors import SchemaError
+from sfumato.errors import SchemaError, did_you_mean
+from sfumato.schema.database import Branch, Database
 from sfumato.schema.unit import Tables, Unit
 
-_OF_UNITS, _OF_ROWS = ("key", "rows", "columns"), ("of", "key", "max_rows", "order")
+_OF_UNITS = ("key", "rows", "columns")
+_OF_TWO = ("of", "by", "max_rows", "order", "ends")
+_OF_ROWS = (*_OF_TWO, "key", "unit", "columns", "within", "weight")
 _SHAPE = "such as tables: {persons: {key: patient, rows: 20000, columns: [sex]}, visits: {of: persons, max_rows: 6}}"
 
 
 def read_tables(entry: object, faults: list[str]) -> Unit | None:
     """Return the unit of a schema document with `tables`, or note what is wrong with it."""
     if not isinstance(entry, Mapping) or not all(isinstance(table, Mapping) for table in entry.values()):
-        faults.append(f"Expected tables to map two names to what is known of each, {_SHAPE}.")
+        faults.append(f"Expected tables to map names to what is known of each, {_SHAPE}.")
         return None
-    parents = [name for name, table in entry.items() if "of" not in table]
-    children = [name for name in entry if name not in parents]
+    roots = [name for name, table in entry.items() if "of" not in table]
+    below = {name: table for name, table in entry.items() if "of" in table}
     before = len(faults)
-    faults += _shape_faults(entry, parents, children)
+    faults += _shape_faults(entry, roots, below)
     if len(faults) > before:
         return None
-    return _unit(parents[0], children[0], entry, faults)
+    two = len(below) == 1 and not {key for table in below.values() for key in table} - set(_OF_TWO)
+    try:
+        return _pair(roots[0], entry, *below) if two else _database(roots[0], entry[roots[0]], below)
+    except SchemaError as error:
+        faults.append(str(error))
+    return None
 
 
 def unit_entry(unit: Unit) -> dict[str, Any]:
     """Return the entry of a unit in a schema document, under `unit` or `tables`."""
-    if unit.tables is None:
-        return {"unit": unit.to_dict()}
     tables = unit.tables
-    entries = {
-        tables.units: {"key": unit.column, "rows": unit.units, "columns": list(unit.constant)},
-        tables.rows: {"of": tables.units, "key": tables.key, "max_rows": unit.max_rows, "order": unit.order},
-    }
-    return {"tables": {t: {k: v for k, v in entry.items() if v is not None} for t, entry in entries.items()}}
+    if tables is None:
+        return {"unit": unit.to_dict()}
+    root = {"key": unit.column, "rows": unit.units, "columns": list(unit.constant)}
+    if isinstance(tables, Tables):
+        rows = {"of": tables.units, "by": tables.by, "max_rows": unit.max_rows, "order": unit.order}
+        rows["ends"] = _ends_entry(unit.ends)
+        return {"tables": {tables.units: _without_none(root), tables.rows: _without_none(rows)}}
+    entries: dict[str, dict[str, Any]] = {tables.units: root}
+    keys = {tables.units: unit.column}
+    for branch in tables.branches:
+        keys[branch.name] = branch.key or ""
+        by = None if branch.by == keys[branch.of] else branch.by
+        entries[branch.name] = {
+            "of": branch.of, "by": by, "key": branch.key, "unit": branch.unit, "max_rows": branch.max_rows,
+            "order": branch.order, "within": None if branch.within is None else list(branch.within),
+            "columns": list(branch.columns), "ends": _ends_entry(branch.ends),
+            "weight": None if branch.weight == 1 else branch.weight,
+        }  # fmt: skip
+    return {"tables": {name: _without_none(entry) for name, entry in entries.items()}}
 
 
-def _shape_faults(entry: Mapping[Any, Any], parents: list[Any], children: list[Any]) -> list[str]:
-    """Return the faults of the number of tables, and of their `of`."""
-    deep = [name for name in children if entry[name]["of"] in children]
-    if deep:
-        return [f"Expected tables of two levels, got {shown(deep[0])} of a table that is itself of another. Join them."]
-    if len(children) > 1:
+def _without_none(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _ends_entry(ends: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, Any] | None:
+    return {name: labels[0] if len(labels) == 1 else list(labels) for name, labels in ends} or None
+
+
+def _shape_faults(entry: Mapping[Any, Any], roots: list[Any], below: Mapping[Any, Mapping[Any, Any]]) -> list[str]:
+    """Return the faults of the number of tables, of their `of` and of their keys."""
+    if len(roots) != 1 or not below:
         return [
-            f"Expected one table of rows beside that of units, got a second one, {shown(children[1])}. Release each "
-            "with the units by itself: the budgets add up."
+            f"Expected one table of units and others with `of`, got {len(roots)} without `of` of {len(entry)}; "
+            f"{_SHAPE}."
         ]
-    if len(parents) != 1 or not children:
-        return [f"Expected two tables, one of them with `of`, got {len(entry)}; {_SHAPE}."]
-    if entry[children[0]]["of"] != parents[0]:
-        return [f"Expected {shown(children[0])} of the other table, got of={shown(entry[children[0]]['of'])}."]
-    faults = []
-    for name, known, needed in ((parents[0], _OF_UNITS, "key"), (children[0], _OF_ROWS, "max_rows")):
+    faults = [
+        f"Expected {shown(name)} to be of another table, got of={shown(table['of'])}."
+        f"{did_you_mean(str(table['of']), [str(other) for other in entry if other != name])}"
+        for name, table in below.items()
+        if table["of"] not in entry or table["of"] == name
+    ]
+    for name, table in entry.items():
+        known, needed = (_OF_ROWS, "max_rows") if name in below else (_OF_UNITS, "key")
         faults += [
             f"Expected {', '.join(known)} in the table {shown(name)}, got {shown(key)}. Remove or correct it."
-            for key in entry[name]
+            for key in table
             if key not in known
         ]
-        if needed not in entry[name]:
+        if needed not in table:
             faults.append(f"Expected {needed} in the table {shown(name)}, got none.")
+    above = {table["of"] for table in below.values()}
+    faults += [
+        f"Expected key in the table {shown(name)}, by which the tables below it name its rows, got none."
+        for name in below
+        if name in above and "key" not in entry[name]
+    ]
     return faults
 
 
-def _unit(parent: Any, child: Any, entry: Mapping[Any, Any], faults: list[str]) -> Unit | None:  # noqa: ANN401
+def _pair(parent: Any, entry: Mapping[Any, Any], child: Any) -> Unit:  # noqa: ANN401
     of_units, of_rows = entry[parent], entry[child]
-    key = of_rows.get("key")
-    try:
-        return Unit(
-            column=of_units["key"],
-            max_rows=of_rows["max_rows"],
-            order=of_rows.get("order"),
-            constant=of_units.get("columns", ()),
-            units=of_units.get("rows"),
-            tables=Tables(units=parent, rows=child, key=None if key == of_units["key"] else key),
-        )
-    except SchemaError as error:
-        faults.append(str(error))
-    return None
+    by = of_rows.get("by")
+    return Unit(
+        column=of_units["key"],
+        max_rows=of_rows["max_rows"],
+        order=of_rows.get("order"),
+        constant=of_units.get("columns", ()),
+        units=of_units.get("rows"),
+        tables=Tables(units=parent, rows=child, by=None if by == of_units["key"] else by),
+        ends=of_rows.get("ends", ()),
+    )
+
+
+def _database(root: Any, of_units: Mapping[Any, Any], below: Mapping[Any, Mapping[Any, Any]]) -> Unit:  # noqa: ANN401
+    keys = {root: of_units["key"], **{name: table.get("key") for name, table in below.items()}}
+    branches, left = [], dict(below)
+    while left:  # in the order of the document, each after the table that it is of
+        done = {root, *(branch.name for branch in branches)}
+        name = next((name for name, table in left.items() if table["of"] in done), None)
+        if name is None:
+            raise SchemaError(f"Expected tables of which none is of itself, got {shown(next(iter(left)))} in a circle.")
+        table = dict(left.pop(name))
+        if "columns" not in table:
+            raise SchemaError(f"Expected columns in the table {shown(name)}, got none. List those that it releases.")
+        branches.append(Branch(**{"name": name, "by": keys[table["of"]], **table}))
+    database = Database(units=root, branches=tuple(branches))
+    most = sum(database.most_rows(branch.name) for branch in branches)
+    return Unit(
+        column=of_units["key"],
+        max_rows=most,
+        constant=of_units.get("columns", ()),
+        units=of_units.get("rows"),
+        tables=database,
+    )

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
-
-_UNUSABLE = set('/\\:*?"<>|=')
+from sfumato.schema.database import Database
+from sfumato.schema.table_entries import column_names, count, read_ends, require_file_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Tables:
     Attributes:
         units: name of the table of units; its columns are the constants.
         rows: name of the table of their rows, which has all other columns.
-        key: the column of `rows` that says whose a row is, where it has another name than the column of the unit.
+        by: the column of `rows` that says whose a row is, where it has another name than the column of the unit.
 
     Example:
         >>> Tables(units="persons", rows="visits").names
@@ -28,17 +28,15 @@ class Tables:
 
     units: str
     rows: str
-    key: str | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
         for name in self.names:
-            # samples are files of these names
-            if not isinstance(name, str) or not name.strip(". ") or _UNUSABLE & set(name) or not name.isprintable():
-                raise SchemaError(f"Expected the name of a table to be one of a file, got {shown(name)}. Rename it.")
+            require_file_name(name)
         if self.units.casefold() == self.rows.casefold():
             raise SchemaError(f"Expected two tables of different names, got {self.units!r} twice. Rename one.")
-        if self.key is not None and (not isinstance(self.key, str) or not self.key):
-            raise SchemaError(f"Expected key of {self.rows!r} to name a column, got {shown(self.key)}.")
+        if self.by is not None and (not isinstance(self.by, str) or not self.by):
+            raise SchemaError(f"Expected by of {self.rows!r} to name a column, got {shown(self.by)}.")
 
     @property
     def names(self) -> tuple[str, str]:
@@ -57,8 +55,9 @@ class Unit:
             are linked: samples are units with their rows.
         constant: the columns that are the same in all rows of a unit.
         units: of linked rows, the number of units that may be assumed publicly.
-        tables: of linked rows in two tables, what these are called: then `constant` are the columns of that of units,
+        tables: of linked rows in several tables, what these are: then `constant` are the columns of that of units,
             and a unit may have no row.
+        ends: per column of labels, those after which a unit has no row, such as {"state": ["dead"]}.
 
     Example:
         >>> from sfumato import Schema
@@ -73,7 +72,8 @@ class Unit:
     order: str | None = None
     constant: tuple[str, ...] = ()
     units: int | None = None
-    tables: Tables | None = None
+    tables: Tables | Database | None = None
+    ends: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
@@ -81,7 +81,8 @@ class Unit:
         object.__setattr__(self, "max_rows", count(self.max_rows, "max_rows of unit"))
         if self.order is not None and (not isinstance(self.order, str) or not self.order):
             raise SchemaError(f"Expected order of unit to name a column, got {shown(self.order)}.")
-        object.__setattr__(self, "constant", _names(self.constant))
+        object.__setattr__(self, "constant", column_names(self.constant, "constant of unit"))
+        object.__setattr__(self, "ends", read_ends(self.ends, "unit"))
         if self.units is not None:
             object.__setattr__(self, "units", count(self.units, "units of unit"))
         if self.units is not None and not self.linked:
@@ -93,7 +94,7 @@ class Unit:
     @property
     def linked(self) -> bool:
         """Whether the unit with all its rows is one record, and samples have units with their rows."""
-        return self.order is not None or bool(self.constant) or self.tables is not None
+        return self.order is not None or bool(self.constant) or self.tables is not None or bool(self.ends)
 
     @property
     def fewest(self) -> int:
@@ -103,11 +104,12 @@ class Unit:
     def to_dict(self) -> dict[str, Any]:
         """Return the unit as plain values; what has its default is left out. Of two tables: `unit_entry`."""
         rest = {"order": self.order, "constant": list(self.constant) or None, "units": self.units}
+        rest["ends"] = {name: list(labels) for name, labels in self.ends} or None
         document = {"column": self.column, "max_rows": self.max_rows, **rest}
         return {key: value for key, value in document.items() if value is not None}
 
 
-_NEEDED, _KNOWN = {"column", "max_rows"}, {"column", "max_rows", "order", "constant", "units"}
+_NEEDED, _KNOWN = {"column", "max_rows"}, {"column", "max_rows", "order", "constant", "units", "ends"}
 
 
 def read_unit(entry: object, faults: list[str]) -> Unit | None:
@@ -121,7 +123,8 @@ def read_unit(entry: object, faults: list[str]) -> Unit | None:
     unknown = [key for key in entry if key not in _KNOWN]
     if unknown:
         faults.append(
-            f"Expected unit to hold column, max_rows and perhaps order, constant and units, got {shown(unknown[0])}."
+            f"Expected unit to hold column, max_rows and perhaps order, constant, units and ends, got "
+            f"{shown(unknown[0])}."
         )
         return None
     try:
@@ -129,29 +132,3 @@ def read_unit(entry: object, faults: list[str]) -> Unit | None:
     except SchemaError as error:
         faults.append(str(error))
     return None
-
-
-def _names(value: object) -> tuple[str, ...]:
-    """Return the names of constant columns, each once.
-
-    Raises:
-        SchemaError: they are no list of names.
-    """
-    names = list(value) if isinstance(value, list | tuple) else None
-    if names is None or not all(isinstance(name, str) and name for name in names):
-        raise SchemaError(f"Expected constant of unit to be a list of columns, got {shown(value)}.")
-    if len(set(names)) < len(names):
-        raise SchemaError("Expected constant of unit to name each column once, got one twice.")
-    return tuple(names)
-
-
-def count(value: object, name: str) -> int:
-    """Return a public number of at least 1.
-
-    Raises:
-        SchemaError: it is none.
-    """
-    value = plain_value(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SchemaError(f"Expected {name} to be a whole number of at least 1, got {shown(value)}.")
-    return value

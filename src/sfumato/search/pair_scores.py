@@ -22,7 +22,8 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Records, Rows
-from sfumato.records.linked import LinkedData, Sequences, step_records, unit_records
+from sfumato.records.linked import LinkedData
+from sfumato.records.sequences import Sequences, step_records, unit_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, pair_counts, pair_layout, squared_distance
@@ -121,7 +122,8 @@ def sampled_counts(scores: Sequence[Score], schema: Schema, sampler: Sampler) ->
         return [scores[0].counted(dict(rows.rows(_BLOCK, public_stream(_SAMPLES_SEED, block))) for block in blocks)]
     tables, total = _tables(schema), [score.of_samples.zero() for score in scores]
     for block in blocks:
-        sequences = Sequences.of(_plain_units(schema, sampler, public_stream(_SAMPLES_SEED, block)))
+        units = _plain_units(schema, sampler, public_stream(_SAMPLES_SEED, block))
+        sequences = Sequences.of(units, tables.constants)
         for place, (score, records) in enumerate(zip(scores, (unit_records, step_records), strict=False)):
             total[place] += score.counted(records(tables, sequences))
     return total

@@ -42,7 +42,7 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.linked import LinkedData
 from sfumato.records.private import PrivateData
-from sfumato.records.table_pairs import open_records
+from sfumato.records.several_tables import open_records
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
@@ -52,7 +52,7 @@ from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.set_columns import itemised
-from sfumato.schema.shapes import CRITERIA, require_able
+from sfumato.schema.shapes import CRITERIA, SEARCH, require_able
 from sfumato.search.acceptance import (
     Judge,
     check_findings,
@@ -86,6 +86,7 @@ def best_of(
     schema = with_questions(with_areas(open_schema(schema), fit_options.areas), fit_options.questions)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
     schema = with_criteria(read_schema(schema), accept)
+    require_able(schema, SEARCH)
     if schema.accept:
         require_able(schema, CRITERIA)
     search = Search.of(

@@ -12,7 +12,7 @@ from harness.privacy import FakeRecords, contribution, join
 from sfumato.methods.linked.statistics import WEIGHT_BITS, Sharing, StepCounts, flattened, step_bits
 from sfumato.methods.tables.cell_counts import CELL_STEP, TwoResolutionCounts
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
-from sfumato.records.linked import STEPS
+from sfumato.records.sequences import STEPS
 
 
 @given(full=st.integers(1, 1000), steps=st.integers(0, 1000))

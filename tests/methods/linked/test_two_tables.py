@@ -151,11 +151,11 @@ def test_the_price_is_that_of_one_record(frames):
     ids=["no order", "key", "1", "2"],
 )
 def test_other_shapes(frames, visits):
-    rows = frames["visits"].rename(columns={"patient": visits.get("key", "patient")})
+    rows = frames["visits"].rename(columns={"patient": visits.get("by", "patient")})
     method = MaxEntropy(epsilon=5.0, calibration_rows=300)
     found = method.fit({**frames, "visits": rows}, schema=schema(FEW, **visits), seed=0)
     made = found.sample(300, seed=0)
-    key = visits.get("key", "patient")
+    key = visits.get("by", "patient")
     assert made["visits"].groupby(key).size().max() <= visits.get("max_rows", 6)
     assert 150 < made["visits"][key].nunique() < 300
     assert len(made["persons"]) == 300

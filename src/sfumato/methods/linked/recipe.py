@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -43,10 +44,11 @@ from sfumato.methods.tables.recipe import (
 )
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
-from sfumato.records.linked import LinkedData
+from sfumato.records.linked import LinkedRecords
 from sfumato.release.linked import LinkedTable
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
+from sfumato.schema.schema import Schema
 from sfumato.schema.weighting import weight_bound
 
 UNITS = Names("units: marginals", "units: second moments")
@@ -58,29 +60,39 @@ _STEP_ORDERS, _FAINT_STEPS = 3, 0.002  # polynomials, beyond this noise of an en
 _ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
 _NO_STEPS = 1e-9  # part of the units that have steps
 _NORM_SEED = 11
+_SUMS = 20_000  # records of which numbers of rows are drawn
 
 
-def linked_stages(facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0) -> list[Stage]:
-    """Return two stages for units and two for steps, by a share of the budget; of one row those of units alone."""
+def linked_stages(
+    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: LinkedNames | None = None
+) -> list[Stage]:
+    """Return two stages for units and two for steps; of units of one row, those of units alone.
+
+    `share` is that of the squared budget.
+    """
+    names = names or LinkedNames()
     settings = {"marginal_share": marginal_share, "level_groups": level_groups}
     units, steps = _facts(facts)
     if steps is None:
-        return table_stages(units, **settings, share=share, names=UNITS)
+        return table_stages(units, **settings, share=share, names=names.units)
     return [
-        *table_stages(units, **settings, share=share * (1 - _STEP_SHARE), names=UNITS),
-        *table_stages(steps, **settings, share=share * _STEP_SHARE, names=STEPS),
+        *table_stages(units, **settings, share=share * (1 - _STEP_SHARE), names=names.units),
+        *table_stages(steps, **settings, share=share * _STEP_SHARE, names=names.steps),
     ]
 
 
-def linked_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
+def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames | None = None) -> dict[str, str]:
     """Say what the noise of each stage means; of steps, where every unit has two rows."""
+    names = names or LinkedNames()
     units, steps = _facts(facts)
-    return table_forecast(plan, units, UNITS) | ({} if steps is None else table_forecast(plan, steps, STEPS))
+    return table_forecast(plan, units, names.units) | (
+        {} if steps is None else table_forecast(plan, steps, names.steps)
+    )
 
 
-def linked_error(plan: Plan, facts: Facts) -> float:
+def linked_error(plan: Plan, facts: Facts, names: LinkedNames | None = None) -> float:
     """Return the noise of a label's share among units."""
-    return one_way_error(plan, _facts(facts)[0], UNITS)
+    return one_way_error(plan, _facts(facts)[0], (names or LinkedNames()).units)
 
 
 def _facts(facts: Facts) -> tuple[Facts, Facts | None]:
@@ -155,29 +167,90 @@ class MeasuringSteps(Measuring):
         return StepMoments(layout, vectors, clip_norm, **how)
 
 
-def run_linked(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> FittedModel:
-    """Draw the releases of units and of steps, and fit a chain to each."""
-    data = fit.data
-    if not isinstance(data, LinkedData):
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Who owns the units of a branch below a branch, several each.
+
+    Attributes:
+        law: P(k) of an owner's number of units, 0 first, as released.
+        n: the public number of owners.
+    """
+
+    law: np.ndarray
+    n: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedNames:
+    """What the stages of linked rows are called."""
+
+    units: Names = UNITS
+    steps: Names = STEPS
+
+
+def run_linked(
+    fit: Fit,
+    *,
+    level_groups: int,
+    clip_slack: float,
+    simulated: int | None,
+    names: LinkedNames | None = None,
+    given: bool = False,
+    owners: Owners | None = None,
+) -> FittedModel:
+    """Draw the releases of units and of steps, and fit a chain to each.
+
+    Args:
+        fit: of records of units.
+        level_groups: most levels of a column that keep an indicator of their own.
+        clip_slack: how many times the clip norm that noise and bias favour.
+        simulated: rows that a chain is fitted with.
+        names: of the stages.
+        given: whether constants are known before a unit is drawn.
+        owners: whose the units are; None where each unit is a record.
+    """
+    data, names = fit.data, names or LinkedNames()
+    if not isinstance(data, LinkedRecords):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
-    tables, n, facts = data.tables, fit.n_public, _facts(fit.facts)[0]
+    tables, facts = data.tables, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
-    drawn_first = tables.n_first - (tables.n_first > 0 and TableFacts.of(facts).n_classes > 1)
-    measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=UNITS, drawn_first=drawn_first)
-    units = run_table(Fit(data, fit.account, facts), **settings, measuring=measuring)
+    units, counted = _units(fit, facts, names, owners, settings, given=given)
     if tables.steps is None:
         return _joined(units, None, tables)
     law = number_of_steps(tables, units)
-    counted = counted_units(facts, units)
-    sharing, share = shared(fit, tables, law, counted)
+    if owners is not None:
+        law = sum_law(owners.law, law)
+    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
     weight = facts.described.weight
     weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
+    worth = 1.0 if owners is not None else (MeasuringWeights.of(facts) or Measuring()).worth
     steps = MeasuringSteps(
-        STEPS, tables.n_fixed, weights, measuring.worth, tables.before,
-        sharing=sharing, n_units=n, steps=law, weight="" if weight is None else weight.column,
+        names.steps, (tables.n_fixed,), weights, worth, tables.before, sharing=sharing,
+        n_units=fit.n_public if owners is None else max(1, round(owners.n)), steps=law,
+        weight="" if weight is None else weight.column,
     )  # fmt: skip
     return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps), tables)
+
+
+def _units(
+    fit: Fit, facts: Facts, names: LinkedNames, owners: Owners | None, settings: Mapping[str, Any], *, given: bool
+) -> tuple[FittedModel, float]:
+    """Return the chain of units with their first row, and the public number of records that own them."""
+    assert isinstance(fit.data, LinkedRecords)
+    tables = fit.data.tables
+    first = (len(tables.constants),) if given and tables.constants else ()
+    if tables.n_first:
+        first = (*first, tables.n_first - (TableFacts.of(facts).n_classes > 1))
+    if owners is None:
+        measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=names.units, drawn_first=first)
+        units = run_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
+        return units, counted_units(facts, units)
+    sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
+    n = max(1, round(owners.n))
+    several = MeasuringSteps(names.units, first, sharing=sharing, n_units=n, steps=owners.law)
+    of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
+    return run_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several), owners.n
 
 
 def counted_units(facts: Facts, units: FittedModel) -> float:
@@ -191,30 +264,50 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
 
 def number_of_steps(tables: LinkedTables, units: FittedModel) -> np.ndarray:
     """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
+    law = number_of_rows(tables, units)
+    return np.concatenate([[law[0] + law[1]], law[2:]])  # of a unit of one row there is no step, as of one without
+
+
+def number_of_rows(tables: LinkedTables, units: FittedModel) -> np.ndarray:
+    """Return P(m) of a unit's number of rows, 0 first, as the chain of units has it, shape (max_rows + 1,)."""
     columns = [c for c in Grid.stored(tables.units, units.parameters).columns if c.name != units.sampler["target"]]
     place = [column.name for column in columns].index(tables.count)
     column = columns[place]
     assert column.edges is not None
     shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
-    law = np.repeat(shares / widths, widths)
-    # of a unit of one row there is no step, as of one without
-    return law if tables.fewest else np.concatenate([[law[0] + law[1]], law[2:]])
+    return np.concatenate([np.zeros(tables.fewest), np.repeat(shares / widths, widths)])
 
 
-def shared(fit: Fit, tables: LinkedTables, law: np.ndarray, n_units: float) -> tuple[Sharing, float]:
-    """Return how many steps of a unit count whole, and the steps that count per unit.
+def sum_law(numbers: np.ndarray, each: np.ndarray) -> np.ndarray:
+    """Return P(k) of a sum: of a number of terms by one law, each term by another, 0 first."""
+    rng = public_stream(_NORM_SEED)
+    terms = rng.choice(numbers.size, _SUMS, p=numbers / numbers.sum())
+    sizes = rng.choice(each.size, int(terms.sum()), p=each / each.sum())
+    total = np.bincount(np.repeat(np.arange(_SUMS), terms), sizes, minlength=_SUMS).astype(np.int64)
+    return np.bincount(total, minlength=2) / _SUMS
 
-    Noise grows with K, and what is seen grows less; what is left out of long units is a bias where these differ.
+
+def _sizes(schema: Schema, fit: Fit) -> TableFacts:
+    return TableFacts.of(Facts(schema, None, fit.n_public))
+
+
+def shared(fit: Fit, names: Names, sizes: TableFacts, law: np.ndarray, n: float) -> tuple[Sharing, float]:
+    """Return how many rows of a record count whole, and the rows that count per record.
+
+    Noise grows with K, and what is seen grows less; what is left out of long records is a bias where these differ.
+
+    Args:
+        fit: its plan and noise.
+        names: of the stages that measure the rows.
+        sizes: of a row.
+        law: P(k) of a record's number of rows, 0 first.
+        n: the public number of records.
     """
-    assert tables.steps is not None
     k = np.arange(law.size)
-    noise = 0.0
-    if not fit.noise.silent:
-        sizes = TableFacts.of(Facts(tables.steps, None, fit.n_public))
-        noise = entry_noise(fit.plan[STEPS.moments].noise_multiplier, sizes, n_units)
+    noise = 0.0 if fit.noise.silent else entry_noise(fit.plan[names.moments].noise_multiplier, sizes, n)
     whole = max(float(law @ k), _NO_STEPS)
     counted = {full: max(float(law @ np.minimum(k, full)), _NO_STEPS) for full in range(1, law.size)}
-    cost = {full: noise * full / steps + _LOST * (1 - steps / whole) for full, steps in counted.items()}
+    cost = {full: noise * full / rows + _LOST * (1 - rows / whole) for full, rows in counted.items()}
     best = min(cost, key=lambda full: cost[full])
     return Sharing(best), counted[best]
 

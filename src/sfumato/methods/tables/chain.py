@@ -70,13 +70,14 @@ def fit_table_chain(
     moments: CrossMoments,
     effort: Effort,
     rng: np.random.Generator,
-    drawn_first: int = 0,
+    drawn_first: Sequence[int] = (),
     ties: Sequence[Tie] = (),
 ) -> SoftmaxChain:
     """Fit column after column, each to rows simulated from those before it.
 
-    So many columns, the first ones, come before all others; and in a tie the two terms before their sum, which no
-    column has for a predictor: it would be a near-copy of the first term.
+    The first columns come before all others, as many as a number in `drawn_first` says; of several numbers, the first
+    so many of these before the rest. In a tie the two terms come before their sum, which no column has for a predictor:
+    it would be a near-copy of the first term.
     """
     k = class_counts.size
     shares = class_counts / class_counts.sum()
@@ -144,8 +145,9 @@ def _class_evidence(columns: Sequence[ColumnShares], moments: CrossMoments) -> l
     return evidence
 
 
-def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.ndarray:
+def drawing_order(means: np.ndarray, blocks: list[slice], first: Sequence[int] = ()) -> np.ndarray:
     """Return the columns, each the one that depends most on those before it; the first ones before all others."""
+    turn = [sum(j >= n for n in first) for j in range(len(blocks))]
     starts = [block.start for block in blocks if block.stop > block.start]
     places = np.array([j for j, block in enumerate(blocks) if block.stop > block.start], dtype=np.int64)
     strength = np.zeros((len(blocks), len(blocks)))
@@ -153,11 +155,11 @@ def drawing_order(means: np.ndarray, blocks: list[slice], first: int = 0) -> np.
         squares = np.add.reduceat(np.add.reduceat(means**2, starts, axis=0), starts, axis=1)
         strength[np.ix_(places, places)] = squares
     left = list(range(len(blocks)))
-    order = [int(np.argmax(strength.sum(axis=0)[: first or None]))]
+    order = [int(np.argmax(strength.sum(axis=0)[: turn.count(0)]))]
     left.remove(order[0])
     bound = strength[order[0]].copy()
     while left:
-        following = max(left, key=lambda j: (j < first, bound[j]))
+        following = max(left, key=lambda j: (-turn[j], bound[j]))
         order.append(following)
         left.remove(following)
         bound += strength[following]

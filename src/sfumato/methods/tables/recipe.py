@@ -296,14 +296,14 @@ class Measuring:
 
     Attributes:
         names: of the two stages.
-        drawn_first: how many columns, the first ones, are drawn before all others.
+        drawn_first: how many columns, the first ones, are drawn before all others; of several numbers, each in turn.
         weights: of columns that count for more or less than others.
         worth: what a count of 1 is in a release's measurements.
         copied: columns of labels, and the earlier column that each may be kept from.
     """
 
     names: Names = field(default_factory=Names)
-    drawn_first: int = 0
+    drawn_first: tuple[int, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     worth: float = 1.0
     copied: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,74 @@
+"""Scores of a database: each table as linked rows of the rows above, and what tables have to do with each other.
+
+Reads real records without noise: the figures are NOT private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import ConfigError, DataError
+from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_scores
+from sfumato.records.database_records import BranchRecords, DatabaseData, TableSources
+from sfumato.records.several_tables import open_records
+from sfumato.schema.branch_schemas import branch_views
+from sfumato.schema.schema import Schema
+from sfumato.schema.shapes import EVALUATION, require_able
+
+
+def scores_of_units(
+    real: object, synthetic: object, *, schema: Schema, test: object, target: str | None
+) -> dict[str, Any]:
+    """Compare linked rows, or the tables of a database; arguments as `evaluate`."""
+    compare = evaluate_linked if schema.database is None else evaluate_database
+    return compare(real, synthetic, schema=schema, test=test, target=target)
+
+
+def evaluate_database(
+    real: object, synthetic: object, *, schema: Schema, test: object = None, target: str | None = None
+) -> dict[str, Any]:
+    """Compare the tables of a database; arguments as `evaluate`.
+
+    Returns:
+        `private`: false. `units`: how many there are. `rows`: how many count, by table. `tables`: of each table but
+        that of units the scores of linked rows, as `evaluate_linked` has them: its `first_rows` compare the columns of
+        rows above, what earlier tables say of them, the number of rows below and the first of these, so that they say
+        how tables go together. JSON-ready.
+
+    Raises:
+        ConfigError: test rows or a target were given: no classifier learns from a database.
+    """
+    require_able(schema, EVALUATION)
+    if test is not None or target is not None:
+        raise ConfigError("Expected no test rows and no target beside a database, got some. Leave them out.")
+    data = {name: _read(rows, schema) for name, rows in (("real", real), ("synthetic", synthetic))}
+    names = () if schema.database is None else schema.database.names
+    tables: dict[str, Any] = {}
+    for name, view in branch_views(schema).items():
+        pair = [_linked(records.branch(name), records.source.label) for records in data.values()]
+        tables[name] = linked_scores(*pair, view.schema)
+    return {
+        "private": False,
+        "units": {label: records.level(names[0]).size for label, records in data.items()},
+        "rows": {name: {label: records.level(name).size for label, records in data.items()} for name in names[1:]},
+        "tables": tables,
+    }
+
+
+def _read(rows: object, schema: Schema) -> DatabaseData:
+    source = open_records(rows, schema)
+    assert isinstance(source, TableSources)
+    return DatabaseData(source, schema)
+
+
+def _linked(records: BranchRecords, label: str) -> LinkedRows:
+    sequences = records.sequences()
+    if not sequences.sizes.any():
+        raise DataError(f"Expected rows of the table {records.view.branch.name!r} in {label}, got none.")
+    parts = list(records.units())
+    first = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    codes: Mapping[str, np.ndarray] = sequences.codes
+    return LinkedRows(label, sequences.sizes, codes, first)

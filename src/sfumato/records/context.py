@@ -1,0 +1,179 @@
+"""What is known of a row when rows below it are drawn: the context of a branch, of records and of samples alike.
+
+Each row's context is a function of its own unit's rows alone (`sfumato.schema.branch_schemas`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sfumato.columns.bounded import NumericKind, Values
+from sfumato.records.engine import Rows
+from sfumato.records.sequences import absent_code
+from sfumato.rules.cells import from_codes
+from sfumato.schema.branch_schemas import BranchView, Feature
+from sfumato.schema.database import Database
+from sfumato.schema.schema import Schema
+
+_GRAIN = 2.0**30  # of codes in means: sums of 2^32 rows stay below 2^63
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The rows of a table of a database, those of a unit together and in order.
+
+    Attributes:
+        above: the row above of each, shape (n,), not decreasing; of units their own places.
+        owners: the unit of each, shape (n,), not decreasing.
+        codes: coded columns.
+    """
+
+    above: np.ndarray
+    owners: np.ndarray
+    codes: Rows
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return self.owners.size
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The place of each row among those of the row above, from 0, shape (n,)."""
+        return np.arange(self.size) - np.searchsorted(self.above, self.above)
+
+
+class Levels:
+    """The tables of a database from above down, as far as they are known.
+
+    Args:
+        schema: of the database.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        assert schema.database is not None
+        self._database: Database = schema.database
+        self._levels: dict[str, Level] = {}
+
+    def __getitem__(self, name: str) -> Level:
+        return self._levels[name]
+
+    def put(self, name: str, level: Level) -> None:
+        """Add a table."""
+        self._levels[name] = level
+
+    def ancestors(self, name: str, above: str) -> np.ndarray:
+        """Return the row of a table above that each row of a table lies below, shape (n,)."""
+        path = (self._database.units, *self._database.path(name))
+        rows = np.arange(self._levels[name].size)
+        for step in reversed(path[path.index(above) + 1 :]):
+            rows = self._levels[step].above[rows]
+        return rows
+
+    def context(self, view: BranchView) -> dict[str, np.ndarray]:
+        """Return the constants of a branch: coded columns of the rows above, but for those that rows before say."""
+        name, rows = view.branch.of, {}
+        for step in (self._database.units, *self._database.path(name)):
+            place = self.ancestors(name, step)
+            rows |= {column: codes[place] for column, codes in self._levels[step].codes.items()}
+        for feature in view.features:
+            if not feature.form.startswith("earlier"):
+                rows[feature.name] = self._said(feature)[self.ancestors(name, feature.above)]
+        return rows
+
+    def _said(self, feature: Feature) -> np.ndarray:
+        """Return what a branch says of each row above, shape (rows above,)."""
+        level, n = self._levels[feature.branch], self._levels[feature.above].size
+        place = self.ancestors(feature.branch, feature.above)
+        if feature.form == "number":
+            lower, upper = feature.kind.bounds  # type: ignore[attr-defined] - whole numbers
+            return np.minimum(np.bincount(place, minlength=n), upper) / max(upper - lower, 1)
+        codes = np.asarray(level.codes[feature.column], dtype=np.float64)
+        if feature.form == "mean":
+            return mean_codes(*sums(place, codes, n))
+        if feature.form == "ever":
+            return (np.bincount(place, codes == feature.level, minlength=n) > 0).astype(np.int64)
+        last = np.full(n, absent_code(feature.kind))
+        last[place] = codes  # of several, the last
+        return last
+
+
+def sums(place: np.ndarray, codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of what is not missing, and how many that is, of each of n rows above."""
+    valid = ~np.isnan(codes)
+    return np.bincount(place[valid], codes[valid], minlength=n), np.bincount(place[valid], minlength=n)
+
+
+def mean_codes(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return means; missing of nothing."""
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def before(values: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """Return the sum of the whole numbers before each row, of the same unit, int64: exact, whatever others have."""
+    values = np.rint(values).astype(np.int64)
+    total = np.cumsum(values) - values
+    return total - total[np.searchsorted(owners, owners)]
+
+
+def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarray]:
+    """Return what the rows of a branch under earlier rows above, of the same unit, say of each row above.
+
+    Args:
+        view: of the branch.
+        above: the rows above.
+        level: the rows of the branch so far.
+    """
+    rows = {}
+    for feature in view.features:
+        if not feature.form.startswith("earlier"):
+            continue
+        codes = np.asarray(level.codes[feature.column], dtype=np.float64)
+        if feature.form == "earlier mean":
+            # of whole numbers, so that no rounding carries from one unit to the next
+            total, count = sums(level.above, np.rint(codes * _GRAIN), above.size)
+            counts = before(count, above.owners)
+            rows[feature.name] = mean_codes(before(total, above.owners) / _GRAIN, counts)
+            continue
+        last = np.full(above.size, -1)  # the row of the branch that is the last under each
+        last[level.above] = np.arange(level.size)
+        latest = np.maximum.accumulate(np.append(-1, last)[:-1])
+        valid = latest >= 0
+        valid[valid] = level.owners[latest[valid]] == above.owners[valid]
+        values = np.full(above.size, absent_code(feature.kind))
+        values[valid] = codes[latest[valid]]
+        rows[feature.name] = values
+    return rows
+
+
+def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:
+    """Return where the order of rows lies between two columns of rows above, in [0, 1]; outside is at an end."""
+    start, end, kind = _ends(schema, view, context)
+    order = from_codes(kind, codes)
+    assert isinstance(order, Values)
+    span = (end - start).astype(np.float64)
+    place = (order.values - start).astype(np.float64) / np.where(span > 0, span, 1.0)
+    return np.where(span > 0, np.clip(place, 0.0, 1.0), 0.0)
+
+
+def between(schema: Schema, view: BranchView, context: Rows, place: np.ndarray) -> Values:
+    """Return the order of rows from its place between two columns of rows above: never outside."""
+    start, end, kind = _ends(schema, view, context)
+    lower, upper = kind.bounds
+    wanted = start + place * np.maximum(end - start, 0).astype(np.float64)
+    values, absent = kind.decoded(np.clip((wanted - lower) / (max(float(upper - lower), 0) or 1.0), 0.0, 1.0))
+    return Values(np.maximum(np.minimum(values, end), start).astype(values.dtype), absent)
+
+
+def _ends(schema: Schema, view: BranchView, context: Rows) -> tuple[np.ndarray, np.ndarray, NumericKind]:
+    assert view.branch.within is not None
+    assert view.branch.order is not None
+    kinds = schema.of_kind(NumericKind)
+    start, end = (from_codes(kinds[name], context[name]) for name in view.branch.within)
+    assert isinstance(start, Values)
+    assert isinstance(end, Values)
+    return start.values, end.values, kinds[view.branch.order]

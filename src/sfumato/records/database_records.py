@@ -1,0 +1,311 @@
+"""The tables of a database as records: a unit is one, with all that any table holds of it.
+
+Rows are found from above down, each by its own cells and those of its unit:
+
+    a unit without a key             left out
+    a key that units have twice      one unit: the row of the smaller hash of key and content
+    a row that names no row above    left out, and so is what lies below it
+    a row beyond `max_rows`          left out, and so is what lies below it
+    a key that several rows have     the rows below belong to the first of them, by a hash of the unit
+
+Keys are compared as text. Where a table also names the unit, a key has to be unique within that unit alone, and what
+becomes of a row follows from its unit's rows whatever keys others have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.columns.cells import values_of
+from sfumato.columns.identifiers import Identifier
+from sfumato.columns.kind import TabularKind
+from sfumato.errors import DataError, SchemaError
+from sfumato.io.chunks import Chunk, Source, attempt
+from sfumato.io.csv_form import CsvForm
+from sfumato.records.context import Level, Levels, earlier, place_between
+from sfumato.records.engine import Rows
+from sfumato.records.linked import LinkedRecords
+from sfumato.records.sequences import RowOrder, Sequences, unit_records
+from sfumato.records.unit_names import UnitNumbers
+from sfumato.schema.branch_schemas import BranchView, branch_views
+from sfumato.schema.database import Branch, Database
+from sfumato.schema.linked import end_codes, linked_tables
+from sfumato.schema.schema import Schema
+
+_NOBODY = -1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TableSources(Source):
+    """The tables of a database as one source: its metadata, as each table is read by itself.
+
+    Attributes:
+        tables: by name.
+    """
+
+    tables: Mapping[str, Source]
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Source], schema: Schema) -> TableSources:
+        """Put tables together, as a schema says.
+
+        Raises:
+            DataError: a table lacks a column of the schema.
+            SchemaError: no cell of a column can be of its kind.
+        """
+        database, unit = schema.database, schema.unit
+        assert database is not None
+        assert unit is not None
+        names = {database.units: ((unit.column,), unit.constant)}
+        names |= {branch.name: (branch.identifiers, branch.columns) for branch in database.branches}
+        read = {}
+        for name, table in tables.items():
+            identifiers, columns = names[name]
+            kinds = {column: schema.columns[column] for column in columns}
+            read[name] = table.under({**dict.fromkeys(identifiers, Identifier()), **kinds})
+            _require_columns(read[name], name, identifiers, columns, schema)
+        parts = list(read.values())
+        return cls(
+            label=" and ".join(part.label for part in parts),
+            container=parts[0].container,
+            storage={c: read[t].storage[c] for t, (ids, columns) in names.items() for c in (*ids, *columns)},
+            dtypes={column: text for part in parts for column, text in part.dtypes.items()},
+            chunk_rows=min(part.chunk_rows for part in parts),
+            missing_as_text=any(part.missing_as_text for part in parts),
+            tables=read,
+        )
+
+    def read_as(self, form: CsvForm) -> TableSources:
+        """Return the tables of CSV text in a declared form."""
+        return replace(self, tables={name: table.read_as(form) for name, table in self.tables.items()})
+
+    def skipped(self) -> Iterator[str]:
+        """Yield the records of any table that cannot be read. Not private."""
+        for name, table in self.tables.items():
+            yield from (f"{name}, {text}" for text in table.skipped())
+
+    def size(self) -> int:
+        """Bytes of all tables."""
+        return sum(table.size() for table in self.tables.values())
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        raise NotImplementedError
+
+
+def _require_columns(
+    table: Source, name: str, identifiers: tuple[str, ...], columns: tuple[str, ...], schema: Schema
+) -> None:
+    absent = [column for column in (*identifiers, *columns) if column not in table.storage]
+    if absent:
+        raise DataError(
+            f"Expected {table.label}, the table {name!r}, to have every column that the schema lists for it, got no "
+            f"{absent[0]!r}. Correct its `columns`, or where a key has another name, its `by`."
+        )
+    for column in identifiers:
+        if pa.types.is_nested(values_of(table.storage[column])):
+            raise SchemaError(
+                f"Expected {column!r} of {table.label} to hold names or numbers, got cells of type "
+                f"{table.storage[column]}."
+            )
+    for column in columns:
+        schema.columns[column].check_readable(column, table.storage[column])
+
+
+@final
+class DatabaseData:
+    """Records of a database: `branch` gives those of one, linked rows whose constants are their context.
+
+    Every table is read once, when its records are first asked for. Memory: as of linked rows, of all tables, and the
+    key of each row that tables below name.
+
+    Args:
+        source: the tables.
+        schema: what is public about them.
+    """
+
+    max_rows_per_unit = 1
+    counts_entries = False
+
+    def __init__(self, source: TableSources, schema: Schema) -> None:
+        assert schema.database is not None
+        assert schema.unit is not None
+        self.source, self.described, self.schema = source, schema, schema
+        self._database: Database = schema.database
+        self._unit = schema.unit
+        self._kinds = schema.of_kind(TabularKind)
+        self._levels, self._keys = Levels(schema), dict[str, _Keys]()
+        self._branches: dict[str, BranchRecords] = {}
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield the coded columns of units."""
+        self._require(self._database.units)
+        yield self._levels[self._database.units].codes
+
+    def branch(self, name: str) -> BranchRecords:
+        """Return the records of a branch."""
+        if name not in self._branches:
+            for view in branch_views(self.described).values():
+                if view.branch.name not in self._branches:
+                    self._branches[view.branch.name] = BranchRecords(self, view)
+        return self._branches[name]
+
+    def levels(self) -> Levels:
+        """Return all tables, read."""
+        for name in self._database.names:
+            self._require(name)
+        return self._levels
+
+    def level(self, name: str) -> Level:
+        """Return a table, read after those before it."""
+        for other in self._database.names:
+            self._require(other)
+            if other == name:
+                break
+        return self._levels[name]
+
+    def context(self, view: BranchView) -> Rows:
+        """Return the context of a branch's rows above."""
+        level = self.level(view.branch.name)
+        return {**self._levels.context(view), **earlier(view, self._levels[view.branch.of], level)}
+
+    def _require(self, name: str) -> None:
+        if name in self._keys:
+            return
+        table = self.source.tables[name]
+        message = f"Cannot read the table {name!r}, {table.label}. Please report its types: a fit reads any cell."
+        if name == self._database.units:
+            order = _Reading(self, table, self._unit.constant, None)
+        else:
+            order = _Reading(self, table, self._database.branch(name).columns, self._database.branch(name))
+        for chunk in table.with_dictionaries().chunks(order.columns):
+            attempt(lambda chunk=chunk: order.take(chunk), message)
+        level, self._keys[name] = attempt(order.level, message)
+        self._levels.put(name, level)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._database.names)})"
+
+
+@final
+class BranchRecords(LinkedRecords):
+    """Records of a branch: of the rows above with their first row below, and of steps; those of a unit are one record.
+
+    Args:
+        data: of the database.
+        view: the branch as linked rows.
+    """
+
+    def __init__(self, data: DatabaseData, view: BranchView) -> None:
+        self._data, self.view, self.described = data, view, view.schema
+        self.tables = linked_tables(view.schema)
+
+    def sequences(self) -> Sequences:
+        """Return the rows that count in their order."""
+        data, branch = self._data, self.view.branch
+        message = f"Cannot join the table {branch.name!r}. Please report its types: a fit reads any cell."
+        return attempt(lambda: self._sequences(data, branch), message)
+
+    def units(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns, a row above a row: for scores, as those of a unit are not together."""
+        whole = self.sequences()
+        return unit_records(self.tables, Sequences(whole.sizes, whole.starts, whole.codes, whole.constants))
+
+    def _sequences(self, data: DatabaseData, branch: Branch) -> Sequences:
+        level, database = data.level(branch.name), data.described.database
+        assert database is not None
+        above = data.level(branch.of)
+        context, codes = data.context(self.view), dict(level.codes)
+        if branch.within is not None and branch.order is not None:
+            ends = {name: context[name][level.above] for name in branch.within}
+            codes[branch.order] = place_between(data.described, self.view, ends, codes[branch.order])
+        sizes = np.bincount(level.above, minlength=above.size)
+        owners = above.owners if database.is_nested(branch.name) else None
+        return Sequences(sizes, np.cumsum(sizes) - sizes, codes, context, owners)
+
+
+class _Keys:
+    """The rows that tables below name: the row of each key, or of each key of a unit.
+
+    Args:
+        numbers: of the keys.
+        keys: the number of each row's key, −1 without one, shape (n,).
+        owners: the unit of each row, shape (n,).
+        units: names of units.
+    """
+
+    def __init__(self, numbers: UnitNumbers, keys: np.ndarray, owners: np.ndarray, units: UnitNumbers) -> None:
+        self._numbers, self._units = numbers, units
+        rows = np.flatnonzero(keys >= 0)
+        keys, owners = keys[rows], owners[rows]
+        self._n_units = len(units)
+        # of rows of one key, the first of the unit whose name has the least hash
+        order = np.lexsort((rows, units.hashes()[owners], keys))
+        first = order[np.flatnonzero(np.diff(keys[order], prepend=-1))]
+        self._row = np.full(len(numbers), _NOBODY)
+        self._row[keys[first]] = rows[first]
+        pairs = keys * self._n_units + owners
+        order = np.lexsort((rows, pairs))
+        first = order[np.flatnonzero(np.diff(pairs[order], prepend=-1))]
+        self._pairs, self._pair_rows = pairs[first], rows[first]
+
+    def rows(self, chunk: Chunk, branch: Branch) -> np.ndarray:
+        """Return the row above of each row of a chunk, −1 for none, shape (n,)."""
+        key = self._numbers.known(chunk.columns[branch.by])
+        if branch.unit is None or branch.unit == branch.by:
+            return np.append(self._row, _NOBODY)[key]
+        unit = self._units.known(chunk.columns[branch.unit])
+        pairs = np.where((key >= 0) & (unit >= 0), key * self._n_units + unit, _NOBODY)
+        if not self._pairs.size:
+            return np.full(pairs.size, _NOBODY)
+        place = np.minimum(np.searchsorted(self._pairs, pairs), self._pairs.size - 1)
+        return np.where(self._pairs[place] == pairs, self._pair_rows[place], _NOBODY)
+
+
+class _Reading:
+    """Reads a table: the rows that count, in order."""
+
+    def __init__(self, data: DatabaseData, table: Source, columns: tuple[str, ...], branch: Branch | None) -> None:
+        self._data, self._branch = data, branch
+        self._missing = data.described.missing_in(table)
+        self._names, self._kinds = columns, {name: data._kinds[name] for name in columns}
+        self._own = UnitNumbers((*self._missing, ""))
+        unit = data._unit.column
+        if branch is None:
+            self._key, self.columns = unit, [unit, *columns]
+            self._order = RowOrder(columns, None, 1, self._own.hashes)
+            return
+        self._key = branch.key
+        self.columns = list(dict.fromkeys([*branch.identifiers, *columns]))
+        above = data._levels[branch.of]
+        hashes, owners = data._keys[data._database.units]._numbers.hashes(), above.owners
+        ends = end_codes(branch_views(data.described)[branch.name].schema)
+        keys = None if branch.key is None else self._own.hashes
+        self._order = RowOrder(columns, branch.order, branch.max_rows, lambda: hashes[owners], ends, keys)
+
+    def take(self, chunk: Chunk) -> None:
+        """Take in the rows of a chunk."""
+        cells = chunk.columns
+        rows = {name: kind.code(cells[name], missing=self._missing) for name, kind in self._kinds.items()}
+        keys = None if self._key is None else self._own.numbers(cells[self._key])
+        if self._branch is None:
+            assert keys is not None
+            self._order.take(keys, rows)
+            return
+        self._order.take(self._data._keys[self._branch.of].rows(chunk, self._branch), rows, keys)
+
+    def level(self) -> tuple[Level, _Keys]:
+        """Return the rows that count, and by which keys tables below find them."""
+        above, codes, keys = self._order.rows()
+        if self._branch is None:
+            return Level(above, above, codes), _Keys(self._own, above, above, self._own)
+        owners = self._data._levels[self._branch.of].owners[above]
+        units = self._data._keys[self._data._database.units]._numbers
+        if self._key is None:
+            keys = np.full(above.size, _NOBODY)
+        return Level(above, owners, codes), _Keys(self._own, keys, owners, units)

@@ -1,0 +1,163 @@
+"""Branches of a database as linked rows: each a schema of two tables, of the rows above and of its own.
+
+The constants of a branch are what is known when its rows are drawn, the *context*:
+
+    the unit                 the columns of the table of units
+    the rows above           their columns, and how many rows of each table the row further above has
+    the rows before          of a branch below a branch: what the unit's rows of it under earlier rows above say
+    the branches before      their number of rows, means of numbers, which of few labels ever came, else the last label
+
+All of it is a function of the unit's own rows, and all kinds follow from the schema.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from sfumato.columns.booleans import Boolean
+from sfumato.columns.identifiers import Identifier
+from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.kinds import LevelKind
+from sfumato.columns.numbers import Continuous, Integer
+from sfumato.schema.database import Branch, Database
+from sfumato.schema.linked import nullable_kind, part_schema
+from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import Keyed
+from sfumato.schema.unit import Tables, Unit
+
+FEW_LABELS = 3
+"""Most labels of which each is told by itself, as whether it ever came."""
+_MOST_COUNTED = 1000
+
+Told: TypeAlias = Literal["number", "mean", "ever", "last", "earlier mean", "earlier last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A number or a label that rows of a branch say of a row above them.
+
+    Attributes:
+        name: of the column of context.
+        kind: of its values.
+        branch: whose rows say it.
+        above: the table of the row that it is said of.
+        form: the statistic; of `earlier` ones, over the rows under rows above that come before, of the same unit.
+        column: of the branch; empty for the number of rows.
+        level: of a label that ever came, its code.
+    """
+
+    name: str
+    kind: TabularKind
+    branch: str
+    above: str
+    form: Told
+    column: str = ""
+    level: int = -1
+
+
+@dataclass(frozen=True)
+class BranchView:
+    """A branch as linked rows.
+
+    Attributes:
+        branch: as declared.
+        schema: of two tables: constants are the context.
+        features: those of the context, in order; the other constants are columns of rows above.
+    """
+
+    branch: Branch
+    schema: Schema
+    features: tuple[Feature, ...]
+
+
+def branch_views(schema: Schema) -> dict[str, BranchView]:
+    """Return the branches of a schema of a database, in the order in which they are drawn."""
+    key = schema.unit, tuple(schema.columns.items()), schema.missing
+    return dict(_cached(Keyed(schema, key)))
+
+
+@lru_cache(maxsize=16)
+def _cached(schema: Keyed[Schema]) -> dict[str, BranchView]:
+    database = schema.value.database
+    assert database is not None
+    return {branch.name: _view(schema.value, database, branch) for branch in database.branches}
+
+
+def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
+    unit = schema.unit
+    assert unit is not None
+    kinds = schema.of_kind(TabularKind)
+    context: dict[str, ColumnKind] = {name: kinds[name] for name in unit.constant}
+    for step in database.path(branch.of):
+        context |= {name: kinds[name] for name in database.branch(step).columns}
+    features = _features(database, branch, kinds)
+    context |= {feature.name: feature.kind for feature in features}
+    own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
+    if branch.within is not None and branch.order is not None:
+        own[branch.order] = Continuous(lower=0, upper=1)  # its place between the two
+    key = next((b.key for b in database.branches if b.name == branch.of), None) or unit.column
+    view = dataclasses.replace(
+        schema,
+        columns={key: Identifier(), **context, **own},
+        rows=None,
+        unit=Unit(
+            column=key,
+            max_rows=branch.max_rows,
+            order=branch.order,
+            constant=tuple(context),
+            units=None if database.is_nested(branch.name) else unit.units,
+            tables=Tables(units=branch.of, rows=branch.name),
+            ends=branch.ends,
+        ),
+        sources={},
+        table_source={},
+        rules=(),
+        accept=(),
+    )
+    return BranchView(branch, part_schema(view), features)
+
+
+def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind]) -> tuple[Feature, ...]:
+    features, path = [], database.path(branch.name)
+    for step in path[:-1]:
+        features.append(_number(database, step, database.branch(step).of))
+    if database.is_nested(branch.name):
+        for name in branch.columns:
+            kind, form = nullable_kind(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
+            if name == branch.order:
+                continue
+            features.append(Feature(f"{name} earlier", kind, branch.name, branch.of, form, name))
+    for earlier in database.branches:
+        if earlier.name == branch.name:
+            break
+        if earlier.name in path:
+            continue
+        shared = [a for a, b in zip(path, database.path(earlier.name), strict=False) if a == b]
+        features += _told(database, earlier, shared[-1] if shared else database.units, kinds)
+    return tuple(features)
+
+
+def _number(database: Database, name: str, above: str) -> Feature:
+    most = min(database.most_rows(name, above), _MOST_COUNTED)
+    return Feature(f"number of {name}", Integer(lower=0, upper=most), name, above, "number")
+
+
+def _told(database: Database, branch: Branch, above: str, kinds: dict[str, TabularKind]) -> list[Feature]:
+    """Return what a branch tells those after it of a row above."""
+    features = [_number(database, branch.name, above)]
+    for name in branch.columns:
+        kind = kinds[name]
+        if kind.is_numeric:
+            if name != branch.order:
+                features.append(Feature(f"mean {name}", nullable_kind(kind), branch.name, above, "mean", name))
+        elif isinstance(kind, LevelKind) and len(kind.labels) <= FEW_LABELS:
+            features += [
+                Feature(f"ever {name} {label}", Boolean(), branch.name, above, "ever", name, level)
+                for level, label in enumerate(kind.labels)
+            ]
+        else:
+            features.append(Feature(f"last {name}", nullable_kind(kind), branch.name, above, "last", name))
+    return features

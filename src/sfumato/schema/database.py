@@ -1,0 +1,138 @@
+"""A database: a table of units, and tables of events below it or below each other.
+
+    tables:
+      persons: {key: person, rows: 12000, columns: [sex]}
+      visits: {of: persons, key: visit, max_rows: 8, order: day, columns: [day, score, state], ends: {state: dead}}
+      measurements: {of: visits, max_rows: 4, columns: [value]}
+      drugs: {of: persons, max_rows: 6, columns: [drug]}
+
+The rows of a table below one row are a *branch*: linked rows whose constants are what is known of the row above, the
+rows further above, and of the branches before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sfumato.columns.facts import shown
+from sfumato.errors import SchemaError
+from sfumato.schema.table_entries import column_names, count, read_ends, require_file_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A table of events.
+
+    Attributes:
+        name: of the table.
+        of: the table above.
+        max_rows: the most rows of one row above that are used.
+        columns: those that are released.
+        by: the column that names the row above.
+        key: the column that names a row, which tables below have; None without.
+        unit: the column that names the unit, where it stands in the table, too: then keys need to be unique within a
+            unit alone.
+        order: the column of numbers or dates by which rows of one row above follow each other.
+        within: two columns of rows above between which `order` lies, such as the start and the end of a stay.
+        ends: per column of labels, those after which there is no row.
+        weight: of the budget, beside those of other branches.
+    """
+
+    name: str
+    of: str
+    max_rows: int
+    columns: tuple[str, ...]
+    by: str
+    key: str | None = None
+    unit: str | None = None
+    order: str | None = None
+    within: tuple[str, str] | None = None
+    ends: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_file_name(self.name)
+        place = f"the table {self.name!r}"
+        object.__setattr__(self, "max_rows", count(self.max_rows, f"max_rows of {place}"))
+        object.__setattr__(self, "columns", column_names(self.columns, f"columns of {place}"))
+        object.__setattr__(self, "ends", read_ends(self.ends, place))
+        for key in ("by", "key", "unit", "order"):
+            value = getattr(self, key)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise SchemaError(f"Expected {key} of {place} to name a column, got {shown(value)}.")
+        if self.within is not None:
+            object.__setattr__(self, "within", column_names(self.within, f"within of {place}"))
+            if len(self.within) != 2 or self.order is None:
+                raise SchemaError(
+                    f"Expected within of {place} to name two columns of rows above, beside an order, got "
+                    f"{shown(self.within)}."
+                )
+        number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
+        if not number or not 0 < self.weight < math.inf:
+            raise SchemaError(f"Expected weight of {place} to be a positive number, got {shown(self.weight)}.")
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns that name rows or units, in the order in which samples have them."""
+        return tuple(dict.fromkeys(name for name in (self.key, self.by, self.unit) if name is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """The tables of a database.
+
+    Attributes:
+        units: name of the table of units; its columns are the constants of the unit.
+        branches: the others, each after the table that it is of.
+
+    Example:
+        >>> visits = Branch(name="visits", of="persons", max_rows=8, columns=("score",), by="person", key="visit")
+        >>> values = Branch(name="values", of="visits", max_rows=4, columns=("value",), by="visit")
+        >>> Database(units="persons", branches=(visits, values)).path("values")
+        ('visits', 'values')
+    """
+
+    units: str
+    branches: tuple[Branch, ...]
+
+    def __post_init__(self) -> None:
+        require_file_name(self.units)
+        known = {self.units.casefold()}
+        for branch in self.branches:
+            if branch.name.casefold() in known:
+                raise SchemaError(f"Expected tables of different names, got {branch.name!r} twice. Rename one.")
+            if branch.of.casefold() not in known:
+                raise SchemaError(
+                    f"Expected the table {branch.name!r} to be of one before it, got of={shown(branch.of)}. Put that "
+                    "first, or correct it."
+                )
+            known.add(branch.name.casefold())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all, that of units first."""
+        return (self.units, *(branch.name for branch in self.branches))
+
+    def branch(self, name: str) -> Branch:
+        """Return the branch of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {branch.name: branch for branch in self.branches}[name]
+
+    def path(self, name: str) -> tuple[str, ...]:
+        """Return the branches from that below units down to this one."""
+        if name == self.units:
+            return ()
+        return (*self.path(self.branch(name).of), name)
+
+    def is_nested(self, name: str) -> bool:
+        """Whether a branch lies below another one."""
+        return len(self.path(name)) > 1
+
+    def most_rows(self, name: str, above: str | None = None) -> int:
+        """Return the most rows of a branch, of one row of a table above it, by default of one unit."""
+        path = self.path(name)
+        return math.prod(self.branch(step).max_rows for step in path[len(self.path(above or self.units)) :])

@@ -1,0 +1,193 @@
+"""Faults of a schema whose rows are linked: of one table, of two, and of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.facts import shown
+from sfumato.columns.kind import TabularKind
+from sfumato.columns.kinds import ItemSet
+from sfumato.columns.levels import LevelKind
+from sfumato.columns.open import Open
+from sfumato.errors import did_you_mean
+from sfumato.schema.database import Branch, Database
+from sfumato.schema.schema_facts import SchemaFacts
+from sfumato.schema.unit import Tables, Unit
+
+MOST_LINKED = 1_000
+"""Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
+
+
+def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
+    """Return the faults of linked rows."""
+    faults = []
+    known = ", ".join(map(repr, schema.released))
+    weight = None if schema.weight is None else schema.weight.column
+    if weight is not None and weight not in unit.constant:
+        place = "constant of unit" if unit.tables is None else f"columns of the table {unit.tables.units!r}"
+        faults.append(
+            f"Expected the weight of linked rows to be its unit's, got {weight!r} outside {place}. Name it there: of "
+            "rows that differ, the first counts."
+        )
+    own = [name for name in unit.constant if name != weight]
+    if weight is not None and not own and unit.order is None and unit.tables is None:
+        faults.append("Expected linked rows by order or a constant, got the weight alone among the constants.")
+    named = [("order", unit.order)] if unit.order is not None else []
+    for key, name in [*named, *(("constant", name) for name in own)]:
+        if name not in schema.released:
+            faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
+    if unit.tables is not None and not isinstance(unit.tables, Tables):
+        faults.append(f"Expected tables of unit to be Tables, got {type(unit.tables).__name__}.")
+    elif unit.tables is not None and unit.tables.by in schema.released:
+        faults.append(f"Expected by of {unit.tables.rows!r} to be no released column, got {unit.tables.by!r}.")
+    if faults:
+        return faults
+    own = [name for name in schema.released if name not in unit.constant]
+    faults = order_faults(schema, "unit", unit.order, unit.constant) + end_faults(schema, "unit", unit.ends, own)
+    return [*faults, *_column_faults(schema, unit)]
+
+
+def order_faults(schema: SchemaFacts, place: str, order: str | None, constant: Collection[str]) -> list[str]:
+    """Return the faults of a column by which rows follow each other."""
+    if order is None:
+        return []
+    if order in constant:
+        return [f"Expected order of {place} to vary, got {order!r} among the constants, too. Take it out of these."]
+    if not isinstance(schema.columns[order], NumericKind):
+        return [f"Expected order of {place} to name a column of numbers or dates, got {order!r}."]
+    return []
+
+
+def end_faults(
+    schema: SchemaFacts, place: str, ends: Iterable[tuple[str, tuple[str, ...]]], own: Collection[str]
+) -> list[str]:
+    """Return the faults of labels after which there is no row."""
+    faults = []
+    for name, labels in ends:
+        kind = schema.columns.get(name)
+        if name not in own or not isinstance(kind, LevelKind):
+            faults.append(
+                f"Expected ends of {place} to name columns of labels that vary from row to row, got {name!r}."
+            )
+            continue
+        unknown = [label for label in labels if label not in kind.labels]
+        if unknown:
+            faults.append(
+                f"Expected ends of {place} to be labels of {name!r}, got {shown(unknown[0])}."
+                f"{did_you_mean(unknown[0], kind.labels)}"
+            )
+        elif len(set(labels)) == len(kind.labels):
+            faults.append(f"Expected ends of {place} to leave labels of {name!r} that are none, got all of them.")
+    return faults
+
+
+def _column_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
+    faults = []
+    if not set(schema.released) - set(unit.constant):
+        faults.append("Expected linked rows to have a column that is not constant, got none. Name fewer constants.")
+    for name in schema.released:
+        kind = schema.columns[name]
+        if isinstance(kind, ItemSet) and name in unit.constant:
+            faults.append(
+                f"Expected constants of labels, numbers or dates, got sets in column {name!r}. Take it out of these, "
+                "or out of the table of units."
+            )
+        if isinstance(kind, Open | ItemSet):
+            continue  # shapes that do not go together are said with the reason
+        if not isinstance(kind, TabularKind):
+            faults.append(
+                f"Column {name!r}: expected a declared column of labels, numbers or dates beside linked rows, got "
+                f"{kind.name}. Declare it, or take order and constant out of the unit."
+            )
+        elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+            faults.append(
+                f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
+            )
+    if unit.max_rows > MOST_LINKED:
+        faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")
+    if schema.rows is not None:
+        where = "`units` in the unit" if unit.tables is None else f"`rows` in the table {unit.tables.units!r}"
+        faults.append(f"Expected {where} as the public count of linked rows, got `rows` of the schema. Move it.")
+    return faults
+
+
+def database_faults(schema: SchemaFacts, database: Database) -> list[str]:
+    """Return the faults of a database."""
+    unit = schema.unit
+    assert unit is not None
+    faults, tables = [], {database.units: unit.constant} | {b.name: b.columns for b in database.branches}
+    for table, columns in tables.items():
+        for name in columns:
+            if name not in schema.released:
+                faults.append(f"Expected columns of the table {table!r} to be released ones, got {name!r}.")
+            elif any(name in other for known, other in tables.items() if known != table):
+                faults.append(f"Expected each column in one table, got {name!r} in {table!r} and in another.")
+    listed = {name for columns in tables.values() for name in columns}
+    faults += [
+        f"Expected every released column in one table, got {name!r} in none. List it there, or declare it as "
+        "identifier."
+        for name in schema.released
+        if name not in listed
+    ]
+    faults += [fault for name in schema.released for fault in _kind_faults(schema, name)]
+    for branch in database.branches:
+        faults += _identifier_faults(schema, branch)
+    if faults:
+        return faults
+    for branch in database.branches:
+        faults += _branch_faults(schema, database, branch)
+    if schema.rows is not None:
+        faults.append(f"Expected `rows` in the table {database.units!r}, got `rows` of the schema. Move it.")
+    return faults
+
+
+def _kind_faults(schema: SchemaFacts, name: str) -> list[str]:
+    kind = schema.columns[name]
+    if isinstance(kind, TabularKind) and "nullable" in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+        return []
+    return [
+        f"Column {name!r}: expected a declared column of labels, numbers or dates in a database, got {kind.name}. "
+        "Declare it, or leave it out (`kind: identifier`)."
+    ]
+
+
+def _identifier_faults(schema: SchemaFacts, branch: Branch) -> list[str]:
+    return [
+        f"Expected {name!r} of the table {branch.name!r}, which names rows, to be no released column. Take it out of "
+        "`columns`, or declare it as identifier."
+        for name in branch.identifiers
+        if name in schema.released
+    ]
+
+
+def _branch_faults(schema: SchemaFacts, database: Database, branch: Branch) -> list[str]:
+    place, faults = f"the table {branch.name!r}", []
+    most = database.most_rows(branch.name)
+    if most > MOST_LINKED:
+        faults.append(f"Expected max_rows of {place} that leave a unit {MOST_LINKED} of its rows at most, got {most}.")
+    if not branch.columns:
+        faults.append(f"Expected {place} to have a column, got none. List one, or leave the table out.")
+    if branch.order is not None and branch.order not in branch.columns:
+        faults.append(f"Expected order of {place} to be one of its columns, got {branch.order!r}.")
+        return faults
+    faults += order_faults(schema, place, branch.order, ())
+    faults += end_faults(schema, place, branch.ends, branch.columns)
+    return faults if faults or branch.within is None else _within_faults(schema, database, branch, branch.within)
+
+
+def _within_faults(schema: SchemaFacts, database: Database, branch: Branch, within: tuple[str, str]) -> list[str]:
+    assert branch.order is not None
+    place, order = f"within of the table {branch.name!r}", schema.columns[branch.order]
+    above = {name for step in database.path(branch.of) for name in database.branch(step).columns}
+    above |= set(() if schema.unit is None else schema.unit.constant)
+    faults = []
+    for name in within:
+        kind = schema.columns.get(name)
+        if name not in above:
+            faults.append(f"Expected {place} to name columns of rows above, got {name!r}.")
+        elif not isinstance(kind, NumericKind) or type(kind) is not type(order):
+            faults.append(f"Expected {place} to name columns of the kind of {branch.order!r}, got {name!r}.")
+        elif kind.nullable or getattr(order, "nullable", False):
+            faults.append(f"Expected {place} and its order without missing values, got nullable ones. Declare them so.")
+    return faults

@@ -1,0 +1,96 @@
+"""Schemas of databases: what may be declared, what follows from it, and what is refused by name."""
+
+import pickle
+
+import pytest
+
+from fixtures.database import COLUMNS, TABLES, document, schema
+from sfumato.errors import ConfigError, SchemaError
+from sfumato.methods.max_entropy import MaxEntropy
+from sfumato.schema.branch_schemas import branch_views
+from sfumato.schema.schema import Schema
+
+
+def test_a_document_comes_back():
+    found = schema()
+    assert found.to_dict()["tables"] == TABLES
+    assert Schema.from_dict(found.to_dict()) == found == pickle.loads(pickle.dumps(found))
+    assert found.database is not None
+    assert found.two_tables is None
+    assert found.database.names == ("persons", "visits", "measurements", "drugs")
+    assert found.protects == {"name": "person", "max_rows": 5 + 5 * 3 + 4}
+
+
+def test_tables_may_come_in_any_order():
+    turned = dict(reversed(TABLES.items()))
+    found = Schema.from_dict({"tables": turned, "columns": COLUMNS})
+    assert found.database is not None
+    assert found.database.names == ("persons", "drugs", "visits", "measurements")
+
+
+def test_a_branch_knows_the_rows_above_and_the_branches_before():
+    views = branch_views(schema())
+    assert views["visits"].schema.unit.constant == ("sex", "age")
+    above = ("sex", "age", "start", "end", "score", "state")
+    assert views["measurements"].schema.unit.constant == (*above, "number of visits", "value earlier")
+    ever = tuple(f"ever state {label}" for label in ("well", "ill", "dead"))
+    told = ("number of visits", "mean end", "mean score", *ever, "number of measurements", "mean value")
+    assert views["drugs"].schema.unit.constant == ("sex", "age", *told)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"visits": {"columns": ["start", "end", "score"]}}, "every released column in one table, got 'state' in none"),
+        ({"drugs": {"columns": ["drug", "score"]}}, "each column in one table, got 'score'"),
+        ({"visits": {"key": "score"}}, "'score' of the table 'visits', which names rows, to be no released column"),
+        ({"drugs": {"of": "purchases"}}, "to be of another table, got of='purchases'"),
+        ({"drugs": {"max_rows": 0}}, "max_rows of the table 'drugs' to be a whole number of at least 1"),
+        (
+            {"measurements": {"max_rows": 500}},
+            "max_rows of the table 'measurements' that leave a unit 1000 of its rows",
+        ),
+        ({"measurements": {"within": ["start", "age"], "order": "value"}}, "of the kind of 'value', got 'start'"),
+        ({"measurements": {"within": ["start", "value"]}}, "to name columns of rows above, got 'value'"),
+        ({"measurements": {"within": ["start"]}}, "to name two columns of rows above"),
+        ({"visits": {"ends": {"state": "gone"}}}, "to be labels of 'state', got 'gone'"),
+        ({"visits": {"ends": {"score": "dead"}}}, "to name columns of labels that vary from row to row, got 'score'"),
+        ({"visits": {"ends": {"state": ["well", "ill", "dead"]}}}, "labels of 'state' that are none, got all"),
+        ({"visits": {"order": "value"}}, "order of the table 'visits' to be one of its columns, got 'value'"),
+        ({"drugs": {"weight": -1}}, "weight of the table 'drugs' to be a positive number"),
+    ],
+)
+def test_what_is_wrong_is_named(change, message):
+    with pytest.raises(SchemaError, match=message):
+        schema(**change)
+
+
+def test_a_table_below_needs_the_key_of_the_one_above():
+    tables = {name: dict(entry) for name, entry in TABLES.items()}
+    del tables["visits"]["key"]
+    with pytest.raises(SchemaError, match="key in the table 'visits', by which the tables below it name its rows"):
+        Schema.from_dict({"tables": tables, "columns": COLUMNS})
+    circle = {
+        **TABLES,
+        "visits": {**TABLES["visits"], "of": "drugs"},
+        "drugs": {**TABLES["drugs"], "of": "visits", "key": "d"},
+    }
+    with pytest.raises(SchemaError, match="none is of itself"):
+        Schema.from_dict({"tables": circle, "columns": COLUMNS})
+
+
+def test_what_does_not_go_beside_a_database_is_refused():
+    with pytest.raises(SchemaError, match="no rules beside a database"):
+        Schema.from_dict({**document(), "rules": [{"order": ["start", "end"]}]})
+    with pytest.raises(ConfigError, match="without a database for a target"):
+        MaxEntropy(epsilon=1.0).plan(schema(), target="sex")
+
+
+def test_a_plan_shares_the_budget_by_weight():
+    plain, heavy = (MaxEntropy(epsilon=1.0, delta=1e-6).plan(schema(drugs={"weight": w})) for w in (1, 4))
+    names = [stage.name for stage in plain.stages]
+    assert names[:2] == ["visits, first rows: marginals", "visits, first rows: second moments"]
+    assert len(names) == 12
+    stage = "drugs, steps: second moments"
+    assert heavy[stage].noise_multiplier < plain[stage].noise_multiplier / 1.3
+    assert heavy[names[0]].noise_multiplier > plain[names[0]].noise_multiplier
