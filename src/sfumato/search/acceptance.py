@@ -233,7 +233,7 @@ def _sureness(criterion: Criterion, release: ReleaseValue) -> float:
     question = read_question(criterion.finding)
     try:
         fit = fit_formula(questions_of(release), question.formula, None, "population", FAMILIES[question.form])
-    except (EstimateError, np.linalg.LinAlgError):
+    except (ConfigError, EstimateError, np.linalg.LinAlgError):  # what is charged is judged, whatever noise made of it
         return 0.0
     assert isinstance(fit, Regression)
     values = dict(zip(map(str, fit.params.index), fit.tvalues.to_numpy(), strict=True))
