@@ -15,7 +15,7 @@ from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ONE, ScoreQuery
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, weights_of
 from sfumato.records.feature_records import feature_records, with_features
-from sfumato.records.linked import Sequences
+from sfumato.records.sequences import Sequences
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
@@ -68,7 +68,7 @@ def records_of(units: list[dict[str, np.ndarray]], features: list[UnitFeature] =
     """The records of some units together."""
     sizes = np.array([unit["day"].size for unit in units])
     codes = {name: np.concatenate([unit[name] for unit in units]) for name in units[0]}
-    (records,) = feature_records(TABLES, Sequences(sizes, codes), features, KINDS)
+    (records,) = feature_records(TABLES, Sequences.joined(sizes, codes, tables.constants), features, KINDS)
     return records
 
 

@@ -105,7 +105,7 @@ def test_steps_of_the_model_are_those_of_its_rows(noisy):
     measured = questions_of(noisy).measured
     part, tables = measured.step_part, measured.linked
     sizes = np.bincount(measured.sums.owners)
-    chunks = list(step_records(tables, Sequences(sizes, measured.free_codes)))
+    chunks = list(step_records(tables, Sequences.joined(sizes, measured.free_codes, tables.constants)))
     for name in part.columns:
         records = np.concatenate([c[name][np.arange(c[name].shape[1]) < c[STEPS][:, None]] for c in chunks])
         assert np.array_equal(np.sort(records), np.sort(part.free_codes[name])), name

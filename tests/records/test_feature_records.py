@@ -8,7 +8,8 @@ from fixtures import linked
 from harness.unit_cases import CENTRE, FEATURES, KINDS, LAG, MOST, SCALE, TABLES, UNITS, records_of, rows_of_units
 from sfumato.io.sources import open_source
 from sfumato.records.feature_records import FeatureRecords, feature_records
-from sfumato.records.linked import LinkedData, Sequences
+from sfumato.records.linked import LinkedData
+from sfumato.records.sequences import Sequences
 from sfumato.schema.unit_features import ONE, Lag, features_in
 
 
@@ -69,7 +70,7 @@ def test_sums_over_pairs_are_those_of_the_rows():
 
 def test_units_without_rows_have_no_feature_but_that_nothing_ever_was():
     codes = {"day": np.zeros(2), "sex": np.zeros(2, int), "score": np.full(2, 0.7), "state": np.ones(2, int)}
-    (records,) = feature_records(TABLES, Sequences(np.array([0, 1]), codes), FEATURES, KINDS)
+    (records,) = feature_records(TABLES, Sequences.joined(np.array([0, 1]), codes, TABLES.constants), FEATURES, KINDS)
     assert np.isnan(records["mean of score"][0])
     assert records["mean of score"][1] == pytest.approx(0.7, abs=1e-6)
     assert records["ever of state=ill"].tolist() == [0, 1]

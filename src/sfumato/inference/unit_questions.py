@@ -31,7 +31,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.records.feature_records import feature_records, with_features
-from sfumato.records.linked import Sequences
+from sfumato.records.sequences import Sequences
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import units_of
@@ -61,7 +61,10 @@ class UnitMeasurements(OnGivenRows):
         self.linked, self.plain = linked_tables(plain, release.schema.weight), plain
         sampler = build_sampler(plain, release.sampler, release.parameters)
         assert isinstance(sampler, UnitSampler)
-        self._sequences = Sequences.of(model_units(sampler, stream, fewest=1))  # at a fit, what is charged is measured
+        self._sequences = Sequences.of(
+            model_units(sampler, stream, fewest=1),
+            self.linked.constants,  # at a fit, what is charged is measured
+        )
         names = [name for q in release.schema.questions for name in named_in(q.named, q.formula)]
         queries = [m.query for m in part.measurements if isinstance(m.query, MarginalQuery | ScoreQuery)]
         self.features = features_in([*names, *(cells.column for query in queries for cells in query.cells)], plain)
@@ -83,7 +86,7 @@ class UnitMeasurements(OnGivenRows):
         """The `MOMENTS` of pairs of the model's units, shape (N, 6), or of other `codes` of their rows."""
         features, sequences = features_in(lag.moments(centre, scale), self.plain), self._sequences
         if codes is not None:
-            sequences = Sequences(sequences.sizes, {**sequences.codes, lag.column: codes})
+            sequences = Sequences.joined(sequences.sizes, {**sequences.codes, lag.column: codes}, self.linked.constants)
         units = self._units(features, sequences)
         bounds = [feature.kind.bounds for feature in features]  # type: ignore[attr-defined]
         return np.column_stack(
