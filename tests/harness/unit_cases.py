@@ -68,7 +68,7 @@ def records_of(units: list[dict[str, np.ndarray]], features: list[UnitFeature] =
     """The records of some units together."""
     sizes = np.array([unit["day"].size for unit in units])
     codes = {name: np.concatenate([unit[name] for unit in units]) for name in units[0]}
-    (records,) = feature_records(TABLES, Sequences.joined(sizes, codes, tables.constants), features, KINDS)
+    (records,) = feature_records(TABLES, Sequences.joined(sizes, codes, TABLES.constants), features, KINDS)
     return records
 
 
