@@ -7,6 +7,7 @@ import pytest
 from sfumato import Schema, Weight
 from sfumato.columns import Boolean, Continuous, Identifier, Integer, ItemSet
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.schema.database import Branch, Database
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.shapes import LIMITS, SHAPES, require_able, require_taken
 from sfumato.schema.unit import Unit
@@ -18,6 +19,14 @@ OF = {
     "questions": {"questions": ("mean: t",)},
     "areas": {"columns": {**COLUMNS, "a": Boolean()}, "areas": ("a",)},
     "linked": {"unit": Unit(column="p", max_rows=2, order="t")},
+    "database": {
+        "unit": Unit(
+            column="p",
+            max_rows=2,
+            constant=("t",),
+            tables=Database(units="a", branches=(Branch(name="b", of="a", max_rows=2, columns=("u",), by="p"),)),
+        )
+    },
     "sets": {"columns": {**COLUMNS, "s": ItemSet(items=("a", "b"), max_length=2)}},
     "weighted units": {
         "columns": {**COLUMNS, "w": Continuous(lower=0, upper=2)},

@@ -45,11 +45,12 @@ def evaluate_database(
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside a database, got some. Leave them out.")
     data = {name: _read(rows, schema) for name, rows in (("real", real), ("synthetic", synthetic))}
-    names = () if schema.database is None else schema.database.names
+    assert schema.database is not None
+    names = schema.database.names
     tables: dict[str, Any] = {}
     for name, view in branch_views(schema).items():
-        pair = [_linked(records.branch(name), records.source.label) for records in data.values()]
-        tables[name] = linked_scores(*pair, view.schema)
+        real_rows, made = (_linked(records.branch(name), records.source.label) for records in data.values())
+        tables[name] = linked_scores(real_rows, made, view.schema)
     return {
         "private": False,
         "units": {label: records.level(names[0]).size for label, records in data.items()},

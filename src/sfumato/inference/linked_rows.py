@@ -128,8 +128,8 @@ class _Model:
         later = np.flatnonzero(owners[1:] == owners[:-1]) + 1
         steps: dict[str, np.ndarray] = {}
         if tables.steps is not None:
-            steps = steps_at(tables, sequences, owners[later], _places(owners)[later] + 1)
-            steps = {name: codes for name, codes in steps.items() if name != tables.weight}
+            of_walks = steps_at(tables, sequences, owners[later], _places(owners)[later] + 1)
+            steps = {name: np.asarray(codes) for name, codes in of_walks.items() if name != tables.weight}
         return cls(units, steps, owners[later], rows, owners)
 
 

@@ -27,7 +27,8 @@ def open_records(data: object, schema: Schema) -> Source:
     opened = {name: open_source(data[name], csv=schema.reader.csv) for name in tables.names}
     if schema.database is not None:
         return TableSources.of(opened, schema)
-    return TablePair.of(*opened.values(), schema)
+    units, rows = opened.values()
+    return TablePair.of(units, rows, schema)
 
 
 def _require_all(data: object, names: Sequence[str]) -> None:

@@ -69,10 +69,10 @@ class TablePair(Source):
             DataError: the table of rows has no column of the key.
             SchemaError: no cell of that column can name a unit.
         """
-        unit = schema.unit
+        unit, tables = schema.unit, schema.two_tables
         assert unit is not None
-        assert unit.tables is not None
-        rows_key = unit.tables.by or unit.column
+        assert tables is not None
+        rows_key = tables.by or unit.column
         own, kinds = {unit.column, *unit.constant}, read_kinds(schema)
         varying = {name: schema.columns[name] for name in schema.released if name not in own}
         # lines of JSON have the columns that are asked for
@@ -80,7 +80,7 @@ class TablePair(Source):
         rows = rows.under({rows_key: Identifier(), **varying})
         if rows_key not in rows.storage:
             raise DataError(
-                f"Expected {rows.label}, the table {unit.tables.rows!r}, to have the column {rows_key!r}, which says "
+                f"Expected {rows.label}, the table {tables.rows!r}, to have the column {rows_key!r}, which says "
                 "whose a row is. Name another one as `by`."
             )
         if pa.types.is_nested(values_of(rows.storage[rows_key])):
@@ -99,7 +99,7 @@ class TablePair(Source):
             missing_as_text=units.missing_as_text or rows.missing_as_text,
             units=units,
             rows=rows,
-            tables=unit.tables,
+            tables=tables,
             key=unit.column,
             rows_key=rows_key,
             kinds={name: kinds[name] for name in unit.constant},

@@ -126,7 +126,7 @@ def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind])
         features.append(_number(database, step, database.branch(step).of))
     if database.is_nested(branch.name):
         for name in branch.columns:
-            kind, form = nullable_kind(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
+            kind, form = _nullable(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
             if name == branch.order:
                 continue
             features.append(Feature(f"{name} earlier", kind, branch.name, branch.of, form, name))
@@ -138,6 +138,12 @@ def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind])
         shared = [a for a, b in zip(path, database.path(earlier.name), strict=False) if a == b]
         features += _told(database, earlier, shared[-1] if shared else database.units, kinds)
     return tuple(features)
+
+
+def _nullable(kind: TabularKind) -> TabularKind:
+    nullable = nullable_kind(kind)
+    assert isinstance(nullable, TabularKind)
+    return nullable
 
 
 def _number(database: Database, name: str, above: str) -> Feature:
@@ -152,12 +158,12 @@ def _told(database: Database, branch: Branch, above: str, kinds: dict[str, Tabul
         kind = kinds[name]
         if kind.is_numeric:
             if name != branch.order:
-                features.append(Feature(f"mean {name}", nullable_kind(kind), branch.name, above, "mean", name))
+                features.append(Feature(f"mean {name}", _nullable(kind), branch.name, above, "mean", name))
         elif isinstance(kind, LevelKind) and len(kind.labels) <= FEW_LABELS:
             features += [
                 Feature(f"ever {name} {label}", Boolean(), branch.name, above, "ever", name, level)
                 for level, label in enumerate(kind.labels)
             ]
         else:
-            features.append(Feature(f"last {name}", nullable_kind(kind), branch.name, above, "last", name))
+            features.append(Feature(f"last {name}", _nullable(kind), branch.name, above, "last", name))
     return features
