@@ -33,8 +33,13 @@ def of_one_table():
     return linked.visits(N, 1), linked.schema(units=N), linked.visits(N, 1)
 
 
-@pytest.mark.parametrize("target", [None, "sex"])
-@pytest.mark.parametrize("shape", [of_one_table, of_two_tables])
+@pytest.mark.parametrize(
+    ("shape", "target"),
+    [
+        (of_one_table, None), (of_one_table, "sex"), (of_two_tables, None),
+        pytest.param(of_two_tables, "sex", marks=pytest.mark.slow),  # each of the two is tried by itself above
+    ],
+)  # fmt: skip
 def test_without_noise_they_are_those_of_the_records(shape, target):
     records, schema, real = shape()
     rows = 400 if target is None else 4_000  # a class has few of fewer

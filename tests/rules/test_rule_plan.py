@@ -1,5 +1,7 @@
 """What rules leave free, and how rows are made of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -26,7 +28,9 @@ def test_what_is_modelled():
     assert plain_schema(plain_schema(schema)) is plain_schema(schema) or plain_schema(
         plain_schema(schema)
     ) == plain_schema(schema)
-    plain = hospital_schema([])
+    free = hospital_schema([])
+    assert plain_schema(free).released == (*free.released, "discharged: time since admitted")
+    plain = replace(free, columns={name: kind for name, kind in free.columns.items() if name != "discharged"})
     assert plain_schema(plain) is plain
 
 
