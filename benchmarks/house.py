@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 99_999,
-    "lines of the core": 99_999,
-    "files": 999,
+    "lines": 82_980,
+    "lines of the core": 53_920,
+    "files": 521,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -42,8 +42,7 @@ def of_one_table():
 )  # fmt: skip
 def test_without_noise_they_are_those_of_the_records(shape, target):
     records, schema, real = shape()
-    rows = 400 if target is None else 4_000  # a class has few of fewer
-    release = replace(MaxEntropy(**SILENT), calibration_rows=rows).fit(records, schema=schema, target=target, seed=1)
+    release = replace(MaxEntropy(**SILENT), calibration_rows=4_000).fit(records, schema=schema, target=target, seed=1)
     for column in ("score", "day", "born"):
         assert release.mean(column).value == pytest.approx(real[column].mean(), rel=1e-3)
     assert release.count().value == pytest.approx(len(real), rel=1e-6)
@@ -129,7 +128,7 @@ def test_two_columns_need_every_step(noisy):
     assert noisy.units.mean("score", by="sex")["f"].value > 0
 
 
-@pytest.mark.parametrize("seed", [3, 6])
+@pytest.mark.parametrize("seed", [5, 6])
 def test_the_share_of_a_class_among_all_rows_has_an_answer(seed):
     """Products by class, which the model shrinks as they are noise, are no sign that it is off."""
     records = linked.visits(N, 1_000)
