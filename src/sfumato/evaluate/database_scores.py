@@ -49,8 +49,8 @@ def evaluate_database(
     names = schema.database.names
     tables: dict[str, Any] = {}
     for name, view in branch_views(schema).items():
-        real_rows, made = (_linked(records.branch(name), records.source.label) for records in data.values())
-        tables[name] = linked_scores(real_rows, made, view.schema)
+        real_rows, synthetic_rows = (_linked(records.branch(name), records.source.label) for records in data.values())
+        tables[name] = linked_scores(real_rows, synthetic_rows, view.schema)
     return {
         "private": False,
         "units": {label: records.level(names[0]).size for label, records in data.items()},
