@@ -20,6 +20,7 @@ from sfumato.errors import EstimateError
 from sfumato.inference.estimated_bounds import estimated_bounds, most
 from sfumato.inference.linked_questions import questions_of
 from sfumato.release.model import ReleaseValue
+from sfumato.release.unit_releases import table_of
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
 
 ROWS = 4_096
@@ -80,6 +81,11 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
         rows: some of its rows, where there are some already.
     """
     schema = release.schema
+    if schema.database is not None:
+        own = {schema.database.units: () if schema.unit is None else schema.unit.constant}
+        own |= {branch.name: branch.columns for branch in schema.database.branches}
+        parts = {name: column_lines(table_of(release, name)) for name in own}
+        return tuple(line for name, lines in parts.items() for line in lines if line.name in own[name])
     # of pictures, many would be drawn for their labels alone
     has_shares = not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
     if rows is None and has_shares:

@@ -41,6 +41,7 @@ from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import UseVerdict
 from sfumato.report.write import page_content, signer
 from sfumato.schema.documents import json_text, yaml_text
+from sfumato.schema.shapes import PAGE, require_able
 
 FORMATS = ("csv", "parquet")
 RELEASE, SUMS, ROWS = "release.sfm", "SHA256SUMS", "rows"
@@ -171,6 +172,7 @@ def export(
 def _private(release: Release | str | os.PathLike[str]) -> Release:
     """Return a release of which the certificate holds; what guarantees nothing is not described as if it did."""
     value = release if isinstance(release, Release) else load(release)
+    require_able(value.schema, PAGE)
     if not value.certificate.private:
         raise ConfigError(
             "Expected a release with secret noise to publish, got one that is not private: it has no noise, or noise "

@@ -36,6 +36,7 @@ from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import among_others
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
+from sfumato.schema.shapes import PAGE, require_able
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -139,6 +140,7 @@ def page_content(
 
     `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` returns.
     """
+    require_able(release.schema, PAGE)
     certificate = release.certificate
     content: dict[str, Any] = {
         "from_real": real is not None,

@@ -124,6 +124,14 @@ def test_each_table_is_asked_by_itself(release, tables):
         release.table("visit")
 
 
+def test_columns_are_listed_by_table_and_pages_are_refused(release, tmp_path):
+    names = ["sex", "age", "start", "end", "score", "state", "at", "value", "drug"]
+    assert release.columns()["column"].tolist() == names
+    assert "method" in release._repr_html_()
+    with pytest.raises(ConfigError, match="without a database for pages, packs and published tables"):
+        release.report(tmp_path / "page.html")
+
+
 def test_scores_compare_every_table(tables, sample):
     scores = sfumato.evaluate.evaluate(tables, sample, schema=schema(N))
     assert scores["units"] == {"real": N, "synthetic": 3000}
