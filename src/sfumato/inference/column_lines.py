@@ -84,8 +84,11 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     if schema.database is not None:
         own = {schema.database.units: () if schema.unit is None else schema.unit.constant}
         own |= {branch.name: branch.columns for branch in schema.database.branches}
+        within = {branch.order for branch in schema.database.branches if branch.within is not None}
         parts = {name: column_lines(table_of(release, name)) for name in own}
-        return tuple(line for name, lines in parts.items() for line in lines if line.name in own[name])
+        lines = [line for name, part in parts.items() for line in part if line.name in own[name]]
+        # of what lies between two columns its place is modelled: the line says what it is between
+        return tuple(_line(release, line.name, None) if line.name in within else line for line in lines)
     # of pictures, many would be drawn for their labels alone
     has_shares = not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
     if rows is None and has_shares:
