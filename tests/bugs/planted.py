@@ -49,7 +49,7 @@ CLIPPING = "        return np.minimum(most // np.maximum(squares, 1), 1 << self.
 SQUARED = "        for of_cell, column in zip(self._squares, cells, strict=True):\n"
 NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])\n"
 
-LINKED = "records/linked.py"
+SEQUENCES = "records/sequences.py"
 STEPS = "methods/linked/statistics.py"
 SHARING = "records/sharing.py"
 STEP_PAIRS = "search/pair_counts.py"
@@ -638,10 +638,45 @@ BUGS = [
     ),
     PlantedBug(
         "linked rows: one too many counts",
-        LINKED,
-        "        counts = rank < self._max_rows\n",
-        "        counts = rank <= self._max_rows\n",
+        SEQUENCES,
+        "        counts = rank < np.minimum(self._max_rows, self._ended(units, rank, codes, place))\n",
+        "        counts = rank <= np.minimum(self._max_rows, self._ended(units, rank, codes, place))\n",
         "tests/records/test_linked.py -k first_rows_count",
+    ),
+    PlantedBug(
+        "linked rows: a row after one that ends a unit counts",
+        SEQUENCES,
+        "        first = np.minimum.reduceat(np.where(last, rank + 1, units.size), starts)\n",
+        "        first = np.minimum.reduceat(np.where(last, rank + 2, units.size), starts)\n",
+        "tests/records/test_database.py -k ends_a_unit",
+    ),
+    PlantedBug(
+        "histories: the rows before are those of all units",
+        "records/histories.py",
+        "    before = (total[:-1] - total[(np.cumsum(sizes) - sizes)[units]]) / _GRAIN\n",
+        "    before = total[:-1] / _GRAIN\n",
+        "tests/records/test_histories.py -k same_alone",
+    ),
+    PlantedBug(
+        "databases: what is earlier is of all units",
+        "records/context.py",
+        "    return total - total[np.searchsorted(owners, owners)]\n",
+        "    return total\n",
+        "tests/records/test_database.py -k same_alone",
+    ),
+    PlantedBug(
+        "databases: a key of another unit takes its rows",
+        "records/database_records.py",
+        "        if branch.unit is None or branch.unit == branch.by:\n",
+        "        if branch.by:\n",
+        "tests/records/test_database.py -k name_their_unit",
+    ),
+    PlantedBug(
+        "databases: every row above is a record",
+        "records/database_records.py",
+        "        owners = above.owners if database.is_nested(branch.name) else None\n",
+        "        owners = None\n",
+        "tests/records/test_database.py -k unit_are_together",
     ),
     PlantedBug(
         "linked rows: what lies beyond the last step is read",
@@ -652,7 +687,7 @@ BUGS = [
     ),
     PlantedBug(
         "linked rows: ties follow from the place in the file",
-        LINKED,
+        SEQUENCES,
         "        place = np.lexsort((*keys, units))\n",
         "        return np.lexsort((keys[-1], units))\n",
         "tests/records/test_linked.py -k ties_are_the_same",
@@ -673,41 +708,41 @@ BUGS = [
     ),
     PlantedBug(
         "two tables: a person without rows has another's first row",
-        LINKED,
-        "        self.starts = np.cumsum(lengths) - lengths\n",
-        "        self.starts = np.cumsum(sizes) - sizes\n",
+        SEQUENCES,
+        "        starts = np.cumsum(lengths) - lengths\n",
+        "        starts = np.cumsum(sizes) - sizes\n",
         "tests/records/test_table_pairs.py -k keys_do_not_meet",
     ),
     PlantedBug(
         "two tables: settings by the true number of persons without rows",
         LINKED_RECIPE,
-        "    sharing, share = shared(fit, tables, law, counted)\n",
-        "    sharing, share = shared(fit, tables, law, counted)\n"
+        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n",
+        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n"
         "    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
         "tests/attacks/test_two_tables.py -k little_noise",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",
         LINKED_RECIPE,
-        "    sharing, share = shared(fit, tables, law, counted)\n",
+        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n",
         f"    law = {TRUE_STEPS} / max({TRUE_STEPS}.sum(), 1)\n"
-        "    sharing, share = shared(fit, tables, law, counted)\n",
+        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n",
         LINKED_FITS,
     ),
     PlantedBug(
         "linked rows: settings by the true number of units",
         LINKED_RECIPE,
-        "    counted = counted_units(facts, units)\n",
-        "    counted = float(max(1, data.sequences().sizes.size))\n",
+        "        return units, counted_units(facts, units)\n",
+        "        return units, float(max(1, fit.data.sequences().sizes.size))\n",
         LINKED_FITS,
     ),
     PlantedBug(
         "linked rows: classes are told apart where records have several of them",
         LINKED_RECIPE,
-        "    units = run_table(Fit(data, fit.account, facts), ",
-        "    lone = fit.target is not None and np.unique(data.sequences().codes[fit.target]).size < 2\n"
-        "    told = _facts(Facts(fit.facts.described, None, n))[0] if lone else facts\n"
-        "    units = run_table(Fit(data, fit.account, told), ",
+        "        units = run_table(Fit(fit.data, fit.account, facts), ",
+        "        lone = fit.target is not None and np.unique(fit.data.sequences().codes[fit.target]).size < 2\n"
+        "        told = _facts(Facts(fit.facts.described, None, fit.n_public))[0] if lone else facts\n"
+        "        units = run_table(Fit(fit.data, fit.account, told), ",
         f"{LINKED_FITS} -k only_unit_of_its_class",
     ),
     PlantedBug(
