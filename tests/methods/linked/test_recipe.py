@@ -9,10 +9,16 @@ import pytest
 
 from fixtures.linked import ROWS, schema, visits
 from sfumato import MaxEntropy, NonPrivate
+from sfumato.fitting.facts import Facts
 from sfumato.methods.linked import recipe
+from sfumato.methods.tables.recipe import TableFacts
+from sfumato.records.sharing import Sharing
 from sfumato.schema.linked import linked_tables
 
-TABLES, N = linked_tables(schema()), 20_000
+N = 20_000
+STEPS = linked_tables(schema()).steps
+assert STEPS is not None
+SIZES = TableFacts.of(Facts(STEPS, None, N))
 
 
 def fit_of(noise_multiplier: float) -> SimpleNamespace:
@@ -21,13 +27,18 @@ def fit_of(noise_multiplier: float) -> SimpleNamespace:
     return SimpleNamespace(noise=SimpleNamespace(silent=not noise_multiplier), plan=stages, n_public=N)
 
 
+def share_of(noise_multiplier: float, law: np.ndarray) -> tuple[Sharing, float]:
+    """How many steps count whole at this noise, and how many count."""
+    return recipe.shared(fit_of(noise_multiplier), recipe.STEPS, SIZES, law, N)  # type: ignore[arg-type] - what it looks at
+
+
 def test_the_numbers_of_steps_are_read_off_the_chain_of_units(monkeypatch):
     seen = []
     original = recipe.shared
 
-    def noted(fit, tables, law, n_units):
+    def noted(fit, names, sizes, law, n):
         seen.append(law)
-        return original(fit, tables, law, n_units)
+        return original(fit, names, sizes, law, n)
 
     monkeypatch.setattr(recipe, "shared", noted)
     method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=300)
@@ -37,17 +48,17 @@ def test_the_numbers_of_steps_are_read_off_the_chain_of_units(monkeypatch):
 
 
 def test_with_less_noise_more_steps_count_whole():
-    found = [recipe.shared(fit_of(noise), TABLES, ROWS, N)[0].full for noise in (100.0, 7.0, 0.8, 0.0)]
+    found = [share_of(noise, ROWS)[0].full for noise in (100.0, 7.0, 0.8, 0.0)]
     assert found == sorted(found)
     assert found[0] == 1
     assert found[-1] == 5, "without noise nothing is left out"
 
 
 def test_the_share_is_the_steps_that_count_of_a_unit():
-    sharing, share = recipe.shared(fit_of(7.0), TABLES, ROWS, N)
+    sharing, share = share_of(7.0, ROWS)
     assert share == pytest.approx(float(ROWS @ np.minimum(np.arange(6), sharing.full)))
 
 
 def test_units_of_one_row_by_the_release_still_have_a_share():
     law = np.array([1.0, 0, 0, 0, 0, 0])
-    assert recipe.shared(fit_of(7.0), TABLES, law, N)[1] > 0
+    assert share_of(7.0, law)[1] > 0

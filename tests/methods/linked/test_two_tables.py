@@ -147,7 +147,7 @@ def test_the_price_is_that_of_one_record(frames):
 
 @pytest.mark.parametrize(
     "visits",
-    slow_after(2, [{"order": None}, {"key": "id"}, {"max_rows": 1}, {"max_rows": 2}]),
+    slow_after(2, [{"order": None}, {"by": "id"}, {"max_rows": 1}, {"max_rows": 2}]),
     ids=["no order", "key", "1", "2"],
 )
 def test_other_shapes(frames, visits):
