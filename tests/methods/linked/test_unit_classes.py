@@ -156,7 +156,9 @@ def test_a_number_as_target_has_no_classes(frame):
 def test_what_follows_from_the_numbers_of_rows_is_read_off_beside_a_class(monkeypatch):
     laws, original = [], recipe.shared
     monkeypatch.setattr(
-        recipe, "shared", lambda fit, tables, law, n: laws.append((law, n)) or original(fit, tables, law, n)
+        recipe,
+        "shared",
+        lambda fit, names, sizes, law, n: laws.append((law, n)) or original(fit, names, sizes, law, n),
     )
     frame = linked.visits(4_000)
     weights = frame.assign(w=np.where(frame["sex"] == "f", 2.0, 8.0))
@@ -201,7 +203,7 @@ def test_every_row_of_a_unit_is_also_one_of_another_unit(release, columns):
 def test_units_are_whole_and_those_that_were_drawn(release, monkeypatch):
     for module in (blocks, linked_blocks):
         monkeypatch.setattr(module, "SAMPLE_BLOCK", 64)
-    columns = ["sex", "state", "score"]
+    columns = ["sex", "state", "born"]
     rows = release.sample(300, seed=3, unique_rows="drop", unique_columns=columns)
     drawn = release.sample(300 * 16, seed=3)
     assert rows["patient"].nunique() == 300
