@@ -127,7 +127,7 @@ class TestDrawingOrder:
         means = np.zeros((4, 4))
         for i, j, moment in ((1, 2, 0.9), (2, 3, 0.8), (3, 0, 0.7)):
             means[i, j] = means[j, i] = moment
-        assert drawing_order(means, blocks, 2).tolist() == [1, 0, 2, 3]
+        assert drawing_order(means, blocks, (2,)).tolist() == [1, 0, 2, 3]
 
     def test_columns_without_features_have_a_place(self):
         blocks = [slice(0, 0), slice(0, 2), slice(2, 2), slice(2, 3)]
