@@ -139,4 +139,4 @@ def test_validate_counts_keys(files, call):
 
 def test_a_table_may_come_on_standard_input(files, call):
     refused = call("fit", "persons=-", "visits=-", "--schema", "schema.yaml", "--epsilon", 2, "--out", "r.sfm")
-    assert "Expected one table on standard input, got both" in refused.err
+    assert "Expected one table on standard input, got several" in refused.err

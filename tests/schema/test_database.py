@@ -65,6 +65,28 @@ def test_what_is_wrong_is_named(change, message):
         schema(**change)
 
 
+def test_an_order_within_others_has_room_for_them():
+    narrow = document()
+    narrow["columns"] = {**narrow["columns"], "at": {"kind": "integer", "lower": 100, "upper": 200}}
+    with pytest.raises(SchemaError, match="'at' to have bounds that hold those of 'start'"):
+        Schema.from_dict(narrow)
+
+
+def test_no_column_has_the_name_of_what_tables_say():
+    """A column's kind and its codes are its own, whatever it is called."""
+    names = {"score": "mean end", "value": "value earlier", "age": "number of visits", "drug": "last drug"}
+    described = document()
+    for entry in described["tables"].values():
+        entry["columns"] = [names.get(name, name) for name in entry["columns"]]
+    described["columns"] = {names.get(name, name): entry for name, entry in described["columns"].items()}
+    found = Schema.from_dict(described)
+    for view in branch_views(found).values():
+        features = {feature.name for feature in view.features}
+        assert not features & set(found.columns)
+        assert len(features) == len(view.features)
+        assert set(view.branch.columns) <= set(view.schema.released)
+
+
 def test_a_table_below_needs_the_key_of_the_one_above():
     tables = {name: dict(entry) for name, entry in TABLES.items()}
     del tables["visits"]["key"]

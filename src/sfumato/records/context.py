@@ -161,7 +161,7 @@ def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.nda
 
 
 def between(schema: Schema, view: BranchView, context: Rows, place: np.ndarray) -> Values:
-    """Return the order of rows from its place between two columns of rows above: never outside."""
+    """Return the order of rows from its place between two columns of rows above; where these are turned, the start."""
     start, end, kind = _ends(schema, view, context)
     lower, upper = kind.bounds
     wanted = start + place * np.maximum(end - start, 0).astype(np.float64)

@@ -13,6 +13,7 @@ All of it is a function of the unit's own rows, and all kinds follow from the sc
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -23,7 +24,7 @@ from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.kinds import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.schema.database import Branch, Database
-from sfumato.schema.linked import nullable_kind, part_schema
+from sfumato.schema.linked import new_name, nullable_kind, part_schema
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.unit import Tables, Unit
@@ -93,7 +94,7 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     context: dict[str, ColumnKind] = {name: kinds[name] for name in unit.constant}
     for step in database.path(branch.of):
         context |= {name: kinds[name] for name in database.branch(step).columns}
-    features = _features(database, branch, kinds)
+    features = _with_free_names(_features(database, branch, kinds), set(schema.columns))
     context |= {feature.name: feature.kind for feature in features}
     own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
     if branch.within is not None and branch.order is not None:
@@ -120,7 +121,12 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     return BranchView(branch, part_schema(view), features)
 
 
-def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind]) -> tuple[Feature, ...]:
+def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feature, ...]:
+    """Return features by names that no column has, nor a feature before: a column's codes are its own alone."""
+    return tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in features)
+
+
+def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind]) -> list[Feature]:
     features, path = [], database.path(branch.name)
     for step in path[:-1]:
         features.append(_number(database, step, database.branch(step).of))
@@ -137,7 +143,7 @@ def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind])
             continue
         shared = [a for a, b in zip(path, database.path(earlier.name), strict=False) if a == b]
         features += _told(database, earlier, shared[-1] if shared else database.units, kinds)
-    return tuple(features)
+    return features
 
 
 def _nullable(kind: TabularKind) -> TabularKind:

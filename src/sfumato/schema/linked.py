@@ -93,8 +93,8 @@ class LinkedTables:
         kinds = {name: schema.columns[name] for name in schema.released}
         constants = tuple(name for name in schema.released if name in unit.constant)
         taken, varying = set(kinds), [name for name in schema.released if name not in constants]
-        count, place = (_new(taken, f"{word} of {unit.column}") for word in ("number of rows", "row"))
-        before = {name: _new(taken, f"{name} before") for name in varying}
+        count, place = (new_name(taken, f"{word} of {unit.column}") for word in ("number of rows", "row"))
+        before = {name: new_name(taken, f"{name} before") for name in varying}
         if unit.max_rows == unit.fewest:
             return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1, weight=weight)
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
@@ -108,7 +108,7 @@ class LinkedTables:
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
         ends = end_codes(schema)
-        last = _new(taken, f"last row of {unit.column}") if ends else ""
+        last = new_name(taken, f"last row of {unit.column}") if ends else ""
         # of a unit of one row there is no step: what steps can be is less than what a number of rows can
         fixed[count] = Integer(lower=2, upper=unit.max_rows)
         fixed.pop(weight, None)
@@ -154,7 +154,7 @@ def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str,
     if unit.max_rows < _FEWEST_ROWS or len(numbers) > _MOST_HISTORIES:
         return {}
     words = "level", "trend", "line"
-    return {name: History(*(_new(taken, f"{word} of {name}") for word in words)) for name in numbers}
+    return {name: History(*(new_name(taken, f"{word} of {name}") for word in words)) for name in numbers}
 
 
 def _mean_kind(kind: ColumnKind) -> Continuous:
@@ -226,7 +226,7 @@ def nullable_kind(kind: ColumnKind) -> ColumnKind:
     return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked
 
 
-def _new(taken: set[str], name: str) -> str:
+def new_name(taken: set[str], name: str) -> str:
     """Return a name that no column has, and note it."""
     while name in taken:
         name += "'"

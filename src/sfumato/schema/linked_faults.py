@@ -190,4 +190,11 @@ def _within_faults(schema: SchemaFacts, database: Database, branch: Branch, with
             faults.append(f"Expected {place} to name columns of the kind of {branch.order!r}, got {name!r}.")
         elif kind.nullable or getattr(order, "nullable", False):
             faults.append(f"Expected {place} and its order without missing values, got nullable ones. Declare them so.")
+        elif isinstance(order, NumericKind) and not (
+            order.bounds[0] <= kind.bounds[0] and kind.bounds[1] <= order.bounds[1]
+        ):
+            faults.append(
+                f"Expected {branch.order!r} to have bounds that hold those of {name!r}, between which it lies, got "
+                "narrower ones. Widen them."
+            )
     return faults
