@@ -58,7 +58,7 @@ PLACES = {
     "charge": (data_ledger, "charge"), "statistic": (Ledger, "charge"), "end": (data_ledger.Charge, "_end"),
     "save": (Release, "save"), "write": (files, "_write"), "flush": (atomic, "_flush"),
     "publish": (atomic, "_publish"), "rename": (atomic, "_rename"), "remove": (atomic, "_remove"),
-    "cost": (release_commands, "print_cost"), "last words": (release_commands, "tell_written"),
+    "cost": (output, "print_cost"), "last words": (release_commands, "tell_written"),
     "say": (output.results, "print"),
 }
 LINES = {m.__file__ for m in (app, ending, release_commands, atomic, interrupts, contextlib)}
