@@ -33,6 +33,8 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "adult_without_schema": (("DATA/adult.parquet", "--validate", "--epsilon", "30", *FIT_ONCE), {}),
     "alarms": (("ages",), {}),
     "constants": ((), {}),
+    "databases": (("--units", "300", *FIT_ONCE), {}),
+    "dates": (("register", "--rows", "600", *FIT_ONCE), {}),
     "coverage": (("law", "--rows", "500", "--fits", "1"), {"RESULTS": "OUT"}),
     "dependence": (("--columns", "4", "--rows", "500", "--epsilon", "1", "--target", "no"), {}),
     "dependence_pictures": ((str(FOLDER / "results" / "dependence"), "--out", "OUT/tables.png"), {}),

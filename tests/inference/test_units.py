@@ -23,7 +23,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def silent(records):
-    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=400)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000)
     return method.fit(records, schema=two_tables.schema(N), seed=1)
 
 
@@ -38,7 +38,7 @@ def units(records) -> pd.DataFrame:
 def test_without_noise_they_are_those_of_the_records(records, silent):
     real = units(records)
     asked = silent.units
-    assert asked.columns == ("sex", "born", COUNT, "day", "score", "state")
+    assert asked.columns == ("sex", "born", COUNT, "level of score", "trend of score", "day", "score", "state")
     for column in ("born", COUNT, "day", "score"):
         assert asked.mean(column).value == pytest.approx(real[column].mean(), rel=0.01)
     assert asked.share({"sex": "f"}).value == pytest.approx((real["sex"] == "f").mean(), abs=1e-6)
@@ -123,7 +123,7 @@ def test_columns_in_order_and_computed_ones_are_themselves_and_no_distances():
 def test_under_rules_a_unit_without_rows_lacks_all_of_a_row():
     """Columns in order, computed and derived: each is missing of whom has no row, though none may be in a row."""
     records = linked_rules.tables()
-    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=400)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000)
     release = method.fit(records, schema=Schema.from_dict(linked_rules.TABLES), seed=1)
     first = records["visits"].sort_values("admitted", kind="stable").groupby("who").first()
     real = records["people"].set_index("who").join(first)
