@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 83_030,
-    "lines of the core": 53_950,
+    "lines": 83_040,
+    "lines of the core": 53_960,
     "files": 521,
     "circles of files": 0,
     "files in circles": 0,

@@ -55,6 +55,7 @@ WRITTEN = {  # numbers within functions of methods/tables: above rounding, and m
     ("feature_moments", 256): SPEED,
     ("softmax_objective", 10): ROUNDING,
     ("histograms", 30.0): ROUNDING,
+    ("question_stage", 12): "digits of a number in words",
     ("question_sums", 4): PROOF,
     ("tails", 40): ROUNDING,
     ("tails", 60): ROUNDING,

@@ -288,6 +288,8 @@ class QuestionConstants:
     most_cells: int = 1 << 10  # cells of a question's table: answers solve for all of them | not tuned
     steps: int = 200  # of the fit at most | not tuned
     seed: int = 50  # of the stream of simulated rows | not tuned: any is as good
+    spread_part: float = 0.1  # of a question's share: how far units differ | not tuned
+    pair_spread: float = 0.25  # of a correlation's share: how far its pairs differ | not tuned
 
 
 SIZES = SizeConstants()

@@ -53,7 +53,6 @@ NAME = "named questions"
 
 TABLE, SCORES, SPREAD, PAIRS, PAIR_SPREAD = "table", "scores", "spread", "pairs", "spread of pairs"
 """Roles of parts: counts; scores of a regression; squares of a mean of units; pairs of rows of units, and squares."""
-_SPREAD_PART = 0.1  # of a question's share: how far units differ, which its sampling error follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,10 @@ def planned_questions(questions: Sequence[NamedQuestion], *, linked: bool) -> li
         if question.form in FORMULAS:
             shares = {SCORES: 1.0}
         elif question.form == "correlation":
-            shares = {PAIRS: 0.75, PAIR_SPREAD: 0.25}
+            shares = {PAIRS: 1 - QUESTIONS.pair_spread, PAIR_SPREAD: QUESTIONS.pair_spread}
         elif question.form == "mean":
             shares = {SCORES: 0.5, TABLE: 0.5} if question.by else {SCORES: 1.0 if linked else 0.5}
-            shares |= {SPREAD: _SPREAD_PART} if linked else {}
+            shares |= {SPREAD: QUESTIONS.spread_part} if linked else {}
         parts += [PlannedPart(question, role, share * question.weight) for role, share in shares.items()]
     return parts
 
