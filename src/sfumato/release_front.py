@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, final
 
+from sfumato.errors import ConfigError
 from sfumato.extras import require_extra
 from sfumato.inference.question_methods import QuestionMethods, UnitEstimates
 from sfumato.release.model import ReleaseValue, read_release
@@ -59,12 +60,18 @@ class Release(QuestionMethods, ReleaseValue):
         Privacy: none (a function of the release).
 
         Raises:
-            ConfigError: the release is not of a database, or has no such table.
+            ConfigError: the release is not of a database, has no such table, or the table lies below another one.
 
         Example:
             >>> release.table("visits").mean("score").interval()  # doctest: +SKIP
             (51.2, 52.4)
         """
+        database = self.schema.database
+        if database is not None and name in database.names and database.is_nested(name):
+            raise ConfigError(
+                f"Expected a table of {database.units!r} to be asked, got {name!r}, which lies below another one: its "
+                "rows above are several of a unit, and no interval knows that yet. Sample it instead."
+            )
         return table_of(self, name)
 
     def _repr_html_(self) -> str:

@@ -653,8 +653,8 @@ BUGS = [
     PlantedBug(
         "histories: the rows before are those of all units",
         "records/histories.py",
-        "    before = (total[:-1] - total[(np.cumsum(sizes) - sizes)[units]]) / _GRAIN\n",
-        "    before = total[:-1] / _GRAIN\n",
+        "    before = (total[:-1] - total[(np.cumsum(sizes) - sizes)[units]]) / GRAIN\n",
+        "    before = total[:-1] / GRAIN\n",
         "tests/records/test_histories.py -k same_alone",
     ),
     PlantedBug(

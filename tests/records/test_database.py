@@ -170,3 +170,11 @@ def test_tables_that_are_not_the_schemas_are_refused():
         open_records({**tables, "visits": tables["visits"].drop(columns="state")}, schema())
     with pytest.raises(DataError, match=r"the table 'drugs', to have every column .* got no 'person'"):
         open_records({**tables, "drugs": tables["drugs"].drop(columns="person")}, schema())
+
+
+def test_units_are_counted_that_have_no_columns():
+    tables = hospital(12, 2)
+    known = schema(persons={"columns": []}, drugs={"columns": ["sex", "age", "drug"]})
+    tables["drugs"] = tables["drugs"].assign(sex="f", age=30)
+    (rows,) = data({**tables, "persons": tables["persons"][["person"]]}, known).coded()
+    assert {len(codes) for codes in rows.values()} == {12}

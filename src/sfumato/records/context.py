@@ -12,13 +12,12 @@ import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.records.engine import Rows
+from sfumato.records.histories import GRAIN
 from sfumato.records.sequences import absent_code
 from sfumato.rules.cells import from_codes
 from sfumato.schema.branch_schemas import BranchView, Feature
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
-
-_GRAIN = 2.0**30  # of codes in means: sums of 2^32 rows stay below 2^63
 
 
 @final
@@ -135,9 +134,9 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
         codes = np.asarray(level.codes[feature.column], dtype=np.float64)
         if feature.form == "earlier mean":
             # of whole numbers, so that no rounding carries from one unit to the next
-            total, count = sums(level.above, np.rint(codes * _GRAIN), above.size)
+            total, count = sums(level.above, np.rint(codes * GRAIN), above.size)
             counts = before(count, above.owners)
-            rows[feature.name] = mean_codes(before(total, above.owners) / _GRAIN, counts)
+            rows[feature.name] = mean_codes(before(total, above.owners) / GRAIN, counts)
             continue
         last = np.full(above.size, -1)  # the row of the branch that is the last under each
         last[level.above] = np.arange(level.size)

@@ -31,13 +31,11 @@ from sfumato.records.context import Level, Levels, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
-from sfumato.records.unit_names import UnitNumbers
+from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import end_codes, linked_tables
 from sfumato.schema.schema import Schema
-
-_NOBODY = -1
 
 
 @final
@@ -143,9 +141,9 @@ class DatabaseData:
         self._branches: dict[str, BranchRecords] = {}
 
     def coded(self) -> Iterator[Rows]:
-        """Yield the coded columns of units."""
-        self._require(self._database.units)
-        yield self._levels[self._database.units].codes
+        """Yield units by their places, with their coded columns, of which there may be none."""
+        units = self.level(self._database.units)
+        yield {self._unit.column: units.owners, **units.codes}
 
     def branch(self, name: str) -> BranchRecords:
         """Return the records of a branch."""
@@ -155,11 +153,10 @@ class DatabaseData:
                     self._branches[view.branch.name] = BranchRecords(self, view)
         return self._branches[name]
 
-    def levels(self) -> Levels:
-        """Return all tables, read."""
+    def read(self) -> None:
+        """Read all tables: what is damaged fails before any noise is drawn."""
         for name in self._database.names:
             self._require(name)
-        return self._levels
 
     def level(self, name: str) -> Level:
         """Return a table, read after those before it."""
@@ -247,7 +244,7 @@ class _Keys:
         # of rows of one key, the first of the unit whose name has the least hash
         order = np.lexsort((rows, units.hashes()[owners], keys))
         first = order[np.flatnonzero(np.diff(keys[order], prepend=-1))]
-        self._row = np.full(len(numbers), _NOBODY)
+        self._row = np.full(len(numbers), NOBODY)
         self._row[keys[first]] = rows[first]
         pairs = keys * self._n_units + owners
         order = np.lexsort((rows, pairs))
@@ -258,13 +255,13 @@ class _Keys:
         """Return the row above of each row of a chunk, −1 for none, shape (n,)."""
         key = self._numbers.known(chunk.columns[branch.by])
         if branch.unit is None or branch.unit == branch.by:
-            return np.append(self._row, _NOBODY)[key]
+            return np.append(self._row, NOBODY)[key]
         unit = self._units.known(chunk.columns[branch.unit])
-        pairs = np.where((key >= 0) & (unit >= 0), key * self._n_units + unit, _NOBODY)
+        pairs = np.where((key >= 0) & (unit >= 0), key * self._n_units + unit, NOBODY)
         if not self._pairs.size:
-            return np.full(pairs.size, _NOBODY)
+            return np.full(pairs.size, NOBODY)
         place = np.minimum(np.searchsorted(self._pairs, pairs), self._pairs.size - 1)
-        return np.where(self._pairs[place] == pairs, self._pair_rows[place], _NOBODY)
+        return np.where(self._pairs[place] == pairs, self._pair_rows[place], NOBODY)
 
 
 class _Reading:
@@ -273,7 +270,7 @@ class _Reading:
     def __init__(self, data: DatabaseData, table: Source, columns: tuple[str, ...], branch: Branch | None) -> None:
         self._data, self._branch = data, branch
         self._missing = data.described.missing_in(table)
-        self._names, self._kinds = columns, {name: data._kinds[name] for name in columns}
+        self._kinds = {name: data._kinds[name] for name in columns}
         self._own = UnitNumbers((*self._missing, ""))
         unit = data._unit.column
         if branch is None:
@@ -307,5 +304,5 @@ class _Reading:
         owners = self._data._levels[self._branch.of].owners[above]
         units = self._data._keys[self._data._database.units]._numbers
         if self._key is None:
-            keys = np.full(above.size, _NOBODY)
+            keys = np.full(above.size, NOBODY)
         return Level(above, owners, codes), _Keys(self._own, keys, owners, units)

@@ -12,7 +12,8 @@ import numpy as np
 
 from sfumato.schema.linked import MOST_CHANGE
 
-_GRAIN = 2.0**30  # of codes in sums
+GRAIN = 2.0**30
+"""Of what codes are whole numbers in sums over several units: those of 2^32 rows stay below 2^63."""
 
 
 def history(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, n_units: int) -> tuple[np.ndarray, np.ndarray]:
@@ -54,9 +55,9 @@ def lines_ahead(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, sizes
     """
     mean, change = history(codes, units, numbers, sizes.size)
     on_line = line(mean[units], change[units], numbers, sizes[units])
-    away = np.rint(np.nan_to_num(codes - on_line) * _GRAIN).astype(np.int64)
+    away = np.rint(np.nan_to_num(codes - on_line) * GRAIN).astype(np.int64)
     total = np.append(0, np.cumsum(away))
-    before = (total[:-1] - total[(np.cumsum(sizes) - sizes)[units]]) / _GRAIN
+    before = (total[:-1] - total[(np.cumsum(sizes) - sizes)[units]]) / GRAIN
     return np.clip(on_line - before / (sizes[units] - numbers + 1), 0.0, 1.0)
 
 

@@ -142,7 +142,7 @@ def _units_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> 
         rows[tables.count] = _codes(sequences.sizes[units], tables.fewest, tables.max_rows)
     for name, own in tables.histories.items():
         mean, change, _ = sequences.history(name)
-        rows |= {own.mean: mean[units], own.change: change[units]}
+        rows |= {own.level: mean[units], own.trend: change[units]}
     return rows
 
 

@@ -82,7 +82,7 @@ class LinkedTable(UnitSampler):
         if self._tables.n_first:
             self._complete(first, sizes, rng)
         ahead = {
-            name: Ahead(first.pop(own.mean), first.pop(own.change), sizes)
+            name: Ahead(first.pop(own.level), first.pop(own.trend), sizes)
             for name, own in self._tables.histories.items()
         }
         owners, rows = [np.arange(n)], [first]
@@ -111,7 +111,7 @@ class LinkedTable(UnitSampler):
         so no code that a column has not is passed on.
         """
         tables, several = self._tables, sizes > 1
-        names = [name for own in tables.histories.values() for name in (own.mean, own.change)] + list(tables.before)
+        names = [name for own in tables.histories.values() for name in (own.level, own.trend)] + list(tables.before)
         left = np.flatnonzero((sizes == 0) | self._lacking(first) | (several & self._ending(first)))
         for _ in range(_ROUNDS):
             if not left.size:

@@ -40,7 +40,7 @@ def units_of(release: _Value, *, plain: bool = False, features: bool = False) ->
     units = units if plain else _ruled(units, tables, release.schema)
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     items = {item: pa.bool_() for column in release.schema.set_columns.values() for item in column.items}
-    of_histories = {name: pa.float64() for own in tables.histories.values() for name in (own.mean, own.change)}
+    of_histories = {name: pa.float64() for own in tables.histories.values() for name in (own.level, own.trend)}
     storage = {**known.storage, **items, **counted, **of_histories}
     form = replace(
         known,

@@ -40,13 +40,13 @@ class History:
     """The columns that tell of a number's line through a unit's rows.
 
     Attributes:
-        mean: of units: the mean of the rows' values; missing of none.
-        change: of units: what the line rises from the first row to the last; missing of fewer than two values.
+        level: of units: the mean of the rows' values; missing of none.
+        trend: of units: what the line rises from the first row to the last; missing of fewer than two values.
         line: of steps: where the line through the row and those after it is at the row, within the bounds.
     """
 
-    mean: str
-    change: str
+    level: str
+    trend: str
     line: str
 
 
@@ -103,7 +103,7 @@ class LinkedTables:
         histories = _histories(schema, varying, taken)
         of_histories: dict[str, ColumnKind] = {}
         for name, history in histories.items():
-            of_histories |= {history.mean: _mean_kind(kinds[name]), history.change: _change_kind(kinds[name])}
+            of_histories |= {history.level: _mean_kind(kinds[name]), history.trend: _change_kind(kinds[name])}
         units = _table(schema, {**fixed, **of_histories, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)

@@ -119,6 +119,8 @@ def test_each_table_is_asked_by_itself(release, tables):
     assert abs(men.value - (tables["persons"]["sex"] == "m").mean()) < 4 * men.std_error
     with pytest.raises(ConfigError, match=r"release.table\(NAME\)"):
         release.mean("score")
+    with pytest.raises(ConfigError, match="which lies below another one"):
+        release.table("measurements")
     with pytest.raises(ConfigError, match="got 'visit'"):
         release.table("visit")
 

@@ -65,6 +65,7 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     """Draw the releases of every branch, and fit its chains."""
     data, settings = fit.data, {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
     assert isinstance(data, DatabaseData)
+    data.read()
     fitted: dict[str, FittedModel] = {}
     laws: dict[str, np.ndarray] = {}  # of each branch, P(k) of a unit's number of rows
     for name, view in branch_views(fit.facts.described).items():
