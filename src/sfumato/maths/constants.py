@@ -292,6 +292,18 @@ class QuestionConstants:
     pair_spread: float = 0.25  # of a correlation's share: how far its pairs differ | not tuned
 
 
+@dataclass(frozen=True)
+class LevelConstants:
+    """When units of linked rows differ by more than their rows."""
+
+    least_alike: float = 0.1  # likeness of rows from which levels and trends are used | not tuned
+    alike_of_noise: float = 30.0  # the same for each noise of an entry | chosen on two laws
+    most_alike: float = 1.1  # beyond which it is noise | not tuned
+    least_told: float = 0.1  # of the spread of rows, what means of alike rows have beyond those of others | not tuned
+    simulated: int = 1 << 14  # units whose rows have nothing to do with each other | not tuned
+    seed: int = 51  # of the stream of these | not tuned: any is as good
+
+
 SIZES = SizeConstants()
 CURVE = CurveConstants()
 TAILS = TailConstants()
@@ -304,3 +316,4 @@ PRIORS = PriorConstants()
 DISTANCES = DistanceConstants()
 SAMPLING = SamplingConstants()
 QUESTIONS = QuestionConstants()
+LEVELS = LevelConstants()

@@ -19,6 +19,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
+from sfumato.methods.linked.levels import without_levels
 from sfumato.methods.linked.statistics import (
     Sharing,
     StepCounts,
@@ -46,7 +47,7 @@ from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedRecords
 from sfumato.release.linked import LinkedTable
-from sfumato.schema.grid import Grid
+from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.weighting import weight_bound
@@ -224,9 +225,10 @@ def run_linked(
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
     weight = facts.described.weight
     weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
+    idle = [own.line for own in tables.histories.values() if _is_idle(tables, units, own.level)]
     worth = 1.0 if owners is not None else (MeasuringWeights.of(facts) or Measuring()).worth
     steps = MeasuringSteps(
-        names.steps, (tables.n_fixed,), weights, worth, tables.before, sharing=sharing,
+        names.steps, (tables.n_fixed,), weights, worth, tables.before, lambda *_: idle, sharing=sharing,
         n_units=fit.n_public if owners is None else max(1, round(owners.n)), steps=law,
         weight="" if weight is None else weight.column,
     )  # fmt: skip
@@ -242,13 +244,20 @@ def _units(
     first = (len(tables.constants),) if given and tables.constants else ()
     if tables.n_first:
         first = (*first, tables.n_first - (TableFacts.of(facts).n_classes > 1))
+
+    def silent(columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float) -> list[str]:
+        faint = without_levels(tables, columns, shares, entry)
+        return [column for name in faint for column in (tables.histories[name].level, tables.histories[name].trend)]
+
     if owners is None:
-        measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=names.units, drawn_first=first)
+        measuring = MeasuringWeights.of(facts) or Measuring()
+        measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent)
         units = run_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
         return units, counted_units(facts, units)
+
     sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
     n = max(1, round(owners.n))
-    several = MeasuringSteps(names.units, first, sharing=sharing, n_units=n, steps=owners.law)
+    several = MeasuringSteps(names.units, first, silent=silent, sharing=sharing, n_units=n, steps=owners.law)
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
     return run_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several), owners.n
 
@@ -262,6 +271,11 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
     return max(1.0, float(runs.sum()) / TableFacts.of(facts).n_features / weight_bound(facts.described))
 
 
+def _is_idle(tables: LinkedTables, units: FittedModel, name: str) -> bool:
+    """Whether a column of units is drawn as missing in all of them."""
+    return _stored_shares(tables, units, name)[1][-1] == 1.0
+
+
 def number_of_steps(tables: LinkedTables, units: FittedModel) -> np.ndarray:
     """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
     law = number_of_rows(tables, units)
@@ -270,12 +284,17 @@ def number_of_steps(tables: LinkedTables, units: FittedModel) -> np.ndarray:
 
 def number_of_rows(tables: LinkedTables, units: FittedModel) -> np.ndarray:
     """Return P(m) of a unit's number of rows, 0 first, as the chain of units has it, shape (max_rows + 1,)."""
-    columns = [c for c in Grid.stored(tables.units, units.parameters).columns if c.name != units.sampler["target"]]
-    place = [column.name for column in columns].index(tables.count)
-    column = columns[place]
+    column, shares = _stored_shares(tables, units, tables.count)
     assert column.edges is not None
-    shares, widths = units.parameters[f"column.{place}.shares"], np.diff(column.edges)
+    widths = np.diff(column.edges)
     return np.concatenate([np.zeros(tables.fewest), np.repeat(shares / widths, widths)])
+
+
+def _stored_shares(tables: LinkedTables, units: FittedModel, name: str) -> tuple[ColumnGrid, np.ndarray]:
+    """The cells of a column of units, and P(cell) as the chain of units has it."""
+    columns = [c for c in Grid.stored(tables.units, units.parameters).columns if c.name != units.sampler["target"]]
+    place = [column.name for column in columns].index(name)
+    return columns[place], units.parameters[f"column.{place}.shares"]
 
 
 def sum_law(numbers: np.ndarray, each: np.ndarray) -> np.ndarray:

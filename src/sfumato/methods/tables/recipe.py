@@ -40,7 +40,7 @@ from sfumato.methods.tables.shares import Resolution, column_shares, released_co
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.distances import Distance
-from sfumato.schema.grid import Grid
+from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.weighting import weight_bound
 
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
@@ -300,6 +300,8 @@ class Measuring:
         weights: of columns that count for more or less than others.
         worth: what a count of 1 is in a release's measurements.
         copied: columns of labels, and the earlier column that each may be kept from.
+        silent: of columns, their released shares and the second release's noise of an entry, names of columns that say
+            nothing of others; None without any.
     """
 
     names: Names = field(default_factory=Names)
@@ -307,6 +309,7 @@ class Measuring:
     weights: Mapping[str, float] = field(default_factory=dict)
     worth: float = 1.0
     copied: Mapping[str, str] = field(default_factory=dict)
+    silent: Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]] | None = None
 
     def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
         """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
@@ -377,7 +380,9 @@ def run_table(
     settings = measuring.resettled(settings, class_counts, choose)
     columns = column_shares(counts, counting, class_counts, settings.resolution)
     distances = fit.facts.described.distances
-    idle = unsaid_distances(distances, layout, columns, counts, class_counts)
+    idle: Collection[str] = unsaid_distances(distances, layout, columns, counts, class_counts)
+    if measuring.silent is not None:
+        idle = {*idle, *measuring.silent(layout.features, [column.shares for column in columns], settings.entry)}
     columns = [c.idle() if f.name in idle else c for f, c in zip(layout.features, columns, strict=True)]
     class_weight = 0.0
     if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie

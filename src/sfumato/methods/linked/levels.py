@@ -1,0 +1,94 @@
+"""Whether numbers of linked rows have levels: units that differ by more than their rows, by released shares.
+
+Rows that have nothing to do with each other make means of a law that follows from the rows' own: it is simulated. What
+the released law of units' means spreads beyond that, as a part of what it would if all rows of a unit were alike, is
+about the intraclass correlation (Fisher 1925). Where it is small, a unit's mean says next to nothing that its rows do
+not, and rows drawn given it would be made alike by it: the columns of the history are left idle.
+
+Spreads are those of ranks among the rows, as what noise puts far out would be most of a variance.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sfumato.maths.constants import LEVELS
+from sfumato.maths.streams import public_stream
+from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.linked import LinkedTables
+
+
+def without_levels(
+    tables: LinkedTables, columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float
+) -> frozenset[str]:
+    """The numbers whose histories say nothing, or less than their noise takes away.
+
+    Args:
+        tables: of linked rows.
+        columns: of units.
+        shares: P(cell) of each, released.
+        entry: noise of the mean product of two features, by which a level is known.
+    """
+    least = LEVELS.least_alike + LEVELS.alike_of_noise * entry
+    cells = {column.name: (column, law) for column, law in zip(columns, shares, strict=True)}
+    return frozenset(
+        name
+        for name, own in tables.histories.items()
+        if not least <= alike(tables, cells[tables.count], cells[name], cells[own.level]) <= LEVELS.most_alike
+    )
+
+
+def alike(
+    tables: LinkedTables,
+    number: tuple[ColumnGrid, np.ndarray],
+    rows: tuple[ColumnGrid, np.ndarray],
+    means: tuple[ColumnGrid, np.ndarray],
+) -> float:
+    """How much alike the rows of a unit are, 0 as if drawn by themselves, 1 if all are the same; NaN if not told.
+
+    Args:
+        tables: of linked rows.
+        number: the column of units' numbers of rows, and P(cell).
+        rows: a column of first rows.
+        means: that of units' means.
+    """
+    values, law = _middles(rows[0]), _inside(*rows)
+    sizes = np.rint(_middles(number[0]) * (tables.max_rows - tables.fewest)).astype(np.int64) + tables.fewest
+    of_sizes = np.where(sizes > 0, _inside(*number), 0.0)
+    if not (law.sum() > 0 and of_sizes.sum() > 0 and _inside(*means).sum() > 0):
+        return float("nan")
+    ranks = np.cumsum(law) - law / 2
+    rng = public_stream(LEVELS.seed)
+    k = rng.choice(sizes, LEVELS.simulated, p=of_sizes / of_sizes.sum())
+    drawn = values[rng.choice(values.size, int(k.sum()), p=law / law.sum())]
+    apart = np.add.reduceat(drawn, np.cumsum(k) - k) / k
+    of_means = np.interp(_middles(means[0]), values, ranks)
+    spreads = [
+        _variance(ranks, law),
+        _variance(np.interp(apart, values, ranks), np.ones(apart.size)),
+        _variance(of_means, _inside(*means)),
+    ]
+    whole = spreads[0] - spreads[1]
+    # of means that spread as rows do, such as those of a number that is mostly 0, ranks do not tell
+    return (spreads[2] - spreads[1]) / whole if whole > LEVELS.least_told * spreads[0] else float("nan")
+
+
+def _middles(column: ColumnGrid) -> np.ndarray:
+    """The codes of the middles of cells that hold numbers."""
+    assert column.edges is not None
+    assert column.steps is not None
+    return (column.edges[:-1] + column.edges[1:] - 1) / 2 / max(column.steps.last, 1)
+
+
+def _inside(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
+    """P(cell) of cells that hold numbers."""
+    return shares[:-1] if column.kind.nullable else shares
+
+
+def _variance(values: np.ndarray, weights: np.ndarray) -> float:
+    mean = np.average(values, weights=weights)
+    return float(np.average((values - mean) ** 2, weights=weights))
