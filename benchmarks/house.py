@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 83_040,
-    "lines of the core": 53_960,
-    "files": 521,
+    "lines": 83_170,
+    "lines of the core": 54_090,
+    "files": 522,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

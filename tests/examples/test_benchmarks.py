@@ -50,6 +50,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "image_levers": (("DATA", "mnist", "--runs", "1", "--out", "OUT/levers.json"), {}),
     "images": (("DATA", "mnist", "--epochs", "1", "--validate"), {}),
     "kmeans": (("--seeds", "1"), {}),
+    "levels": (("plain", "--units", "200", "--epsilon", "1", *FIT_ONCE), {}),
     "large_table": (("--rows", "2000"), {}),
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),

@@ -19,7 +19,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.levels import without_levels
+from sfumato.methods.linked.intraclass import without_levels
 from sfumato.methods.linked.statistics import (
     Sharing,
     StepCounts,

@@ -64,8 +64,8 @@ def alike(
     ranks = np.cumsum(law) - law / 2
     rng = public_stream(LEVELS.seed)
     k = rng.choice(sizes, LEVELS.simulated, p=of_sizes / of_sizes.sum())
-    drawn = values[rng.choice(values.size, int(k.sum()), p=law / law.sum())]
-    apart = np.add.reduceat(drawn, np.cumsum(k) - k) / k
+    sample = values[rng.choice(values.size, int(k.sum()), p=law / law.sum())]
+    apart = np.add.reduceat(sample, np.cumsum(k) - k) / k
     of_means = np.interp(_middles(means[0]), values, ranks)
     spreads = [
         _variance(ranks, law),
