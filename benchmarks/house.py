@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 83_170,
-    "lines of the core": 54_090,
+    "lines": 83_310,
+    "lines of the core": 54_240,
     "files": 522,
     "circles of files": 0,
     "files in circles": 0,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.records.histories import Ahead, history, line, lines_ahead
+from sfumato.records.histories import Ahead, history, line, lines_ahead, off_lines, offsets
 from sfumato.schema.linked import MOST_CHANGE
 
 
@@ -84,3 +84,22 @@ def test_a_line_goes_through_its_mean():
     at = [line(mean, change, np.array([t]), np.array([5]))[0] for t in range(1, 6)]
     assert np.mean(at) == pytest.approx(0.4)
     assert at[-1] - at[0] == pytest.approx(0.1 * 2 * MOST_CHANGE)
+
+
+def test_values_are_their_lines_and_offsets_and_last_rows_lie_on_the_line():
+    codes, units, numbers, sizes = rows(7, missing=0)
+    codes = 0.4 + 0.2 * codes  # whose offsets are within the bounds
+    left = sizes[units] - numbers + 1
+    ahead = lines_ahead(codes, units, numbers, sizes)
+    offset = offsets(codes, ahead, left)
+    assert np.array_equal(np.isnan(offset), left == 1)
+    assert np.allclose(off_lines(offset, ahead, left), codes, atol=1e-7)
+
+
+def test_offsets_spread_alike_however_many_rows_are_left():
+    rng = np.random.default_rng(8)
+    for size in (2, 3, 8):
+        codes = 0.5 + 0.05 * rng.standard_normal((20_000, size))
+        line_at = codes.mean(axis=1)  # of a unit without a change
+        offset = offsets(codes[:, 0], line_at, np.full(20_000, size))
+        assert (2 * offset - 1).std() == pytest.approx(0.05, rel=0.02)

@@ -301,6 +301,8 @@ class LevelConstants:
     most_alike: float = 1.1  # beyond which it is noise | not tuned
     least_told: float = 0.1  # of the spread of rows, what means of alike rows have beyond those of others | not tuned
     simulated: int = 1 << 14  # units whose rows have nothing to do with each other | not tuned
+    most_apart: float = 0.15  # of a law, what lines and offsets have elsewhere | chosen on five numbers of made-up laws
+    runs: int = 10  # of even shares, in which laws are compared | not tuned
     seed: int = 51  # of the stream of these | not tuned: any is as good
 
 

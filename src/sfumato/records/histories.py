@@ -61,6 +61,29 @@ def lines_ahead(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, sizes
     return np.clip(on_line - before / (sizes[units] - numbers + 1), 0.0, 1.0)
 
 
+def offsets(codes: np.ndarray, lines: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Return the codes of how far values lie off their lines, times √(r/(r − 1)), NaN of a last row; shape (n,).
+
+    So many rows as are left, r of them with this one, have the line for their mean: the fewer, the less they spread.
+
+    Args:
+        codes: of rows.
+        lines: codes of where their lines are.
+        left: numbers of rows from each on, itself one of them.
+    """
+    apart = (codes - lines) / np.where(left > 1, _spread(left), np.nan)
+    return np.clip((apart + 1) / 2, 0.0, 1.0)
+
+
+def off_lines(offset: np.ndarray, lines: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Return the codes of values at these offsets from their lines; those of last rows lie on them."""
+    return np.clip(lines + np.where(left > 1, (2 * offset - 1) * _spread(left), 0.0), 0.0, 1.0)
+
+
+def _spread(left: np.ndarray) -> np.ndarray:
+    return np.sqrt((left - 1) / left)
+
+
 class Ahead:
     """Where the lines of units are at their next row, as rows are drawn: what is left of level and trend.
 

@@ -20,7 +20,7 @@ from sfumato._lazy import later
 from sfumato.columns.kind import TabularKind
 from sfumato.lenses.lens import Units
 from sfumato.records.engine import Rows
-from sfumato.records.histories import history, lines_ahead
+from sfumato.records.histories import history, lines_ahead, offsets
 from sfumato.records.units import content_hashes, mixed
 from sfumato.rules.cells import from_codes
 from sfumato.schema.linked import LinkedTables
@@ -153,9 +153,10 @@ def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numb
     rows[tables.place] = _codes(numbers, 2, tables.max_rows)
     if tables.last:
         rows[tables.last] = (numbers == sequences.sizes[units]).astype(np.int64)
-    at = sequences.starts[units] + numbers - 1
+    at, left = sequences.starts[units] + numbers - 1, sequences.sizes[units] - numbers + 1
     for name, own in tables.histories.items():
-        rows[own.line] = sequences.history(name)[2][at]
+        lines = sequences.history(name)[2][at]
+        rows |= {own.line: lines, own.offset: offsets(sequences.codes[name][at], lines, left)}
     for name, before in tables.before.items():
         rows[before] = sequences.codes[name][at - 1]
         rows[name] = sequences.codes[name][at]

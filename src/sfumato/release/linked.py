@@ -13,7 +13,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
-from sfumato.records.histories import Ahead
+from sfumato.records.histories import Ahead, off_lines
 from sfumato.release.table_samplers import TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
@@ -42,7 +42,8 @@ class LinkedTable(UnitSampler):
         self._steps: TableSoftmax | None = None
         if self._tables.steps is not None:
             self._steps = _part(self._tables, "steps", settings, parameters)
-            self._steps.require_first(self._tables.n_fixed)
+            for n in self._tables.drawn_first:
+                self._steps.require_first(n)
         later = 0 if self._steps is None else self._steps.width + self._tables.max_rows * len(self._columns)
         self.width = self._units.width + later
         self.possible, self.class_column = self._first.possible, self._first.class_column
@@ -161,13 +162,12 @@ class LinkedTable(UnitSampler):
             known[tables.last] = (sizes == place).astype(np.int64)
         known |= {own.line: last[own.line] for own in tables.histories.values()}
         known |= {before: last[name] for name, before in tables.before.items()}
-        assert self._steps is not None
-        steps = dict(self._steps.followed(known, rng))
+        steps = self._step(known, sizes - place + 1, rng)
         wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
         for _ in range(_ROUNDS):
             if not wrong.size:
                 break
-            anew = self._steps.followed({name: codes[wrong] for name, codes in known.items()}, rng)
+            anew = self._step({name: codes[wrong] for name, codes in known.items()}, (sizes - place + 1)[wrong], rng)
             for name in tables.before:
                 steps[name][wrong] = anew[name]
             wrong = wrong[self._ending(anew)]
@@ -176,6 +176,21 @@ class LinkedTable(UnitSampler):
         if tables.order is not None:
             rows[tables.order] = later_order(tables, steps)
         return rows
+
+    def _step(
+        self, known: Mapping[str, np.ndarray], left: np.ndarray, rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Return steps given what is known before them, of units with so many rows left; numbers off their lines."""
+        assert self._steps is not None
+        steps, histories = dict(self._steps.followed(known, rng)), self._tables.histories
+        if not any(np.isfinite(steps[own.offset]).any() for own in histories.values()):
+            return steps
+        own_offsets = {own.offset: steps[own.offset] for own in histories.values()}
+        values = {
+            name: _off_line(steps[name], known[own.line], steps[own.offset], left, rng)
+            for name, own in histories.items()
+        }
+        return dict(self._steps.followed({**known, **own_offsets}, rng, values))
 
     def given(self, codes: Mapping[str, float]) -> LinkedTable:
         """Return the sampler given these constants.
@@ -194,6 +209,21 @@ class LinkedTable(UnitSampler):
         sampler._units = self._units.given(codes)
         sampler.possible = sampler._units.possible
         return sampler
+
+
+def _off_line(
+    codes: np.ndarray, lines: np.ndarray, offset: np.ndarray, left: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the codes of values at their offsets from lines; as drawn where one is missing, or none has an offset.
+
+    A row without an offset has that of another row.
+    """
+    known = np.flatnonzero(np.isfinite(offset))
+    if not known.size:
+        return codes
+    offset = np.where(np.isfinite(offset), offset, offset[known[rng.integers(known.size, size=offset.size)]])
+    at = off_lines(offset, lines, left)
+    return np.where(np.isnan(codes) | np.isnan(at), codes, at)
 
 
 def later_order(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -54,19 +54,27 @@ class TableSoftmax:
             cells = np.insert(cells, self._target, classes, axis=1)
         return self._grid.rows(cells, rng)
 
-    def followed(self, codes: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def followed(
+        self,
+        codes: Mapping[str, np.ndarray],
+        rng: np.random.Generator,
+        rough: Mapping[str, np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:
         """Return coded rows whose first columns have these codes, the class among them, the others drawn given these.
+
+        The columns behind these, if they are `rough`, have codes near those, as often as in all rows.
 
         Raises:
             ReleaseError: they are not the columns that are drawn first.
         """
-        self.require_first(len(codes))
-        first = self._features[: len(codes) - (self._target is not None)]
-        known = np.stack([column.cells(codes[column.name]) for column in first], axis=1)
+        rough = rough or {}
+        self.require_first(len(codes) + len(rough))
+        first, at = self._features[: len(codes) + len(rough) - (self._target is not None)], {**codes, **rough}
+        known = np.stack([column.cells(at[column.name]) for column in first], axis=1)
         classes = np.zeros(len(known), dtype=np.int64)
         if self.class_column is not None:
             classes = codes[self.class_column].astype(np.int64)
-        return {**self.coded(classes, self._chain.followed(known, rng, classes), rng), **codes}
+        return {**self.coded(classes, self._chain.followed(known, rng, classes, rough=len(rough)), rng), **codes}
 
     def require_first(self, n: int) -> None:
         """Refuse a chain that draws other columns before the first n, of which the class is one if there are classes.

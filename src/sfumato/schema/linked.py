@@ -1,12 +1,13 @@
 """Linked rows of a unit as two tables of a known kind: of units with their first row, and of steps from row to row.
 
     units    constants, number of rows, histories; the first row, which is missing of a unit without rows
-    steps    constants, number of rows, the row's number, lines of histories; the row before; the row, its order as the
-             distance from before
+    steps    constants, number of rows, the row's number, lines of histories; the row before; offsets from the lines;
+             the row, its order as the distance from before
 
 The *history* of a number is the line through a unit's rows: its mean, and its change from the first row to the last. It
 is drawn before rows are, and each row given the line through it and those after it, which follows from the history and
-the rows before: so levels and trends outlast single rows.
+the rows before: so levels and trends outlast single rows. How far it lies off that line is a column of its own, as
+noise hides the difference of two columns that are nearly the same.
 
 Both have one record a unit: of steps a unit has a sequence, which a mechanism bounds as a whole. Their schemas follow
 from the declared one.
@@ -43,11 +44,14 @@ class History:
         level: of units: the mean of the rows' values; missing of none.
         trend: of units: what the line rises from the first row to the last; missing of fewer than two values.
         line: of steps: where the line through the row and those after it is at the row, within the bounds.
+        offset: of steps: the value less the line, in the spread of rows with many after them; missing of a unit's last
+            row, which lies on the line.
     """
 
     level: str
     trend: str
     line: str
+    offset: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,7 +121,9 @@ class LinkedTables:
         steps |= {history.line: _mean_kind(kinds[name]) for name, history in histories.items()}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
-        joint = _table(schema, {**steps, **{name: kinds[name] for name in varying}}, rules)
+        steps |= {history.offset: _offset_kind(kinds[name]) for name, history in histories.items()}
+        # numbers with offsets before the other columns, as they are drawn
+        joint = _table(schema, {**steps, **{name: kinds[name] for name in (*histories, *before)}}, rules)
         known = (units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
         return cls(*known, last, ends, histories)
 
@@ -125,6 +131,12 @@ class LinkedTables:
     def known(self) -> tuple[str, ...]:
         """The constants that are columns of steps: all but the weight."""
         return tuple(name for name in self.constants if name != self.weight)
+
+    @property
+    def drawn_first(self) -> tuple[int, ...]:
+        """How many columns of steps are drawn before all others, in turn: those known, offsets, numbers with these."""
+        several = len(self.histories)
+        return (self.n_fixed, self.n_fixed + several, self.n_fixed + 2 * several) if several else (self.n_fixed,)
 
     @property
     def n_first(self) -> int:
@@ -153,13 +165,19 @@ def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str,
     ]
     if unit.max_rows < _FEWEST_ROWS or len(numbers) > _MOST_HISTORIES:
         return {}
-    words = "level", "trend", "line"
+    words = "level", "trend", "line", "offset"
     return {name: History(*(new_name(taken, f"{word} of {name}") for word in words)) for name in numbers}
 
 
 def _mean_kind(kind: ColumnKind) -> Continuous:
     assert isinstance(kind, Integer | Continuous)
     return Continuous(lower=kind.lower, upper=kind.upper, nullable=True)
+
+
+def _offset_kind(kind: ColumnKind) -> Continuous:
+    assert isinstance(kind, Integer | Continuous)
+    most = float(kind.upper - kind.lower)
+    return Continuous(lower=-most, upper=most, nullable=True)
 
 
 def _change_kind(kind: ColumnKind) -> Continuous:

@@ -5,16 +5,16 @@ import pytest
 
 from fixtures.levels import levels, schema
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.methods.linked.intraclass import alike
+from sfumato.methods.linked.intraclass import alike, without_offsets
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.linked import linked_tables
 
 N = 2_500
 
 
-def cells(schema_document, name: str, codes: np.ndarray) -> tuple[ColumnGrid, np.ndarray]:
-    """The cells of a column of units, and the shares of codes in them."""
-    kind = linked_tables(Schema.from_dict(schema_document)).units.columns[name]
+def cells(schema_document, name: str, codes: np.ndarray, table: str = "units") -> tuple[ColumnGrid, np.ndarray]:
+    """The cells of a column of units or steps, and the shares of codes in them."""
+    kind = getattr(linked_tables(Schema.from_dict(schema_document)), table).columns[name]
     column = ColumnGrid.numbers(name, kind, 64)  # type: ignore[arg-type]
     return column, np.bincount(column.cells(codes), minlength=column.n_cells) / codes.size
 
@@ -30,6 +30,24 @@ def test_likeness_is_about_the_intraclass_correlation_of_normal_rows(between):
     number = cells(document, tables.count, (k - 1) / 7)
     rows, means = cells(document, "score", codes[0]), cells(document, "level of score", codes[1])
     assert alike(tables, number, rows, means) == pytest.approx(between, abs=0.12)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.6])
+def test_numbers_that_are_mostly_0_are_no_lines_and_offsets(zeros):
+    rng, document, n = np.random.default_rng(2), schema("levels", N), 40_000
+    tables = linked_tables(Schema.from_dict(document))
+    line, offset, left = rng.normal(0.5, 0.08, n), rng.normal(0, 0.04, n), rng.integers(1, 8, n)
+    value = line + np.where(left > 1, offset * np.sqrt((left - 1) / left), 0)
+    codes = {
+        tables.count: rng.choice(7, n, p=np.arange(1, 8) / 28) / 6,
+        "line of score": line,
+        "offset of score": np.where(left > 1, (offset + 1) / 2, np.nan),
+        "score": np.where(rng.random(n) < zeros, 0.0, value),
+    }
+    columns, shares = zip(
+        *(cells(document, name, np.clip(own, 0, 1), "steps") for name, own in codes.items()), strict=True
+    )
+    assert without_offsets(tables, columns, shares) == ({"score"} if zeros else set())
 
 
 def test_rows_that_are_their_own_are_not_made_alike():

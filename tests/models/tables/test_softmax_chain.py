@@ -143,6 +143,19 @@ def test_rows_follow_known_cells_by_the_law_given_these():
     assert chain.followed(np.zeros((0, 2), dtype=np.int64), np.random.default_rng(0)).shape == (0, 3)
 
 
+def test_rough_cells_are_drawn_anew_within_their_runs():
+    chain = dataclasses.replace(softmax_chain(), order=np.array([0, 1, 2]))
+    column = chain.columns[0]
+    for cell in range(column.shares.size):
+        known = np.full((20_000, 1), cell)
+        exact = chain.followed(known, np.random.default_rng(1))
+        rough = chain.followed(known, np.random.default_rng(1), rough=1)
+        assert (exact[:, 0] == cell).all()
+        run = column.runs == column.runs[cell]
+        shares = np.bincount(rough[:, 0], minlength=run.size) / len(rough)
+        np.testing.assert_allclose(shares, np.where(run, column.shares, 0) / column.shares[run].sum(), atol=0.01)
+
+
 @pytest.fixture(scope="module")
 def arrays():
     return softmax_chain().to_arrays()

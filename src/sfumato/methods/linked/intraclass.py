@@ -1,4 +1,4 @@
-"""Whether numbers of linked rows have levels: units that differ by more than their rows, by released shares.
+"""Whether numbers of linked rows have levels, units that differ by more than their rows, and lie around these.
 
 Rows that have nothing to do with each other make means of a law that follows from the rows' own: it is simulated. What
 the released law of units' means spreads beyond that, as a part of what it would if all rows of a unit were alike, is
@@ -12,12 +12,13 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from sfumato.maths.constants import LEVELS
 from sfumato.maths.streams import public_stream
+from sfumato.records.histories import off_lines
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.linked import LinkedTables
 
@@ -75,6 +76,40 @@ def alike(
     whole = spreads[0] - spreads[1]
     # of means that spread as rows do, such as those of a number that is mostly 0, ranks do not tell
     return (spreads[2] - spreads[1]) / whole if whole > LEVELS.least_told * spreads[0] else float("nan")
+
+
+def without_offsets(
+    tables: LinkedTables, columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray]
+) -> frozenset[str]:
+    """The numbers whose law is not that of a line and an offset from it, such as those that are mostly 0.
+
+    Args:
+        tables: of linked rows.
+        columns: of steps.
+        shares: P(cell) of each, released.
+    """
+    cells = {column.name: (column, law) for column, law in zip(columns, shares, strict=True)}
+    return frozenset(name for name in tables.histories if _apart(tables, cells, name) > LEVELS.most_apart)
+
+
+def _apart(tables: LinkedTables, cells: Mapping[str, tuple[ColumnGrid, np.ndarray]], name: str) -> float:
+    """The part of a number's law that lies elsewhere if lines and offsets have nothing to do with each other."""
+    own, rng, n = tables.histories[name], public_stream(LEVELS.seed), LEVELS.simulated
+    parts = [cells[part] for part in (tables.count, own.line, own.offset, name)]
+    laws = [_inside(*part) for part in parts]
+    if not all(law.sum() > 0 for law in laws):
+        return 1.0
+    codes = [
+        _middles(column)[rng.choice(law.size, n, p=law / law.sum())]
+        for (column, _), law in zip(parts[:3], laws[:3], strict=True)
+    ]
+    sizes = np.rint(codes[0] * (tables.max_rows - 2)).astype(np.int64) + 2
+    together = off_lines(codes[2], codes[1], sizes - rng.integers(2, sizes + 1) + 1)
+    column, law = parts[3][0], laws[3] / laws[3].sum()
+    simulated = np.bincount(column.cells(together), minlength=column.n_cells)[: law.size] / n
+    both = (law + simulated) / 2
+    runs = np.minimum(((np.cumsum(both) - both / 2) * LEVELS.runs).astype(np.int64), LEVELS.runs - 1)
+    return float(np.abs(np.bincount(runs, law - simulated)).sum() / 2)
 
 
 def _middles(column: ColumnGrid) -> np.ndarray:

@@ -19,7 +19,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.intraclass import without_levels
+from sfumato.methods.linked.intraclass import without_levels, without_offsets
 from sfumato.methods.linked.statistics import (
     Sharing,
     StepCounts,
@@ -35,6 +35,7 @@ from sfumato.methods.tables.recipe import (
     Measuring,
     Names,
     Settings,
+    Silent,
     TableFacts,
     counted_rows,
     entry_noise,
@@ -223,14 +224,12 @@ def run_linked(
         law = sum_law(owners.law, law)
     sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
-    weight = facts.described.weight
-    weights = {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}
-    idle = [own.line for own in tables.histories.values() if _is_idle(tables, units, own.level)]
     worth = 1.0 if owners is not None else (MeasuringWeights.of(facts) or Measuring()).worth
+    weight, n = facts.described.weight, fit.n_public if owners is None else max(1, round(owners.n))
     steps = MeasuringSteps(
-        names.steps, (tables.n_fixed,), weights, worth, tables.before, lambda *_: idle, sharing=sharing,
-        n_units=fit.n_public if owners is None else max(1, round(owners.n)), steps=law,
-        weight="" if weight is None else weight.column,
+        names.steps, tables.drawn_first, {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}, worth,
+        tables.before, [own.offset for own in tables.histories.values()], _idle_steps(tables, units), sharing=sharing,
+        n_units=n, steps=law, weight="" if weight is None else weight.column,
     )  # fmt: skip
     return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps), tables)
 
@@ -269,6 +268,19 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
         return counted_rows(facts)
     runs = dict(units.measurements)[RUN_COUNTS].value
     return max(1.0, float(runs.sum()) / TableFacts.of(facts).n_features / weight_bound(facts.described))
+
+
+def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
+    """Return, by released shares of steps, lines of idle levels, and offsets that values are not made of."""
+    idle = {name for name, own in tables.histories.items() if _is_idle(tables, units, own.level)}
+
+    def silent(columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float) -> list[str]:
+        del entry
+        apart = idle | without_offsets(tables, columns, shares)
+        lines = [own.line for name, own in tables.histories.items() if name in idle]
+        return lines + [own.offset for name, own in tables.histories.items() if name in apart]
+
+    return silent
 
 
 def _is_idle(tables: LinkedTables, units: FittedModel, name: str) -> bool:

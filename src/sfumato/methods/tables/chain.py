@@ -5,7 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -72,12 +72,13 @@ def fit_table_chain(
     rng: np.random.Generator,
     drawn_first: Sequence[int] = (),
     ties: Sequence[Tie] = (),
+    mute: Collection[int] = (),
 ) -> SoftmaxChain:
     """Fit column after column, each to rows simulated from those before it.
 
     The first columns come before all others, as many as a number in `drawn_first` says; of several numbers, the first
     so many of these before the rest. In a tie the two terms come before their sum, which no column has for a predictor:
-    it would be a near-copy of the first term.
+    it would be a near-copy of the first term; nor has any a `mute` one.
     """
     k = class_counts.size
     shares = class_counts / class_counts.sum()
@@ -96,7 +97,7 @@ def fit_table_chain(
     softmaxes: list[SoftmaxColumn | None] = [None] * len(columns)
     order = drawing_order(moments.means, blocks, drawn_first)
     order = order_of_ties(order, ties)
-    sums = {tie.total for tie in ties}
+    mute = {*mute, *(tie.total for tie in ties)}
     known = np.zeros(d, dtype=bool)
     for j in order:
         column, block = columns[j], blocks[j]
@@ -109,7 +110,7 @@ def fit_table_chain(
         softmaxes[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
         runs = softmaxes[j].choose(_predicted(features[:, predictors], classes, column_weights), classes, rng)  # type: ignore[union-attr]
         features[:, block] = column.features.values[runs]
-        known[block] = j not in sums
+        known[block] = j not in mute
     return SoftmaxChain(shares, tuple(c for c in softmaxes if c is not None), order, weights)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -290,6 +291,9 @@ def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Reso
     return replace(resolution, orders=1)
 
 
+Silent: TypeAlias = Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """How the records of a table are measured: each counts once, and is clipped by itself.
@@ -300,6 +304,7 @@ class Measuring:
         weights: of columns that count for more or less than others.
         worth: what a count of 1 is in a release's measurements.
         copied: columns of labels, and the earlier column that each may be kept from.
+        mute: columns that no other one is drawn given.
         silent: of columns, their released shares and the second release's noise of an entry, names of columns that say
             nothing of others; None without any.
     """
@@ -309,7 +314,8 @@ class Measuring:
     weights: Mapping[str, float] = field(default_factory=dict)
     worth: float = 1.0
     copied: Mapping[str, str] = field(default_factory=dict)
-    silent: Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]] | None = None
+    mute: Collection[str] = ()
+    silent: Silent | None = None
 
     def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
         """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
@@ -400,6 +406,7 @@ def run_table(
         public_stream(SIZES.seed),
         measuring.drawn_first,
         ties_of(distances, layout, idle),
+        {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute},
     )
     return FittedModel(
         sampler={"name": TableSoftmax.name, "target": target},

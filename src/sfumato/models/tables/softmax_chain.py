@@ -130,7 +130,9 @@ class SoftmaxChain:
                 cells[:, some] = rows.cells(rng, {})
         return cells.T
 
-    def followed(self, known: np.ndarray, rng: np.random.Generator, classes: np.ndarray | None = None) -> np.ndarray:
+    def followed(
+        self, known: np.ndarray, rng: np.random.Generator, classes: np.ndarray | None = None, *, rough: int = 0
+    ) -> np.ndarray:
         """Return cells of rows whose first drawn columns are known, shape (n, columns): the law given these, exactly.
 
         Blocks of rows are not raked to the columns' shares: those given what is known differ.
@@ -139,6 +141,7 @@ class SoftmaxChain:
             known: cells of the columns 0 … m − 1, which come first in the chain's order, shape (n, m).
             rng: source of (public) randomness.
             classes: of the rows, shape (n,); by default the first, which is that of a chain of one.
+            rough: of how many of these, the last ones, only the run is known, in which a cell is drawn.
         """
         n, m = known.shape
         classes = np.zeros(n, dtype=np.int64) if classes is None else classes
@@ -151,7 +154,7 @@ class SoftmaxChain:
                     rows.put(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
                     rows.draw(step, rng)
-                cells[:, start : start + SAMPLING.block_rows] = rows.cells(rng, dict(enumerate(some.T)))
+                cells[:, start : start + SAMPLING.block_rows] = rows.cells(rng, dict(enumerate(some[:, : m - rough].T)))
         return cells.T
 
     def sample(
