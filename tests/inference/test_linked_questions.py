@@ -112,7 +112,7 @@ def test_steps_of_the_model_are_those_of_its_rows(noisy):
     chunks = list(step_records(tables, Sequences.joined(sizes, measured.free_codes, tables.constants)))
     for name in part.columns:
         records = np.concatenate([c[name][np.arange(c[name].shape[1]) < c[STEPS][:, None]] for c in chunks])
-        assert np.array_equal(np.sort(records), np.sort(part.free_codes[name])), name
+        assert np.array_equal(np.sort(records), np.sort(part.free_codes[name]), equal_nan=True), name
     found = measured_functions(part, cell_functions(part, ["state"]))
     assert found.functions.shape[0] == part.n_rows
 
