@@ -131,7 +131,8 @@ def check_command(
         list[str] | None,
         typer.Argument(
             metavar="[DATA...]",
-            help="Compare the columns of these data with it. For two tables: NAME=FILE for each.",
+            help="Compare the columns of these data with it. For several tables: a folder, a database, or NAME=FILE "
+            "for each.",
         ),
     ] = None,
     input_format: InputFormatOption = None,

@@ -40,8 +40,8 @@ TablesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="A file, a folder of Parquet or image files, a glob, a URL, or - (standard input). For two "
-        "tables: NAME=FILE for each.",
+        help="A file, a folder of Parquet or image files, a glob, a URL, or - (standard input). For several tables: a "
+        "folder with a file of each, the URL of a database, or NAME=FILE for each.",
     ),
 ]
 InputFormatOption = Annotated[
@@ -68,8 +68,7 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
     """
     csv = None if known is None else known.reader.csv
     if data != STANDARD_INPUT:
-        if input_format is not None:
-            raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
+        _refuse_format(input_format)
         return sources.open_source(data, csv=csv)
     suffix = (input_format or "csv").lower().removeprefix(".")
     if suffix not in sources.STREAMED:
@@ -81,7 +80,7 @@ def open_data(data: str, input_format: str | None = None, known: Schema | None =
 
 
 def open_tables(data: Sequence[str], input_format: str | None = None, known: Schema | None = None) -> Source:
-    """Open one table, or all tables of a schema of several, as `NAME=FILE`.
+    """Open one table, or all tables of a schema of several: of a folder, a database, or `NAME=FILE` each.
 
     Raises:
         ConfigError: these are not the tables of the schema; or as `open_data`.
@@ -96,10 +95,13 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
             )
         return open_data(data[0], input_format, known)
     assert known is not None
+    if len(data) == 1 and data[0] != STANDARD_INPUT and data[0].partition("=")[0] not in tables.names:
+        _refuse_format(input_format)
+        return record_tables.open_records(data[0], known)
     texts = {name: place for name, _, place in (text.partition("=") for text in data)}
     if set(texts) != set(tables.names) or len(data) != len(texts):
         files = " ".join(f"{name}=FILE" for name in tables.names)
-        raise ConfigError(f"Expected {files} as DATA, the tables of the schema.")
+        raise ConfigError(f"Expected {files} as DATA, the tables of the schema, or a folder or database of them.")
     if list(texts.values()).count(STANDARD_INPUT) > 1:
         raise ConfigError("Expected one table on standard input, got several. Name files for the others.")
     opened = {
@@ -107,6 +109,11 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
         for name, place in texts.items()
     }
     return record_tables.open_records(opened, known)
+
+
+def _refuse_format(input_format: str | None) -> None:
+    if input_format is not None:
+        raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
 
 
 def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inputs: Path | None) -> None:
@@ -126,7 +133,9 @@ def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inp
             for path in [*_paths(entry), *_paths(entry.partition("=")[2])]:  # of two tables, NAME=FILE
                 refuse_inputs(out, **{name: path})
     refuse_inputs(out, **inputs)
-    list_files.refuse_lists_of_data(inputs.get("schema"), [text for text in data.values() if text])
+    texts = [text for entry in data.values() for text in ([entry] if isinstance(entry, str) else entry or [])]
+    places_named = [place for text in texts for place in (text, text.partition("=")[2]) if place]
+    list_files.refuse_lists_of_data(inputs.get("schema"), places_named)
 
 
 def _paths(text: str) -> list[str]:
@@ -135,7 +144,7 @@ def _paths(text: str) -> list[str]:
         return []
     scheme = places.scheme_of(text)
     if scheme in database_urls.SCHEMES:
-        wanted = database_urls.read_url(text)
+        wanted = database_urls.read_url(database_urls.table_url(text, "any") if database_urls.is_whole(text) else text)
         return [wanted.place] if wanted.kind in database_urls.FILES else []
     return [] if scheme is not None else [text, *glob.glob(text, recursive=True)]
 

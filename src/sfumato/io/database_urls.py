@@ -93,6 +93,29 @@ def read_url(url: str) -> Wanted:
     return Wanted(kind, place, target.get("table"), target.get("query"))
 
 
+def is_whole(url: str) -> bool:
+    """Whether the URL of a database names neither a table nor a query."""
+    return not {name for name, _ in _options(url.partition("?")[2])} & {"table", "query"}
+
+
+def table_url(url: str, table: str) -> str:
+    """Return the URL of a table of a database whose own URL names none.
+
+    Raises:
+        ConfigError: it names a table or a query.
+
+    Example:
+        >>> table_url("postgresql://me@host/db?sslmode=require", "visits")
+        'postgresql://me@host/db?sslmode=require&table=visits'
+    """
+    if not is_whole(url):
+        raise ConfigError(
+            "Expected a database to be named without a table or a query, as several tables are read, got one. Leave "
+            "out what follows the ?."
+        )
+    return f"{url}{'&' if '?' in url else '?'}table={quote(table, safe='')}"
+
+
 def _options(text: str) -> list[tuple[str, str]]:
     """Return names and values; none if one is no UTF-8: a `%` that was not meant as such."""
     pairs = [part.partition("=") for part in text.split("&")]

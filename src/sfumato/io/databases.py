@@ -8,18 +8,42 @@ each by itself. No error shows a query or a password, or what the database said:
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 
+from sfumato.columns.cells import joined
 from sfumato.errors import DataError
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Reading, Wanted, read_url
+from sfumato.io.database_urls import Reading, Wanted, read_url, table_url
 from sfumato.io.duckdb_queries import duckdb_rows
 from sfumato.io.postgresql import postgresql_rows
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
 from sfumato.io.sqlite_queries import sqlite_rows
 
 _READINGS: dict[str, Reading] = {"sqlite": sqlite_rows, "duckdb": duckdb_rows, "postgresql": postgresql_rows}
+
+_LISTINGS = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'",
+    "duckdb": "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'",
+    "postgresql": "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()",
+}
+
+
+def table_names(url: str) -> list[str]:
+    """Return the names of the tables of a database whose URL names none, sorted.
+
+    Raises:
+        ConfigError: the URL names a table or a query; or as `open_database`.
+        DataError: the database cannot be read, or has no table.
+    """
+    kind = read_url(table_url(url, "any")).kind
+    listing = f"{url}{'&' if '?' in url else '?'}query={quote(_LISTINGS[kind])}"
+    source = open_database(listing, chunk_rows=1_000)
+    names = sorted(str(name) for chunk in source.chunks() for name in joined(chunk.columns[source.names[0]]).to_pylist())
+    if not names:
+        raise DataError(f"Expected tables in the {kind} database, got none. Check the address.")
+    return names
 
 
 def open_database(url: str, *, chunk_rows: int) -> SpooledSource:

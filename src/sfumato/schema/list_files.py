@@ -21,7 +21,7 @@ def refuse_lists_of_data(schema: object, data: object) -> None:
 
     Args:
         schema: the path of a schema document; anything else names no file.
-        data: a path, a glob, or several; anything else is no file.
+        data: a path, a glob, or several, maybe by name; anything else is no file.
 
     Raises:
         SchemaError: names the column, and what to do.
@@ -47,8 +47,8 @@ def _places(data: object) -> Iterator[Path]:
     if isinstance(data, str | os.PathLike):
         text = os.fspath(data)
         yield from map(Path, [text, *glob.glob(text, recursive=True)] if isinstance(text, str) else [])
-    elif isinstance(data, list | tuple):
-        for part in data:
+    elif isinstance(data, list | tuple | Mapping):
+        for part in data.values() if isinstance(data, Mapping) else data:
             yield from _places(part)
 
 
