@@ -20,7 +20,8 @@ def batches(n=1):
 
 
 def write(path, n=1, **options):
-    write_sqlite(batches(n), sqlite_target(f"sqlite:///{path}?table=people"), **{"overwrite": False, **options})
+    target = sqlite_target(f"sqlite:///{path}?table=people")
+    write_sqlite(({"": part} for part in batches(n)), {"": target}, **{"overwrite": False, **options})
 
 
 def small_disk(path, limit):

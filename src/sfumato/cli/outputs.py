@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -28,6 +28,7 @@ else:
     unique_rows = later("sfumato.release.unique_rows")
 
 STANDARD_OUTPUT = "-"
+WriteTables: TypeAlias = "Callable[[Iterable[Mapping[str, pa.Table]], CsvOutput], None]"
 Write: TypeAlias = "Callable[[Iterator[pa.Table], Mapping[str, str], CsvOutput], None]"
 
 
@@ -63,14 +64,14 @@ OutOption = Annotated[
         "--out",
         metavar="FILE",
         help="A .csv, .tsv, .parquet or .npz file, sqlite:///FILE?table=NAME, or - (standard output). Without "
-        "a suffix: a folder, of images or of two tables.",
+        "a suffix: a folder, of images or of several tables; these also to sqlite:///FILE.",
     ),
 ]
 FormatOption = Annotated[
     SampleFormat | None,
     typer.Option(
         "--format",
-        help="The format of standard output or of two tables: csv (default) or parquet. For a folder: "
+        help="The format of standard output or of several tables: csv (default) or parquet. For a folder: "
         "parquet, in place of PNG images.",
     ),
 ]
@@ -106,27 +107,44 @@ def tell_dropped(tell: Callable[[str], None], unique: UniqueRowsChoice) -> None:
         tell(f"{unique_rows.FOR_EYES[0].upper()}{unique_rows.FOR_EYES[1:]}.")
 
 
-def tables_folder(out: str, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Path:
-    """Check the folder where samples of two tables go, and return it.
+def tables_writer(
+    out: str, form: SampleFormat | None, names: Sequence[str], *, release: Path, overwrite: bool, spreadsheet: bool
+) -> WriteTables:
+    """Check the folder or database where samples of several tables go; return the function that writes them there.
 
     Raises:
-        ConfigError: the place is no folder, or does not go with the format.
+        ConfigError: the place is neither, or does not go with the format.
         OutputError: it is taken, or holds the release itself.
     """
-    if out == STANDARD_OUTPUT or places.scheme_of(out) is not None:
-        raise ConfigError(f"Expected --out to name a folder for the two tables of the release, got {out!r}.")
+    if places.scheme_of(out) is not None:
+        targets = sqlite_sink.sqlite_targets(out, names)
+        _refuse_form(form, spreadsheet=spreadsheet)
+        for wanted in targets.values():
+            sqlite_sink.refuse_table(wanted, overwrite=overwrite)
+        return lambda batches, _: sqlite_sink.write_sqlite(batches, targets, overwrite=overwrite)
+    if out == STANDARD_OUTPUT:
+        raise ConfigError("Expected --out to name a folder or sqlite:///FILE for the tables of the release, got '-'.")
     if spreadsheet and form is SampleFormat.parquet:
         raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
     place = Path(out)
     table_folders.require_folder(place)
     refuse_inputs(place, release=release)
     refuse_existing(place, overwrite=overwrite, marker=folders.MARKER)
-    return place
+
+    def write(batches: Iterable[Mapping[str, pa.Table]], csv: CsvOutput) -> None:
+        with last_output(place):
+            table_folders.write_tables(
+                batches, place, form=(form or SampleFormat.csv).value, overwrite=overwrite, spreadsheet=spreadsheet,
+                csv=csv,
+            )  # fmt: skip
+
+    return write
 
 
-def tell_tables(folder: Path, names: Sequence[str]) -> None:
-    """Say where samples of two tables are."""
-    say(f"Wrote {' and '.join(str(folder / name) for name in names)}.")
+def tell_tables(out: str, names: Sequence[str], form: SampleFormat | None) -> None:
+    """Say where samples of several tables are."""
+    files = [str(Path(out) / f"{name}.{(form or SampleFormat.csv).value}") for name in names]
+    say(f"Wrote {' and '.join(names if places.scheme_of(out) else files)}.")
 
 
 def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
@@ -150,14 +168,18 @@ def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
 
 def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spreadsheet: bool) -> tuple[Write, str]:
     wanted = sqlite_sink.sqlite_target(out)
-    if form is not None or spreadsheet:
-        raise ConfigError("Expected no --format and no --spreadsheet-safe beside a database. Leave the option out.")
+    _refuse_form(form, spreadsheet=spreadsheet)
     sqlite_sink.refuse_table(wanted, overwrite=overwrite)
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
-        sqlite_sink.write_sqlite(batches, wanted, overwrite=overwrite)
+        sqlite_sink.write_sqlite(({"": batch} for batch in batches), {"": wanted}, overwrite=overwrite)
 
     return write, wanted.label
+
+
+def _refuse_form(form: SampleFormat | None, *, spreadsheet: bool) -> None:
+    if form is not None or spreadsheet:
+        raise ConfigError("Expected no --format and no --spreadsheet-safe beside a database. Leave the option out.")
 
 
 def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Write:
@@ -172,7 +194,7 @@ def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite:
     refuse_existing(path, overwrite=overwrite, marker=sinks.output_marker(path))
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
-        if form is SampleFormat.csv:  # which two tables alone have
+        if form is SampleFormat.csv:  # which several tables alone have
             raise misplaced
         with last_output(path):
             if form is SampleFormat.parquet:

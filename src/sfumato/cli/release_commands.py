@@ -14,7 +14,7 @@ from rich.progress import Progress
 import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
-from sfumato.cli.ending import last_output, save_release
+from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
 from sfumato.cli.option_groups import ChosenMethod, PublicFacts, grouped
 from sfumato.cli.options import (
@@ -44,12 +44,11 @@ from sfumato.cli.output import notes, print_columns, print_cost, print_json, say
 from sfumato.cli.outputs import (
     FormatOption,
     OutOption,
-    SampleFormat,
     UniqueOnOption,
     UniqueRowsChoice,
     UniqueRowsOption,
     sample_writer,
-    tables_folder,
+    tables_writer,
     tell_dropped,
     tell_sampled,
     tell_tables,
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
 
     from sfumato.data_ledger import journal
     from sfumato.engines import choice
-    from sfumato.io import table_folders
     from sfumato.io.chunks import Source
     from sfumato.methods import registry
     from sfumato.privacy import words
@@ -76,7 +74,7 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 else:
     choice, journal = later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
-    table_folders, registry = later("sfumato.io.table_folders"), later("sfumato.methods.registry")
+    registry = later("sfumato.methods.registry")
     words, private = later("sfumato.privacy.words"), later("sfumato.records.private")
     files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
 
@@ -241,7 +239,7 @@ def _tell_columns_left_out(source: Source, schema: Schema) -> None:
     """Name the schema's own columns only: another name may be a record's, where a header has a stray quote."""
     private.PrivateData(source, schema)
     left_out = [repr(name) for name in source.names if name in schema.columns and name not in schema.released]
-    if others := sum(name not in schema.columns for name in source.names):
+    if others := len(source.undeclared(schema.columns)):
         left_out.append(f"{others} column{'s' if others > 1 else ''} that the schema does not name")
     if left_out:
         notes.print(f"[yellow]Note:[/] not released: {escape(', '.join(left_out))}.", soft_wrap=True)
@@ -321,21 +319,17 @@ def sample_command(
     """Draw synthetic rows from a release, any number, in constant memory."""
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
-    write, name = sample_writer(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
     tables, csv = model.schema.two_tables or model.schema.database, model.schema.csv_output
+    place: Any = {"release": release, "overwrite": overwrite, "spreadsheet": spreadsheet_safe}
     if tables is not None and replicates is None:
-        place = tables_folder(out, format_, release=release, overwrite=overwrite, spreadsheet=spreadsheet_safe)
-        form, pairs = (format_ or SampleFormat.csv).value, model.table_batches(n, **options)
-        with last_output(place):
-            table_folders.write_tables(
-                pairs, place, form=form, overwrite=overwrite, spreadsheet=spreadsheet_safe, csv=csv
-            )
-        tell_tables(place, [f"{name}.{form}" for name in tables.names])
+        tables_writer(out, format_, tables.names, **place)(model.table_batches(n, **options), csv)
+        tell_tables(out, tables.names, format_)
         tell_dropped(say, unique.unique_rows)
         return
+    write, name = sample_writer(out, format_, **place)
     if replicates is not None:
         n = model.certificate.n_public if n is None else n
         samples = model.replicate_batches(replicates, n=n, seed=seed)

@@ -16,16 +16,18 @@ from sfumato.columns.cells import is_text, plain, read_text
 from sfumato.columns.kind import Fault, TabularKind
 from sfumato.columns.kinds import Continuous
 from sfumato.columns.open import Open
+from sfumato.desk.table_keys import KeyProblem, key_problems
 from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.records.database_records import TableSources
 from sfumato.records.long_tables import as_records
-from sfumato.records.table_pairs import KeyProblem, TablePair
+from sfumato.records.table_pairs import TablePair
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
 from sfumato.schema.weighting import weight_kind
 
 Problem: TypeAlias = (
-    Literal["absent", "storage", "undeclared", "varies", "too_many", "negative", "nobody"]
+    Literal["absent", "storage", "undeclared", "varies", "negative", "nobody"]
     | Literal["skipped", "shortened", "no_records", "nothing_declared"]
     | KeyProblem
     | Fault
@@ -33,12 +35,6 @@ Problem: TypeAlias = (
 
 _MOST_EXAMPLES = 5
 _LONGEST_EXAMPLE = 40
-_OF_KEYS: dict[KeyProblem, str] = {
-    "no_key": "left out",
-    "repeated": "one unit, of the row that a hash of its contents chooses",
-    "orphans": "left out: no unit has their key",
-    "no_rows": "kept: units of 0 rows",
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,8 +49,9 @@ class Finding:
             the declared values. `nobody`: rows whose unit cell names nobody. Of linked rows, `varies`: units in whose
             rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`:
             rows without a key; `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has;
-            `no_rows`: units without rows. Of weights, `negative`: below 0. Of the table, `skipped`: records that cannot
-            be read, such as lines with too many cells; `shortened`: those with cells beyond the header;
+            `no_rows`: units without rows. Of a database the same at each level, for rows above in the place of units,
+            and `too_many`: rows beyond `max_rows`. Of weights, `negative`: below 0. Of the table, `skipped`: records
+            that cannot be read, such as lines with too many cells; `shortened`: those with cells beyond the header;
             `no_records`: none can be; `nothing_declared`: no column says what its cells may be.
         becomes: what a fit makes of such cells, or what is wrong with the column.
         count: how many cells, unknown items of sets, records, or units; 0 for a problem of the whole column or table.
@@ -97,7 +94,8 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             for problem, cells in kind.problems(chunk.columns[name], schema.missing_in(source)):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
-    if schema.unit is not None and schema.unit.column not in absent and not isinstance(source, TablePair):
+    several = isinstance(source, TablePair | TableSources)
+    if schema.unit is not None and schema.unit.column not in absent and not several:
         findings += _rows_of_nobody(source, schema, schema.unit.column)
     if read and not n_records:
         findings.append(Finding(column="", problem="no_records", becomes="a fit of nothing: it spends its budget"))
@@ -105,16 +103,16 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
         becomes = "no cell was compared with anything: what a fit discovers is not known before"
         findings.append(Finding(column="", problem="nothing_declared", becomes=becomes))
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
-        findings += _linked_findings(source, schema, schema.unit)
-        findings += key_findings(source) if isinstance(source, TablePair) else []
+        findings += [] if isinstance(source, TableSources) else _linked_findings(source, schema, schema.unit)
+        findings += _key_findings(source, schema) if isinstance(source, TablePair | TableSources) else []
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order) if finding.column else -1))
 
 
 def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
-    """Yield chunks of cells as they lie there: those of two tables each by themselves."""
-    parts = source.parts(names) if isinstance(source, TablePair) else [(source, names)]
+    """Yield chunks of cells as they lie there: those of several tables each by themselves."""
+    parts = source.parts(names) if isinstance(source, TablePair | TableSources) else [(source, names)]
     for part, own in parts:
         yield from part.chunks(own) if own else ()
 
@@ -180,11 +178,11 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
             yield Finding(column=name, problem="varies", becomes="that of the unit's first row", count=varying)
 
 
-def key_findings(pair: TablePair) -> Iterator[Finding]:
-    """Yield findings of the keys of two tables."""
-    for (side, problem), count in pair.key_problems().items():
-        if count:
-            yield Finding(column=side, problem=problem, becomes=_OF_KEYS[problem], count=count)
+def _key_findings(source: TablePair | TableSources, schema: Schema) -> Iterator[Finding]:
+    for problem in key_problems(source, schema):
+        # rows beyond those that count are units of `_linked_findings` in two tables
+        if problem.count and (isinstance(source, TableSources) or problem.problem != "too_many"):
+            yield Finding(column=problem.column, problem=problem.problem, becomes=problem.becomes, count=problem.count)
 
 
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
@@ -196,9 +194,8 @@ def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
         fault = (weight_kind(schema) if weighs else kind).reading_fault(source.storage[name])
         if fault:
             yield Finding(column=name, problem="storage", becomes=f"an error: Column {name!r}: {fault}")
-    for name in source.names:
-        if name not in schema.columns:
-            yield Finding(column=name, problem="undeclared", becomes="left out")
+    for name in source.undeclared(schema.columns):
+        yield Finding(column=name, problem="undeclared", becomes="left out")
 
 
 def _note_weights(

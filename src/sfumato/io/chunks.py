@@ -8,7 +8,7 @@ only through `Source.chunks`, and no error raised here carries them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final
@@ -85,6 +85,10 @@ class Source(ABC):
     def names(self) -> tuple[str, ...]:
         """Column names in the source's own order."""
         return tuple(self.storage)
+
+    def undeclared(self, declared: Collection[str]) -> list[str]:
+        """Return the names of columns that are none of these; of several tables, `table.column`."""
+        return [name for name in self.names if name not in declared]
 
     def outline(self, **changes: object) -> dict[str, Any]:
         """Return the fields that a source made of this one, cell by cell, has in common with it, but for changes."""

@@ -40,7 +40,8 @@ def table_names(url: str) -> list[str]:
     kind = read_url(table_url(url, "any")).kind
     listing = f"{url}{'&' if '?' in url else '?'}query={quote(_LISTINGS[kind])}"
     source = open_database(listing, chunk_rows=1_000)
-    names = sorted(str(name) for chunk in source.chunks() for name in joined(chunk.columns[source.names[0]]).to_pylist())
+    (column,) = source.names
+    names = sorted(str(name) for chunk in source.chunks() for name in joined(chunk.columns[column]).to_pylist())
     if not names:
         raise DataError(f"Expected tables in the {kind} database, got none. Check the address.")
     return names

@@ -1,11 +1,10 @@
-"""Tables of an SQLite file, written in one transaction: whole or not at all."""
+"""Tables of an SQLite file, written in one transaction: all of them or none."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +12,8 @@ from pyarrow import types
 
 from sfumato.errors import ConfigError, OutputError
 from sfumato.io.atomic import reason_of
-from sfumato.io.database_urls import Wanted, quoted, read_url
+from sfumato.io.database_urls import Wanted, is_whole, quoted, read_url, table_url
+from sfumato.io.places import scheme_of
 
 
 def sqlite_target(url: str) -> Wanted:
@@ -26,6 +26,17 @@ def sqlite_target(url: str) -> Wanted:
     if wanted.kind != "sqlite" or wanted.table is None:
         raise ConfigError("Expected a database to write to be named sqlite:///file?table=NAME, got another form.")
     return wanted
+
+
+def sqlite_targets(url: str, names: Sequence[str]) -> dict[str, Wanted]:
+    """Return the tables of these names in the file of a URL that names none.
+
+    Raises:
+        ConfigError: it is no SQLite file, or names a table.
+    """
+    if scheme_of(url) != "sqlite" or not is_whole(url):
+        raise ConfigError("Expected a database to write several tables to as sqlite:///file, got another form.")
+    return {name: sqlite_target(table_url(url, name)) for name in names}
 
 
 def refuse_table(wanted: Wanted, *, overwrite: bool) -> None:
@@ -49,19 +60,26 @@ def refuse_table(wanted: Wanted, *, overwrite: bool) -> None:
         )
 
 
-def write_sqlite(batches: Iterator[pa.Table], wanted: Wanted, *, overwrite: bool) -> None:
-    """Write batches to a new table; with `overwrite`, in the place of one that is there.
+def write_sqlite(batches: Iterable[Mapping[str, pa.Table]], targets: Mapping[str, Wanted], *, overwrite: bool) -> None:
+    """Write batches to new tables of one file; with `overwrite`, in the place of those that are there.
+
+    Args:
+        batches: tables by name, of the same columns and types in each batch.
+        targets: by name.
+        overwrite: whether tables may be replaced.
 
     Raises:
         ConfigError: a column holds lists or images.
-        OutputError: the table exists and may not be replaced, or cannot be written.
+        OutputError: a table exists and may not be replaced, or cannot be written.
     """
-    refuse_table(wanted, overwrite=overwrite)
-    path = Path(wanted.place)
+    for wanted in targets.values():
+        refuse_table(wanted, overwrite=overwrite)
+    (place,) = {wanted.place for wanted in targets.values()}
+    path = Path(place)
     new = not path.exists()
     failure: str | None = "it did not come to an end"
     try:
-        failure = _failure(lambda: _write(batches, path, wanted))
+        failure = _failure(lambda: _write(batches, path, targets))
     finally:
         if failure and new:
             for file in (
@@ -70,7 +88,7 @@ def write_sqlite(batches: Iterator[pa.Table], wanted: Wanted, *, overwrite: bool
             ):  # which the next database here would take for its own
                 file.unlink(missing_ok=True)
     if failure:
-        raise OutputError(f"Cannot write {wanted.label}: {failure}.")
+        raise OutputError(f"Cannot write {' and '.join(wanted.label for wanted in targets.values())}: {failure}.")
 
 
 _REASONS = {  # by the primary code of an error; its own words may hold cells
@@ -102,19 +120,24 @@ def _tables(path: Path, wanted: Wanted) -> list[object]:
         return connection.execute(query, (wanted.table,)).fetchall()
 
 
-def _write(batches: Iterator[pa.Table], path: Path, wanted: Wanted) -> None:
-    first = next(batches)
-    name = quoted(wanted.table or "", "sqlite")
-    columns = ", ".join(f"{quoted(field.name, 'sqlite')} {_type(field)}" for field in first.schema)
-    places = ", ".join("?" * len(first.column_names))
+def _write(batches: Iterable[Mapping[str, pa.Table]], path: Path, targets: Mapping[str, Wanted]) -> None:
+    inserts: dict[str, str] = {}
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
-        connection.execute(f"CREATE TABLE {name} ({columns})")
-        insert = f"INSERT INTO {name} VALUES ({places})"
-        for batch in itertools.chain([first], batches):
-            connection.executemany(insert, _rows(batch))
+        for batch in batches:
+            for name, table in batch.items():
+                if name not in inserts:
+                    inserts[name] = _create(connection, quoted(targets[name].table or "", "sqlite"), table.schema)
+                connection.executemany(inserts[name], _rows(table))
         connection.execute("COMMIT")
+
+
+def _create(connection: sqlite3.Connection, name: str, schema: pa.Schema) -> str:
+    """Make an empty table; return the statement that adds a row."""
+    columns = ", ".join(f"{quoted(field.name, 'sqlite')} {_type(field)}" for field in schema)
+    connection.execute(f"DROP TABLE IF EXISTS {name}")
+    connection.execute(f"CREATE TABLE {name} ({columns})")
+    return f"INSERT INTO {name} VALUES ({', '.join('?' * len(schema))})"
 
 
 def _type(field: pa.Field) -> str:

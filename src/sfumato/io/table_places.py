@@ -1,7 +1,7 @@
 """Where the tables of one place lie: the files of a folder, or the tables of a database.
 
-    folder/persons.csv, folder/visits.parquet, folder/drugs/     a file, or a folder of Parquet files, of each table
-    sqlite:///hospital.db, duckdb:///hospital.duckdb             a URL that names no table
+folder/persons.csv, folder/visits.parquet, folder/drugs/     a file, or a folder of Parquet files, of each table
+sqlite:///hospital.db, duckdb:///hospital.duckdb             a URL that names no table
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def tables_in(place: str, names: Sequence[str] | None = None) -> dict[str, str]:
     if scheme in SCHEMES:
         return {name: table_url(place, name) for name in (table_names(place) if names is None else names)}
     if scheme is not None or not os.path.isdir(place):
+        got = Path(place).name if scheme is None else f"an address of {scheme}"
         raise ConfigError(
-            f"Expected several tables to be in a folder with a file of each, or in a database, got "
-            f"{Path(place).name if scheme is None else f'an address of {scheme}'}. Or name the file of each: NAME=FILE, "
-            "in Python {name: file}."
+            f"Expected several tables to be in a folder with a file of each, or in a database, got {got}. Or name the "
+            "file of each: NAME=FILE, in Python {name: file}."
         )
     return _files(Path(place), names)
 

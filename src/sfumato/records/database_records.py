@@ -14,7 +14,7 @@ becomes of a row follows from its unit's rows whatever keys others have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -30,6 +30,7 @@ from sfumato.io.csv_form import CsvForm
 from sfumato.records.context import Level, Levels, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
+from sfumato.records.row_keys import RowKeys
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.branch_schemas import BranchView, branch_views
@@ -45,9 +46,11 @@ class TableSources(Source):
 
     Attributes:
         tables: by name.
+        columns: those that each table has of the schema, but for what names rows.
     """
 
     tables: Mapping[str, Source]
+    columns: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, tables: Mapping[str, Source], schema: Schema) -> TableSources:
@@ -77,6 +80,7 @@ class TableSources(Source):
             chunk_rows=min(part.chunk_rows for part in parts),
             missing_as_text=any(part.missing_as_text for part in parts),
             tables=read,
+            columns={name: columns for name, (_, columns) in names.items()},
         )
 
     def read_as(self, form: CsvForm) -> TableSources:
@@ -85,8 +89,33 @@ class TableSources(Source):
 
     def skipped(self) -> Iterator[str]:
         """Yield the records of any table that cannot be read. Not private."""
+        return self._of_tables("skipped")
+
+    def shortened(self) -> Iterator[str]:
+        """Yield the records of any table that are read without their last cells. Not private."""
+        return self._of_tables("shortened")
+
+    def beside(self) -> Iterator[str]:
+        """Yield the records of any table beside which cells stand under no name. Not private."""
+        return self._of_tables("beside")
+
+    def _of_tables(self, method: str) -> Iterator[str]:
         for name, table in self.tables.items():
-            yield from (f"{name}, {text}" for text in table.skipped())
+            yield from (f"{name}, {text}" for text in getattr(table, method)())
+
+    def parts(self, names: Collection[str]) -> list[tuple[Source, list[str]]]:
+        """Return all tables, and the columns of these that each has."""
+        return [(table, [c for c in self.columns[name] if c in names]) for name, table in self.tables.items()]
+
+    def undeclared(self, declared: Collection[str]) -> list[str]:
+        """Return the columns, `table.column`, that are none of these, or that the schema has in another table."""
+        places = {column: name for name, columns in self.columns.items() for column in columns}
+        return [
+            f"{name}.{column}"
+            for name, table in self.tables.items()
+            for column in table.names
+            if column not in declared or places.get(column, name) != name
+        ]
 
     def size(self) -> int:
         """Bytes of all tables."""
@@ -137,7 +166,7 @@ class DatabaseData:
         self._database: Database = schema.database
         self._unit = schema.unit
         self._kinds = schema.of_kind(TabularKind)
-        self._levels, self._keys = Levels(schema), dict[str, _Keys]()
+        self._levels, self._keys = Levels(schema), dict[str, RowKeys]()
         self._branches: dict[str, BranchRecords] = {}
 
     def coded(self) -> Iterator[Rows]:
@@ -226,44 +255,6 @@ class BranchRecords(LinkedRecords):
         return Sequences(sizes, np.cumsum(sizes) - sizes, codes, context, owners)
 
 
-class _Keys:
-    """The rows that tables below name: the row of each key, or of each key of a unit.
-
-    Args:
-        numbers: of the keys.
-        keys: the number of each row's key, −1 without one, shape (n,).
-        owners: the unit of each row, shape (n,).
-        units: names of units.
-    """
-
-    def __init__(self, numbers: UnitNumbers, keys: np.ndarray, owners: np.ndarray, units: UnitNumbers) -> None:
-        self._numbers, self._units = numbers, units
-        rows = np.flatnonzero(keys >= 0)
-        keys, owners = keys[rows], owners[rows]
-        self._n_units = len(units)
-        # of rows of one key, the first of the unit whose name has the least hash
-        order = np.lexsort((rows, units.hashes()[owners], keys))
-        first = order[np.flatnonzero(np.diff(keys[order], prepend=-1))]
-        self._row = np.full(len(numbers), NOBODY)
-        self._row[keys[first]] = rows[first]
-        pairs = keys * self._n_units + owners
-        order = np.lexsort((rows, pairs))
-        first = order[np.flatnonzero(np.diff(pairs[order], prepend=-1))]
-        self._pairs, self._pair_rows = pairs[first], rows[first]
-
-    def rows(self, chunk: Chunk, branch: Branch) -> np.ndarray:
-        """Return the row above of each row of a chunk, −1 for none, shape (n,)."""
-        key = self._numbers.known(chunk.columns[branch.by])
-        if branch.unit is None or branch.unit == branch.by:
-            return np.append(self._row, NOBODY)[key]
-        unit = self._units.known(chunk.columns[branch.unit])
-        pairs = np.where((key >= 0) & (unit >= 0), key * self._n_units + unit, NOBODY)
-        if not self._pairs.size:
-            return np.full(pairs.size, NOBODY)
-        place = np.minimum(np.searchsorted(self._pairs, pairs), self._pairs.size - 1)
-        return np.where(self._pairs[place] == pairs, self._pair_rows[place], NOBODY)
-
-
 class _Reading:
     """Reads a table: the rows that count, in order."""
 
@@ -280,7 +271,7 @@ class _Reading:
         self._key = branch.key
         self.columns = list(dict.fromkeys([*branch.identifiers, *columns]))
         above = data._levels[branch.of]
-        hashes, owners = data._keys[data._database.units]._numbers.hashes(), above.owners
+        hashes, owners = data._keys[data._database.units].numbers.hashes(), above.owners
         ends = end_codes(branch_views(data.described)[branch.name].schema)
         keys = None if branch.key is None else self._own.hashes
         self._order = RowOrder(columns, branch.order, branch.max_rows, lambda: hashes[owners], ends, keys)
@@ -296,13 +287,13 @@ class _Reading:
             return
         self._order.take(self._data._keys[self._branch.of].rows(chunk, self._branch), rows, keys)
 
-    def level(self) -> tuple[Level, _Keys]:
+    def level(self) -> tuple[Level, RowKeys]:
         """Return the rows that count, and by which keys tables below find them."""
         above, codes, keys = self._order.rows()
         if self._branch is None:
-            return Level(above, above, codes), _Keys(self._own, above, above, self._own)
+            return Level(above, above, codes), RowKeys(self._own, above, above, self._own)
         owners = self._data._levels[self._branch.of].owners[above]
-        units = self._data._keys[self._data._database.units]._numbers
+        units = self._data._keys[self._data._database.units].numbers
         if self._key is None:
             keys = np.full(above.size, NOBODY)
-        return Level(above, owners, codes), _Keys(self._own, keys, owners, units)
+        return Level(above, owners, codes), RowKeys(self._own, keys, owners, units)

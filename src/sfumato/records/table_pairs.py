@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, final
+from typing import final
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,6 @@ from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.records.units import content_hashes, mixed
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Tables
-
-KeyProblem: TypeAlias = Literal["no_key", "repeated", "orphans", "no_rows"]
 
 
 @final
@@ -137,32 +135,6 @@ class TablePair(Source):
         """Return both tables, and the columns of these that each has."""
         mine = [name for name in names if self._of_units(name)]
         return [(self.units, mine), (self.rows, [name for name in names if name not in mine])]
-
-    def key_problems(self) -> dict[tuple[str, KeyProblem], int]:
-        """Count what is wrong with the keys of either table, by `table.column` and the problem. Not private."""
-        places, counts = UnitNumbers(self.missing), np.zeros(0, dtype=np.int64)
-        unnamed = {"units": 0, "rows": 0}
-        for chunk in self.units.chunks([self.key]):
-            place = places.numbers(chunk.columns[self.key])
-            unnamed["units"] += int((place == NOBODY).sum())
-            more = np.bincount(place[place != NOBODY], minlength=len(places))
-            more[: counts.size] += counts
-            counts = more
-        orphans, has_rows = 0, np.zeros(len(places), dtype=bool)
-        for chunk in self.rows.chunks([self.rows_key]):
-            cells = chunk.columns[self.rows_key]
-            place, none = places.known(cells), places.missing(cells)
-            unnamed["rows"] += int(none.sum())
-            orphans += int(((place == NOBODY) & ~none).sum())
-            has_rows[place[place != NOBODY]] = True
-        of_units, of_rows = f"{self.tables.units}.{self.key}", f"{self.tables.rows}.{self.rows_key}"
-        return {
-            (of_units, "no_key"): unnamed["units"],
-            (of_units, "repeated"): int((counts > 1).sum()),
-            (of_units, "no_rows"): int((~has_rows).sum()),
-            (of_rows, "no_key"): unnamed["rows"],
-            (of_rows, "orphans"): orphans,
-        }
 
     def joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
         """Yield chunks of rows with the columns of their units; last, units without rows, and False.
