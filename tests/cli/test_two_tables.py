@@ -134,7 +134,7 @@ def test_validate_counts_keys(files, call):
     found = call("schema", "validate", *DATA, "--schema", "schema.yaml", "--json").json["findings"]
     assert {(f["column"], f["problem"], f["count"]) for f in found} == {
         ("persons.patient", "repeated", 1),
-        ("persons.patient", "no_rows", FEW - both["visits"]["patient"].nunique()),
+        ("visits.patient", "no_rows", FEW - both["visits"]["patient"].nunique()),
         ("visits.patient", "orphans", 2),
     }
 

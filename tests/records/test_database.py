@@ -28,7 +28,7 @@ def data(tables: Tables, known: Schema, chunk_rows: int = 65_536) -> DatabaseDat
 def records(found: DatabaseData) -> dict[int, tuple[Any, ...]]:
     """What each unit adds to the parts of every branch, by its key."""
     persons = found.level("persons")
-    keys = found._keys["persons"]._numbers._numbers
+    keys = found._keys["persons"].numbers._numbers
     names = {number: int(name) for name, number in keys.items()}
     units: dict[int, list[Any]] = {
         names[i]: [(persons.codes["sex"][i], persons.codes["age"][i])] for i in persons.owners
@@ -156,7 +156,7 @@ def test_what_is_earlier_is_of_earlier_visits_of_the_same_person():
 
 
 def _place(found: DatabaseData, visit: pd.Series, tables: Tables) -> int:
-    numbers = found._keys["persons"]._numbers._numbers
+    numbers = found._keys["persons"].numbers._numbers
     own = np.flatnonzero(found.level("visits").above == numbers[str(visit["person"])])
     earlier = (tables["visits"]["person"] == visit["person"]) & (tables["visits"]["start"] < visit["start"])
     return int(own[int(earlier.sum())])

@@ -242,7 +242,7 @@ def test_validate_counts_keys_and_looks_at_each_table_by_itself():
     assert found == {
         ("persons.who", "no_key"): 1,
         ("persons.who", "repeated"): 1,
-        ("persons.who", "no_rows"): 2,
+        ("visits.who", "no_rows"): 2,
         ("visits.who", "no_key"): 1,
         ("visits.who", "orphans"): 2,
         ("who", "too_many"): 1,

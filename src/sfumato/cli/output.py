@@ -184,6 +184,13 @@ def print_scores(scores: Mapping[str, Any], *, read_off: Collection[str] = (), e
         say("says nothing of the noise of the release, of which there is one.")
 
 
+def print_database_scores(scores: Mapping[str, Any]) -> None:
+    """Print the scores of a database as `evaluate` returns them, table by table."""
+    for name, figures in scores["tables"].items():
+        title = f"{name}: scores, of the rows above as units (made from real records: NOT private)"
+        print_table(title, ["", "synthetic", "real"], _linked_rows(figures))
+
+
 def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
     """Return lines on how rows of one unit depend on each other."""
 

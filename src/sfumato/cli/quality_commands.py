@@ -14,7 +14,7 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
-from sfumato.cli.inputs import STANDARD_INPUT, DataArgument, InputFormatOption, open_data, refuse_data
+from sfumato.cli.inputs import STANDARD_INPUT, DataArgument, InputFormatOption, open_data, open_tables, refuse_data
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     DeltaOption,
@@ -29,7 +29,7 @@ from sfumato.cli.options import (
     TargetOption,
     command_group,
 )
-from sfumato.cli.output import notes, number, print_json, print_scores, print_table, say
+from sfumato.cli.output import notes, number, print_database_scores, print_json, print_scores, print_table, say
 from sfumato.cli.settings import flat_settings, make_method
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.extras import require_extra
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
-    from sfumato.evaluate import coded_tables, linked, schemas
+    from sfumato.evaluate import coded_tables, database_scores, linked, schemas
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 else:
     audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
     coded_tables, linked = later("sfumato.evaluate.coded_tables"), later("sfumato.evaluate.linked")
+    database_scores = later("sfumato.evaluate.database_scores")
     schemas, kinds = later("sfumato.evaluate.schemas"), later("sfumato.columns.kinds")
     parities = later("sfumato.evaluate.parity")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
@@ -91,7 +92,13 @@ def _most(train_rows: int) -> int | None:
 
 @evaluate_app.command("table")
 def table_command(
-    real: Annotated[str, typer.Argument(metavar="REAL", help="The real rows that the release was fitted to.")],
+    real: Annotated[
+        str,
+        typer.Argument(
+            metavar="REAL",
+            help="The real rows that the release was fitted to; of several tables, a folder or a database.",
+        ),
+    ],
     synthetic: Annotated[
         str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
     ],
@@ -132,6 +139,7 @@ def table_command(
     known = _known(schema, release)
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
     records = _open_tables(input_format, known, **texts)
+    _refuse_of_databases(known, runs=runs, inference=inference)
     opened = () if known is None else tuple(known.open)
     known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else _close_schema(known, records)
     n_rows = None if release is None else _count_rows(records["REAL"], known)
@@ -150,12 +158,20 @@ def table_command(
     if json_output:
         print_json(scores)
         return
+    if known.database is not None:
+        print_database_scores(scores)
+        return
     if target is not None and test is None:
         say("No --test: the classifiers are scored on REAL itself, which flatters those trained on it.")
     estimated = [name for name, source in known.sources.items() if source == sources.DISCOVERED]
     print_scores(scores, read_off=opened, estimated=estimated)
     for comparison in compared:
         _print_parity(comparison)
+
+
+def _refuse_of_databases(known: Schema | None, *, runs: int, inference: list[str] | None) -> None:
+    if known is not None and known.database is not None and (runs > 1 or inference):
+        raise ConfigError("Expected no --runs and no --inference for the tables of a database. Leave the option out.")
 
 
 def _known(path: Path | None, release: Release | None) -> Schema | None:
@@ -200,6 +216,9 @@ def _open_tables(input_format: str | None, known: Schema | None, **texts: str | 
         raise ConfigError(f"Expected - for one of {' and '.join(piped)}, got it for several.")
     if input_format is not None and not piped:
         raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
+    several = known is not None and (known.two_tables or known.database) is not None
+    if several:
+        return {name: open_tables([text], input_format, known) for name, text in named.items()}
     return {name: open_data(text, input_format if name in piped else None, known) for name, text in named.items()}
 
 
@@ -221,6 +240,8 @@ def _release_of_rows(path: Path) -> Release:
 
 def _count_rows(source: Source, schema: Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
+    if schema.database is not None:
+        return database_scores.count_units(source, schema)
     if schema.linked:
         return linked.LinkedRows.read(source, schema).n_units
     source = source.under(schema.columns)
@@ -249,7 +270,11 @@ def report_command(
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, .html.")],
     real: Annotated[
         str | None,
-        typer.Option("--real", metavar="REAL", help="The real rows, to compare with. The page is then NOT private."),
+        typer.Option(
+            "--real",
+            metavar="REAL",
+            help="The real rows, to compare with; of two tables, a folder or a database. The page is then NOT private.",
+        ),
     ] = None,
     test: TestOption = None,
     target: Annotated[
@@ -279,7 +304,8 @@ def report_command(
     refuse_data(out, {"real": real, "test": test}, release=release, public_key=public_key)
     refuse_existing(out, overwrite=overwrite)
     most = _most(train_rows)
-    records = _open_tables(None, None, REAL=real, REAL_TEST=test)
+    known = None if real is None else sfumato.load(release).schema
+    records = _open_tables(None, known, REAL=real, REAL_TEST=test)
     with last_output(out):
         reports.write_report(
             release, out, real=records.get("REAL"), test=records.get("REAL_TEST"), target=target, train_rows=most,

@@ -59,6 +59,12 @@ def evaluate_database(
     }
 
 
+def count_units(rows: object, schema: Schema) -> int:
+    """Return how many units a database has. Not private."""
+    data = _read(rows, schema)
+    return data.level(data.described.database.units).size  # type: ignore[union-attr] - as read
+
+
 def _read(rows: object, schema: Schema) -> DatabaseData:
     source = open_records(rows, schema)
     assert isinstance(source, TableSources)
