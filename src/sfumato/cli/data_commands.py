@@ -15,11 +15,10 @@ from sfumato._lazy import later
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import (
     STANDARD_INPUT,
-    DataArgument,
     InputFormatOption,
     TablesArgument,
-    open_data,
     open_tables,
+    open_undescribed,
     refuse_data,
 )
 from sfumato.cli.options import NamesArePublicOption, command_group
@@ -28,7 +27,7 @@ from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 
 if TYPE_CHECKING:
-    from sfumato.desk import drafting, review, rule_breaks, validation
+    from sfumato.desk import database_drafts, drafting, review, rule_breaks, validation
     from sfumato.desk.drafting import Draft
     from sfumato.desk.review import Question
     from sfumato.desk.rule_breaks import RuleBreaks
@@ -44,6 +43,7 @@ else:
     facts, question_stage = later("sfumato.fitting.facts"), later("sfumato.methods.tables.question_stage")
     label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
+    database_drafts = later("sfumato.desk.database_drafts")
     review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
     validation, documents = later("sfumato.desk.validation"), later("sfumato.schema.documents")
     ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
@@ -70,7 +70,7 @@ class SchemaFormat(StrEnum):
 
 @schema_app.command("draft")
 def draft_command(
-    data: DataArgument,
+    data: TablesArgument,
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
     exact: Annotated[
         bool,
@@ -91,8 +91,15 @@ def draft_command(
         raise ConfigError(f"Expected --out to name a YAML file, for its comments, got {str(out)!r}. End it in .yaml.")
     refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
-    source = open_data(data, input_format)
-    draft = drafting.draft_schema(source, exact=exact, names_are_public=names_are_public, suggest_rules=suggest_rules)
+    source = open_undescribed(data, input_format)
+    if isinstance(source, dict):
+        if suggest_rules:
+            raise ConfigError("Expected no --suggest-rules beside several tables, of which none is kept. Leave it out.")
+        draft = database_drafts.draft_tables(source, exact=exact, names_are_public=names_are_public)
+    else:
+        draft = drafting.draft_schema(
+            source, exact=exact, names_are_public=names_are_public, suggest_rules=suggest_rules
+        )
     with last_output(out):
         documents.write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")

@@ -17,7 +17,7 @@ from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_inputs
 
 if TYPE_CHECKING:
-    from sfumato.io import chunks, database_urls, places, sources, spool, stored
+    from sfumato.io import chunks, database_urls, places, sources, spool, stored, table_places
     from sfumato.io.chunks import Source
     from sfumato.records import several_tables as record_tables
     from sfumato.schema import list_files
@@ -26,6 +26,7 @@ else:
     chunks, places = later("sfumato.io.chunks"), later("sfumato.io.places")
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
+    table_places = later("sfumato.io.table_places")
     record_tables, list_files = later("sfumato.records.several_tables"), later("sfumato.schema.list_files")
 
 STANDARD_INPUT = "-"
@@ -109,6 +110,25 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
         for name, place in texts.items()
     }
     return record_tables.open_records(opened, known)
+
+
+def open_undescribed(data: Sequence[str], input_format: str | None = None) -> Source | dict[str, Source]:
+    """Open what no schema describes yet: one table, or several by name.
+
+    Raises:
+        ConfigError: several texts are not `NAME=FILE` each; or as `open_data`.
+        DataError: as `open_data`.
+    """
+    if len(data) == 1:
+        if not table_places.holds_tables(data[0]):
+            return open_data(data[0], input_format)
+        _refuse_format(input_format)
+        return {name: sources.open_source(place) for name, place in table_places.tables_in(data[0]).items()}
+    texts = {name: place for name, _, place in (text.partition("=") for text in data)}
+    if len(texts) < len(data) or not all(texts) or not all(texts.values()) or STANDARD_INPUT in texts.values():
+        raise ConfigError(f"Expected NAME=FILE for each of several tables, got {len(data)} other texts.")
+    _refuse_format(input_format)
+    return {name: sources.open_source(place) for name, place in texts.items()}
 
 
 def _refuse_format(input_format: str | None) -> None:

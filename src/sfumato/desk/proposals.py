@@ -40,7 +40,7 @@ from sfumato.schema.weight import Weight
 _RARE = 10  # a value that occurs fewer times may show a person
 _FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average
 _LARGEST = 2**53  # the largest bound that discovery finds
-_UNIT_ROWS = 5  # of a proposed unit, whatever the records
+UNIT_ROWS = 5  # of a proposed unit, whatever the records
 _EVEN = 4  # values of which none occurs more often than so many times the average
 _MANY_LABELS, _MANY_NUMBERS = 50, 150  # people with as many rows each, rather than labels or ages
 _FEWEST_NUMBERS = 20  # fewer different numbers may all differ by chance
@@ -227,14 +227,14 @@ def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses)
             "them. max_rows is a proposal of ours, not read off the records: choose it from what is public. Rows "
             "beyond it are not used, and noise grows with it"
         )
-        return Protection(Unit(column=name, max_rows=_UNIT_ROWS), question, weight, weight_note)
+        return Protection(Unit(column=name, max_rows=UNIT_ROWS), question, weight, weight_note)
     perhaps = [name for name in repeated if role_of(name) is None and names_people(name)] + by_role["household"]
     if not any(_is_key(surveys[name]) for name in single):  # else a row is a person
         perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
     perhaps = [name for name in perhaps if weight is None or name != weight.column]
     example = perhaps[0] if perhaps else "NAME"
     question = "Whom does the guarantee protect? It is not stated, so each row counts as another person. "
-    unit = f"unit: {{column: {example}, max_rows: {_UNIT_ROWS}}}"
+    unit = f"unit: {{column: {example}, max_rows: {UNIT_ROWS}}}"
     if perhaps:
         repeat = "repeat" if len(perhaps) > 1 else "repeats"
         question += (
@@ -244,6 +244,12 @@ def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses)
     else:
         question += f"If people have several rows, say which column names them: {unit}"
     return Protection(None, question, weight, weight_note)
+
+
+def distinct_share(survey: ColumnSurvey) -> float:
+    """Return the different values of a column as a share of all, about; 0 without any."""
+    counted = _Frequencies.of(survey)
+    return 0.0 if counted is None else 1 / counted.average
 
 
 def _repeats(survey: ColumnSurvey) -> bool:

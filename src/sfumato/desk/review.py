@@ -37,7 +37,7 @@ class Question:
     """One question about a schema.
 
     Attributes:
-        key: what answers call it: `unit`, `missing`, `public`, or `column NAME`.
+        key: what answers call it: `unit`, `missing`, `public`, `table NAME` or `column NAME`.
         text: the question, with the answers it takes.
         now: what the schema says, as an answer would.
         apply: writes an answer into a document; raises SchemaError.
@@ -66,7 +66,7 @@ def questions(schema: Schema, document: Mapping[str, Any]) -> tuple[Question, ..
     """
     written = {name: kind for name, kind in schema.columns.items() if name in document["columns"]}
     last = [_missing(schema), *([_public()] if schema.draft else [])]
-    others = [*_unit(schema, written), *_columns(written, schema, document)]
+    others = [*_unit(schema, written), *_tables(document), *_columns(written, schema, document)]
     return (*others[: MOST_QUESTIONS - len(last)], *last)
 
 
@@ -101,7 +101,7 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
     hidden = [name for name, kind in schema.columns.items() if isinstance(kind, Identifier)]
     hidden.sort(key=lambda name: role_of(name) not in ("person", "household"))  # what names a person comes first
     names = hidden or list(written)
-    if schema.two_tables or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()):
+    if schema.two_tables or schema.database or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()):
         return
     now = "row" if schema.unit is None else f"{schema.unit.column}{_TO}{schema.unit.max_rows}"
 
@@ -128,6 +128,26 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
         else "COLUMN is any column, and is then not released."
     )
     yield Question(key="unit", text=text, now=now, apply=apply)
+
+
+def _tables(document: Mapping[str, Any]) -> Iterator[Question]:
+    """Ask for the most rows of each table below another one."""
+    for name, entry in document.get("tables", {}).items():
+        if "of" in entry:
+            yield _most_rows(name, entry)
+
+
+def _most_rows(name: str, entry: Mapping[str, Any]) -> Question:
+    def apply(document: Document, answer: str) -> None:
+        if not answer.isdecimal():
+            raise _refusal(f"table {name}", "a number, such as `5`", answer)
+        document["tables"][name] = {**entry, "max_rows": int(answer)}
+
+    text = (
+        f"How many rows of {name!r} may one row of {entry['of']!r} have, whoever is in the data? `N`: rows beyond it "
+        "are not used. If the table is of another one, correct `of` in the file."
+    )
+    return Question(key=f"table {name}", text=text, now=str(entry["max_rows"]), apply=apply)
 
 
 def _columns(columns: Mapping[str, ColumnKind], schema: Schema, document: Mapping[str, Any]) -> Iterator[Question]:

@@ -14,6 +14,7 @@ from sfumato.errors import ConfigError, DataError, did_you_mean
 from sfumato.io.database_urls import SCHEMES, is_whole, table_url
 from sfumato.io.databases import table_names
 from sfumato.io.formats import suffixes
+from sfumato.io.pictures import SUFFIXES
 from sfumato.io.places import scheme_of
 from sfumato.io.sources import STREAMED
 
@@ -52,7 +53,9 @@ def holds_tables(place: str) -> bool:
         return is_whole(place)
     if scheme is not None or not os.path.isdir(place):
         return False
-    return any(not path.is_dir() and path.suffix.lower() != ".parquet" for _, path in _entries(Path(place), ()))
+    if all(path.suffix.lower() == ".parquet" for _, path in _entries(Path(place), ())):
+        return False
+    return not any(path.suffix.lower() in SUFFIXES for path in Path(place).rglob("*"))
 
 
 def _files(folder: Path, names: Sequence[str] | None) -> dict[str, str]:

@@ -1,0 +1,239 @@
+"""What the records of one table show: of each column a kind, with a line on why. Not private."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.columns.cells import is_text
+from sfumato.columns.date_text import has_date, parse_dates
+from sfumato.columns.facts import EPOCH
+from sfumato.columns.kinds import (
+    Boolean,
+    Categorical,
+    ColumnKind,
+    Continuous,
+    DateTime,
+    Identifier,
+    Image,
+    Integer,
+    ItemSet,
+)
+from sfumato.columns.open import Open
+from sfumato.columns.resolutions import MICROSECONDS, moment_of, step_of
+from sfumato.columns.written import Written
+from sfumato.desk.draft_notes import column_note, left_out, missing_texts
+from sfumato.desk.long_hints import set_hint
+from sfumato.desk.proposals import Guesses, beside_images
+from sfumato.desk.sentinels import settle_marks, settle_texts
+from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, TimeSpan, survey_columns
+from sfumato.errors import SchemaError
+from sfumato.io.chunks import Source
+from sfumato.io.headers import require_names
+from sfumato.io.picture_cells import with_likely_pictures
+from sfumato.schema.reader import Reader
+
+_DAY, _MONTH = re.compile("%-?d"), re.compile("%-?m")
+_FEW_NUMBERS = 12  # whole numbers with at most so many values are codes
+_LARGEST_WHOLE = 2**63 - 1
+_FEW_LABELS = 50  # text with at most so many values is a list of labels
+_SPARSEST = 4  # whole numbers of which fewer than one in so many are items are names, not places in a list
+_WRITTEN = (("FALSE", "TRUE"), ("False", "True"))
+_LOGICAL = ({"true", "false"}, *map(set, _WRITTEN))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TableSurvey:
+    """What the records of one table show. Not private.
+
+    Attributes:
+        source: where they lie.
+        columns: surveys by column.
+        guesses: by column, a kind with the facts of the records, and a line on why.
+        missing: texts that stand for no value.
+        reader: how its cells are written.
+        left_out: one line a problem of records that are not read.
+    """
+
+    source: Source
+    columns: Mapping[str, ColumnSurvey]
+    guesses: Guesses
+    missing: tuple[str, ...]
+    reader: Reader
+    left_out: tuple[str, ...]
+
+    @classmethod
+    def read(cls, source: Source, *, names_are_public: bool) -> TableSurvey:
+        """Read a table in one pass; arguments and errors as `draft_schema`."""
+        if not names_are_public:
+            require_names(source)
+        source = with_likely_pictures(source.measured())
+        surveys = survey_columns(source)
+        decimal = settle_texts(source, surveys)
+        labels = settle_marks(surveys)
+        lines = left_out(source, surveys)
+        guesses = {name: _guess(survey) for name, survey in surveys.items()}
+        if any(isinstance(kind, Image) for kind, _ in guesses.values()):
+            guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.skipped()))
+        return cls(source, surveys, guesses, missing_texts(surveys, labels), _reader(source, decimal), lines)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it has neither images nor sets."""
+        return not any(isinstance(kind, Image | ItemSet) for kind, _ in self.guesses.values())
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows it has; None without any."""
+        return max((survey.n_cells for survey in self.columns.values()), default=0) or None
+
+    def note(self, name: str, note: str) -> str:
+        """Return the comment of a column, which begins with a note."""
+        return f"{note}{column_note(name, self.columns)}{set_hint(self.columns[name])}"
+
+
+def _reader(source: Source, decimal: str | None) -> Reader:
+    """Return the reader of the whole table: its decimal mark, and the form of the file."""
+    form = source.found_form()
+    written = Written(decimal=decimal) if decimal not in (None, ".") else Written()
+    return Reader(written=written, delimiter=form.delimiter, encoding=form.encoding)
+
+
+def as_written(kind: ColumnKind, survey: ColumnSurvey) -> ColumnKind:
+    """Return a kind of numbers with the form in which they were found."""
+    if survey.written is None:
+        return kind
+    if isinstance(kind, Integer | Continuous) or (isinstance(kind, Open) and kind.may_be_number):
+        return dataclasses.replace(kind, written=survey.written)
+    return kind
+
+
+def _guess(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    """Return a kind for a column, and a line on why."""
+    try:
+        kind, note = _guess_kind(survey)
+    except (SchemaError, OverflowError):
+        if isinstance(survey.storage, pa.FixedShapeTensorType):
+            raise  # images whose channels come first: no record says so
+        kind, note = Identifier(), "no kind fits its values: not released"
+    return as_written(kind, survey), note
+
+
+def _guess_kind(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    storage = survey.storage
+    if isinstance(storage, pa.FixedShapeTensorType):
+        return _image(survey, storage)
+    if survey.items is not None and survey.items.n_values:
+        return _sets(survey.items, survey.longest)
+    if not survey.n_values or survey.items is not None:
+        return Identifier(), "no value seen: not released"
+    if _is_logical(survey):
+        words = next((pair for pair in _WRITTEN if survey.distinct == set(pair)), None)
+        return Boolean(text=words, nullable=survey.has_missing), "two truth values"
+    if survey.is_number and survey.lowest is not None and survey.highest is not None:
+        return _number(survey, survey.lowest, survey.highest)
+    if survey.moments is not None:
+        return _datetime(survey, survey.moments)
+    if survey.distinct is None and not is_text(storage):
+        return Identifier(), f"type {storage} is not modelled: not released"
+    return _labels(survey)
+
+
+def _image(survey: ColumnSurvey, storage: pa.FixedShapeTensorType) -> tuple[ColumnKind, str]:
+    dtype = str(storage.value_type.to_pandas_dtype().__name__)
+    lower, upper = min(0.0, survey.lowest or 0.0), max(1.0, survey.highest or 0.0)
+    if dtype == "uint8":
+        lower, upper = 0.0, 255.0
+    return Image(shape=tuple(storage.shape), dtype=dtype, lower=lower, upper=upper), "images: check the bounds"
+
+
+def _sets(items: ColumnSurvey, longest: int) -> tuple[ColumnKind, str]:
+    lowest, highest = items.lowest, items.highest
+    distinct = items.distinct
+    if items.is_number and items.is_whole and lowest is not None and highest is not None and lowest >= 0:
+        n_items = int(highest) + 1
+        if n_items <= ItemSet.MOST_ITEMS and (distinct is None or n_items <= _SPARSEST * len(distinct)):
+            note = "sets of the numbers 0 to n_items - 1: replace both by public facts; or list the items"
+            return ItemSet(n_items=n_items, max_length=longest), note
+    if distinct is None:
+        return Identifier(), f"sets of more than {MOST_DISTINCT} different items: not released; list those to keep"
+    labels = sorted(distinct, key=float) if items.is_number else sorted(distinct)
+    return ItemSet(items=tuple(labels), max_length=longest), (
+        "sets: replace by the full public list and a public length; `other: <item>` takes the rest"
+    )
+
+
+def _is_logical(survey: ColumnSurvey) -> bool:
+    storage = survey.storage
+    storage = storage.value_type if types.is_dictionary(storage) else storage
+    return types.is_boolean(storage) or (survey.distinct is not None and survey.distinct in _LOGICAL)
+
+
+def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[ColumnKind, str]:
+    nullable = survey.has_missing
+    if not survey.is_whole:
+        resolution = None if survey.decimals is None else float(f"1e-{survey.decimals}")
+        kind = Continuous(lower=lowest, upper=highest, resolution=resolution, nullable=nullable)
+        return kind, "numbers: replace the bounds; the resolution is that of the values seen"
+    distinct = survey.distinct
+    is_repeated = survey.written is None and distinct is not None and survey.n_values >= 5 * len(distinct)
+    if distinct is not None and is_repeated and len(distinct) <= _FEW_NUMBERS:
+        labels = tuple(sorted(distinct, key=float))
+        note = "few whole numbers: codes; if they count something, write kind: integer"
+        return Categorical(categories=labels, nullable=nullable), note
+    if highest >= _LARGEST_WHOLE:  # what is larger is read as this
+        return Identifier(), "whole numbers beyond 63 bits: not released; store them as text if they are codes"
+    kind = Integer(lower=int(lowest), upper=int(highest), nullable=nullable)
+    if distinct is not None and len(distinct) == survey.n_values > _FEW_LABELS:
+        return kind, "every value differs: if it names a record, write kind: identifier"
+    return kind, "whole numbers: replace the bounds"
+
+
+def _datetime(survey: ColumnSurvey, moments: TimeSpan) -> tuple[ColumnKind, str]:
+    format = CLOCK if types.is_time(survey.storage) else None if survey.date is None else survey.date.format
+    resolution = moments.resolution if survey.date is None else survey.date.resolution
+    if format is not None and not has_date(format):
+        resolution = min(resolution, "hour", key=MICROSECONDS.__getitem__)
+        lower, upper = (
+            (EPOCH + timedelta(microseconds=moment)).time().isoformat() for moment in (moments.earliest, moments.latest)
+        )
+        kind = DateTime(lower=lower, upper=upper, resolution=resolution, format=format, nullable=survey.has_missing)
+        return kind, "times of day: replace the bounds"
+    lower, upper = (
+        (EPOCH + timedelta(microseconds=moment_of(step_of(moment, resolution), resolution))).isoformat(" ")
+        for moment in (moments.earliest, moments.latest)
+    )
+    if MICROSECONDS[resolution] >= MICROSECONDS["day"]:
+        lower, upper = lower[:10], upper[:10]
+    format = None if format == "%Y-%m-%d" else format
+    kind = DateTime(lower=lower, upper=upper, resolution=resolution, format=format, nullable=survey.has_missing)
+    return kind, f"dates: replace the bounds{_other_format(survey)}"
+
+
+def _other_format(survey: ColumnSurvey) -> str:
+    """Return the words on another format under which all dates read too: days and months the other way round."""
+    distinct, format = survey.distinct, "" if survey.date is None else survey.date.format
+    if not distinct or not (_DAY.search(format) and _MONTH.search(format)) or format.startswith("%Y-"):
+        return ""
+    swapped = format.replace("%d", "%\0").replace("%-d", "%-\0")
+    swapped = swapped.replace("%m", "%d").replace("%-m", "%-d").replace("%\0", "%m").replace("%-\0", "%-m")
+    texts = [text for text in distinct if text not in survey.odd]
+    if swapped == format or not parse_dates(pa.array(texts, pa.string()), swapped)[1].all():
+        return ""
+    return f"; the format could also be {swapped}"
+
+
+def _labels(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
+    distinct = survey.distinct
+    if distinct is None:
+        return Identifier(), f"more than {MOST_DISTINCT} different texts: not released"
+    if len(distinct) > _FEW_LABELS and len(distinct) > survey.n_values / 2:
+        return Identifier(), "most texts differ: not released"
+    kind = Categorical(categories=tuple(sorted(distinct)), nullable=survey.has_missing)
+    return kind, "labels: replace by the full public list; `other: <label>` takes the rest"
