@@ -189,3 +189,14 @@ def test_any_column_may_turn_out_to_name_persons():
     assert changed["columns"]["house"] == "identifier"
     assert OpenSchema.from_dict(changed).unit.max_rows == 12
     assert "unit" not in _review({"unit": "row"}, OPEN)
+
+
+def test_of_several_tables_the_most_rows_are_asked_and_no_unit():
+    document = {
+        "tables": {"persons": {"key": "person", "columns": ["age"]}, "visits": {"of": "persons", "max_rows": 5}},
+        "columns": {name: DOCUMENT["columns"][name] for name in ("person", "age", "sex")},
+    }
+    assert "unit" not in _asked(document)
+    assert _review({"table visits": "8"}, document)["tables"]["visits"] == {"of": "persons", "max_rows": 8}
+    with pytest.raises(SchemaError, match="'table visits' to be a number"):
+        _review({"table visits": "many"}, document)

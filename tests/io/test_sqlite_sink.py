@@ -10,8 +10,8 @@ import textwrap
 import pyarrow as pa
 import pytest
 
-from sfumato.errors import OutputError
-from sfumato.io.sqlite_sink import sqlite_target, write_sqlite
+from sfumato.errors import ConfigError, OutputError
+from sfumato.io.sqlite_sink import sqlite_target, sqlite_targets, write_sqlite
 
 
 def batches(n=1):
@@ -107,3 +107,20 @@ def test_it_may_not_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite3, "connect", lambda path, **o: connect(f"file:{path}?mode=ro", uri=True, **o))
     with pytest.raises(OutputError, match="it may not be written"):
         write(tmp_path / "out.db", overwrite=True)
+
+
+def test_several_tables_are_there_all_or_none(tmp_path):
+    url = f"sqlite:///{tmp_path / 'out.db'}"
+    targets = sqlite_targets(url, ["persons", "visits"])
+    rows = {"persons": pa.table({"age": [1]}), "visits": pa.table({"day": ["a", "b"]})}
+    with pytest.raises(ConfigError, match="plain columns"):
+        write_sqlite([rows, {"visits": pa.table({"day": [[1]]})}], targets, overwrite=False)
+    assert not (tmp_path / "out.db").exists()
+    write_sqlite([rows, rows], targets, overwrite=False)
+    with contextlib.closing(sqlite3.connect(tmp_path / "out.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM visits").fetchone() == (4,)
+    with pytest.raises(OutputError, match="no table persons of sqlite database yet"):
+        write_sqlite([rows], targets, overwrite=False)
+    for other in (f"{url}?table=persons", "duckdb:///x.duckdb"):
+        with pytest.raises(ConfigError, match="several tables to as sqlite:///file"):
+            sqlite_targets(other, ["persons"])

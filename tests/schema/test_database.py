@@ -101,6 +101,18 @@ def test_a_table_below_needs_the_key_of_the_one_above():
         Schema.from_dict({"tables": circle, "columns": COLUMNS})
 
 
+def test_there_is_one_root_and_every_table_below_has_a_bound():
+    roots = {**TABLES, "others": TABLES["persons"]}
+    with pytest.raises(SchemaError, match="one table of units and others with `of`, got 2 without `of` of 5"):
+        Schema.from_dict({"tables": roots, "columns": COLUMNS})
+    round_about = {"visits": {**TABLES["visits"], "of": "drugs"}, "drugs": {**TABLES["drugs"], "of": "visits"}}
+    with pytest.raises(SchemaError, match="got 0 without `of` of 2"):
+        Schema.from_dict({"tables": round_about, "columns": COLUMNS})
+    free = {name: {key: value for key, value in entry.items() if key != "max_rows"} for name, entry in TABLES.items()}
+    with pytest.raises(SchemaError, match="max_rows in the table 'measurements', got none"):
+        Schema.from_dict({"tables": free, "columns": COLUMNS})
+
+
 def test_what_does_not_go_beside_a_database_is_refused():
     with pytest.raises(SchemaError, match="no rules beside a database"):
         Schema.from_dict({**document(), "rules": [{"order": ["start", "end"]}]})

@@ -31,9 +31,10 @@ def test_a_file_of_its_own_is_taken(places, tmp_path):
     refuse_lists_of_data({"columns": {}}, places[0])
 
 
-@pytest.mark.parametrize("data", ["data/people.csv", "data", "data/*.csv", ["data/people.csv"]])
+@pytest.mark.parametrize("data", ["data/people.csv", "data", "data/*.csv", ["data/people.csv"], ("data/people.csv",)])
 def test_the_data_are_refused(places, tmp_path, data):
-    data = [tmp_path / part for part in data] if isinstance(data, list) else str(tmp_path / data)
+    named = {"persons": tmp_path / data[0]} if isinstance(data, tuple) else str(tmp_path / str(data))
+    data = [tmp_path / part for part in data] if isinstance(data, list) else named
     with pytest.raises(SchemaError, match="'town' from a file of its own"):
         refuse_lists_of_data(schema(tmp_path, "data/people.csv"), data)
 

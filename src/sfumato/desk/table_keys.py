@@ -13,9 +13,8 @@ import numpy as np
 
 from sfumato.io.chunks import Source
 from sfumato.records.database_records import TableSources
-from sfumato.records.row_keys import RowKeys
 from sfumato.records.table_pairs import TablePair
-from sfumato.records.unit_names import NOBODY, UnitNumbers
+from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.database import Branch
 from sfumato.schema.schema import Schema
 
@@ -95,10 +94,11 @@ class _Levels:
         above, none, numbers = (_whole([part[i] for part in parts]) for i in range(3))
         named = above != NOBODY
         sizes = np.bincount(above[named], minlength=self._owners[branch.of].size)
+        counted = self._owners[branch.of] != NOBODY
         place = f"{branch.name}.{branch.by}"
         yield KeyCount(place, "no_key", "left out", int(none.sum()))
         yield KeyCount(place, "orphans", "left out: no row above has their key", int((~named & (none == 0)).sum()))
-        yield KeyCount(place, "no_rows", "kept: rows above of 0 rows", int((sizes == 0).sum()))
+        yield KeyCount(place, "no_rows", "kept: rows above of 0 rows", int((counted & (sizes == 0)).sum()))
         becomes = f"left out: beyond {branch.max_rows} rows of one row above"
         yield KeyCount(place, "too_many", becomes, int(np.maximum(sizes - branch.max_rows, 0).sum()))
         yield from self._own_keys(branch, own, np.where(named, numbers, NOBODY), above)

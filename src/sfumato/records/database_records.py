@@ -30,9 +30,8 @@ from sfumato.io.csv_form import CsvForm
 from sfumato.records.context import Level, Levels, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
-from sfumato.records.row_keys import RowKeys
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
-from sfumato.records.unit_names import NOBODY, UnitNumbers
+from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import end_codes, linked_tables
