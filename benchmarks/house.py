@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 83_310,
-    "lines of the core": 54_240,
-    "files": 522,
+    "lines": 83_910,
+    "lines of the core": 54_270,
+    "files": 526,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
