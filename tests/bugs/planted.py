@@ -666,7 +666,7 @@ BUGS = [
     ),
     PlantedBug(
         "databases: a key of another unit takes its rows",
-        "records/database_records.py",
+        "records/unit_names.py",
         "        if branch.unit is None or branch.unit == branch.by:\n",
         "        if branch.by:\n",
         "tests/records/test_database.py -k name_their_unit",

@@ -648,7 +648,7 @@ class TestExistingOutputs:
     def test_refused_before_any_work(self, busy, call, monkeypatch, arguments):
         before = {path: path.read_bytes() for path in busy.rglob("*") if path.is_file()}
         for module, name in (
-            (data_commands, "open_data"),
+            (data_commands, "open_undescribed"),
             (release_commands, "open_tables"),
             (sfumato, "load"),
         ):

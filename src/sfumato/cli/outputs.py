@@ -19,11 +19,12 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.io import folders, places, sinks, sqlite_sink, table_folders
+    from sfumato.io import database_urls, folders, places, sinks, sqlite_sink, table_folders
     from sfumato.io.csv_form import CsvOutput
     from sfumato.release import unique_rows
 else:
     folders, places, sinks = later("sfumato.io.folders"), later("sfumato.io.places"), later("sfumato.io.sinks")
+    database_urls = later("sfumato.io.database_urls")
     sqlite_sink, table_folders = later("sfumato.io.sqlite_sink"), later("sfumato.io.table_folders")
     unique_rows = later("sfumato.release.unique_rows")
 
@@ -75,6 +76,11 @@ FormatOption = Annotated[
         "parquet, in place of PNG images.",
     ),
 ]
+
+
+def names_whole_database(out: str) -> bool:
+    """Whether a text is the URL of a database that names no table, where several may go."""
+    return places.scheme_of(out) in database_urls.SCHEMES and database_urls.is_whole(out)
 
 
 def sample_writer(

@@ -47,6 +47,7 @@ from sfumato.cli.outputs import (
     UniqueOnOption,
     UniqueRowsChoice,
     UniqueRowsOption,
+    names_whole_database,
     sample_writer,
     tables_writer,
     tell_dropped,
@@ -319,17 +320,18 @@ def sample_command(
     """Draw synthetic rows from a release, any number, in constant memory."""
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
+    place: Any = {"release": release, "overwrite": overwrite, "spreadsheet": spreadsheet_safe}
+    single = None if names_whole_database(out) else sample_writer(out, format_, **place)
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
     tables, csv = model.schema.two_tables or model.schema.database, model.schema.csv_output
-    place: Any = {"release": release, "overwrite": overwrite, "spreadsheet": spreadsheet_safe}
     if tables is not None and replicates is None:
         tables_writer(out, format_, tables.names, **place)(model.table_batches(n, **options), csv)
         tell_tables(out, tables.names, format_)
         tell_dropped(say, unique.unique_rows)
         return
-    write, name = sample_writer(out, format_, **place)
+    write, name = single or sample_writer(out, format_, **place)
     if replicates is not None:
         n = model.certificate.n_public if n is None else n
         samples = model.replicate_batches(replicates, n=n, seed=seed)
