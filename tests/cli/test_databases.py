@@ -152,6 +152,11 @@ def test_other_places_are_refused(data, call):
     assert "Cannot read table drugs of sqlite database" in call("fit", "sqlite:///data.db", *FIT, "--out", "r.sfm").err
 
 
+def test_several_tables_need_a_schema(data, call):
+    for place in ("data", "sqlite:///data.db"):
+        assert "Expected --schema for several tables" in call("fit", place, "--epsilon", 1, "--out", "r.sfm").err
+
+
 def test_labels_are_not_read_from_a_table(data, call):
     described = document(FEW)
     listed = {"kind": "categorical", "categories": {"file": "data/drugs.csv", "column": "drug"}}

@@ -142,3 +142,17 @@ def test_validate_counts_keys(files, call):
 def test_a_table_may_come_on_standard_input(files, call):
     refused = call("fit", "persons=-", "visits=-", "--schema", "schema.yaml", "--epsilon", 2, "--out", "r.sfm")
     assert "Expected one table on standard input, got several" in refused.err
+
+
+def test_both_may_lie_in_a_folder(files, call):
+    Path("both").mkdir()
+    for name in ("persons", "visits"):
+        Path(f"{name}.csv").rename(f"both/{name}.csv")
+    fit = ("--schema", "schema.yaml", "--epsilon", 2, "--seed", 1, "--out", "r.sfm")
+    assert call("fit", "both", *fit, "--set", "calibration_rows=300").code == 0
+    assert call("sample", "r.sfm", "-n", 40, "--seed", 1, "--out", "out").code == 0
+    assert call("evaluate", "table", "both", "out", "--schema", "schema.yaml", "--json").json["units"]["real"] == FEW
+    assert call("report", "r.sfm", "--real", "both", "--out", "page.html").code == 0
+    assert Path("page.html").exists()
+    assert call("schema", "draft", "both", "--out", "draft.yaml").code == 0
+    assert call("schema", "check", "draft.yaml", "both").code == 0

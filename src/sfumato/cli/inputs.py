@@ -94,6 +94,8 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
                 f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; tables with keys "
                 "are declared as `tables` in the schema."
             )
+        if known is None and table_places.holds_tables(data[0]):
+            raise ConfigError("Expected --schema for several tables, got none. Make one: sfumato schema draft.")
         return open_data(data[0], input_format, known)
     assert known is not None
     if len(data) == 1 and data[0] != STANDARD_INPUT and data[0].partition("=")[0] not in tables.names:

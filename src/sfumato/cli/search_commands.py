@@ -16,7 +16,7 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
-from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
+from sfumato.cli.inputs import DataArgument, InputFormatOption, open_tables, refuse_data
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import (
     DEFAULT_METHOD,
@@ -162,7 +162,7 @@ def tune_command(
     criteria = None if accept is None else documents.read_document(accept)
     sources.accepted(known, accept_draft=run.accept_draft)
     schemas.require_closed(known)
-    source = open_data(data, run.input_format, known)
+    source = open_tables([data], run.input_format, known)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
     with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
         release = sfumato.tune(
