@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 83_910,
-    "lines of the core": 54_270,
+    "lines": 84_060,
+    "lines of the core": 54_410,
     "files": 526,
     "circles of files": 0,
     "files in circles": 0,
