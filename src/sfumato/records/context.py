@@ -149,6 +149,24 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
     return rows
 
 
+def distances(view: BranchView, codes: Rows) -> Rows:
+    """Return coded columns of a branch with the later of ordered ones as their distances."""
+    plan = view.ordered
+    if plan is None:
+        return codes
+    table = {name: from_codes(kind, codes[name]) for name, kind in plan.kinds.items()}
+    return {**codes, **{name: plan.gap_codes(name, table) for name in plan.gaps}}
+
+
+def at_distances(view: BranchView, codes: Rows) -> dict[str, Values]:
+    """Return what columns hold that are coded as distances from others."""
+    plan = view.ordered
+    if plan is None:
+        return {}
+    table = plan.assembled(codes)
+    return {name: column for name in plan.gaps if isinstance(column := table[name], Values)}
+
+
 def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:
     """Return where the order of rows lies between two columns of rows above, in [0, 1]; outside is at an end."""
     start, end, kind = _ends(schema, view, context)

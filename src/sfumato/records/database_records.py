@@ -27,7 +27,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.csv_form import CsvForm
-from sfumato.records.context import Level, Levels, earlier, place_between
+from sfumato.records.context import Level, Levels, distances, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
@@ -245,7 +245,7 @@ class BranchRecords(LinkedRecords):
         level, database = data.level(branch.name), data.described.database
         assert database is not None
         above = data.level(branch.of)
-        context, codes = data.context(self.view), dict(level.codes)
+        context, codes = data.context(self.view), dict(distances(self.view, level.codes))
         if branch.within is not None and branch.order is not None:
             ends = {name: context[name][level.above] for name in branch.within}
             codes[branch.order] = place_between(data.described, self.view, ends, codes[branch.order])

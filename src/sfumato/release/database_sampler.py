@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.lens import Units
-from sfumato.records.context import Level, Levels, before, between, earlier
+from sfumato.records.context import Level, Levels, at_distances, before, between, earlier
 from sfumato.release.linked import LinkedTable
-from sfumato.rules.cells import from_codes, to_codes
+from sfumato.rules.cells import to_codes
 from sfumato.schema.branch_schemas import BranchView, branch_views
-from sfumato.schema.database import Branch
 from sfumato.schema.schema import Schema
 
 
@@ -113,31 +111,15 @@ class DatabaseTables:
         above = levels[branch.of]
         owners = units.owners[present]
         codes = {name: np.asarray(units.rows[name])[present] for name in branch.columns}
-        for start, end in self._spans(branch):
-            codes[end] = self._after(codes, start, end)
-        written: dict[str, Values] = {}
+        kinds = self._schema.of_kind(NumericKind)
+        written = at_distances(view, codes)
+        codes |= {name: to_codes(kinds[name], values) for name, values in written.items()}
         if branch.within is not None and branch.order is not None:
             ends = {name: np.asarray(units.rows[name])[present] for name in branch.within}
             values = between(self._schema, view, ends, codes[branch.order])
-            kind = self._schema.of_kind(TabularKind)[branch.order]
-            written, codes[branch.order] = {branch.order: values}, to_codes(kind, values)  # type: ignore[arg-type]
+            written[branch.order], codes[branch.order] = values, to_codes(kinds[branch.order], values)
         levels.put(branch.name, Level(owners, above.owners[owners], codes))
         return written
-
-    def _spans(self, branch: Branch) -> list[tuple[str, str]]:
-        """Return the pairs of columns of a branch between which the order of one below lies."""
-        pairs = [below.within for below in self._database.branches if below.within is not None]
-        return [pair for pair in dict.fromkeys(pairs) if set(pair) <= set(branch.columns)]
-
-    def _after(self, codes: Mapping[str, np.ndarray], start: str, end: str) -> np.ndarray:
-        """Return the codes of ends, of which none is before its start."""
-        kinds = self._schema.of_kind(NumericKind)
-        first, last = (from_codes(kinds[name], codes[name]) for name in (start, end))
-        assert isinstance(first, Values)
-        assert isinstance(last, Values)
-        turned = last.values < first.values
-        later = Values(np.where(turned, first.values, last.values), last.absent)
-        return np.where(turned, to_codes(kinds[end], later), codes[end])
 
     def _below(self, view: BranchView, levels: Levels, rng: np.random.Generator) -> Units:
         """Return the rows of a branch below all rows above; of a nested one, a unit's rows above in their turn."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -113,13 +113,19 @@ class LinkedTable(UnitSampler):
         """
         tables, several = self._tables, sizes > 1
         names = [name for own in tables.histories.values() for name in (own.level, own.trend)] + list(tables.before)
-        left = np.flatnonzero((sizes == 0) | self._lacking(first) | (several & self._ending(first)))
+        early = several & self._ending(first)
+        left = np.flatnonzero((sizes == 0) | self._lacking(first) | early)
+
+        def drawn(units: np.ndarray) -> dict[str, np.ndarray]:
+            known = {name: first[name][units] for name in tables.constants}
+            known[tables.count] = (np.maximum(sizes[units], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
+            return self._first.followed(known, rng)
+
+        self._end_others(first, names, np.flatnonzero(sizes == 1), int(early.sum()), drawn)
         for _ in range(_ROUNDS):
             if not left.size:
                 return
-            known = {name: first[name][left] for name in tables.constants}
-            known[tables.count] = (np.maximum(sizes[left], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
-            anew = self._first.followed(known, rng)
+            anew = drawn(left)
             for name in names:
                 first[name][left] = anew[name]
             left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
@@ -135,6 +141,37 @@ class LinkedTable(UnitSampler):
         for name, codes in self._tables.ends.items():
             ending |= np.isin(rows[name], codes)
         return ending
+
+    def _end_others(
+        self,
+        rows: dict[str, np.ndarray],
+        names: Collection[str],
+        last: np.ndarray,
+        missing: int,
+        drawn: Callable[[np.ndarray], Mapping[str, np.ndarray]],
+    ) -> None:
+        """Draw last rows anew until as many more end as ended where a row follows; in place.
+
+        Noise puts some ends where none can be. Rows there are drawn again, which alone would make ends too few.
+
+        Args:
+            rows: coded rows.
+            names: columns that are drawn anew.
+            last: places of the rows after which there is none.
+            missing: how many ends are to be made up for.
+            drawn: draws rows anew, by their places.
+        """
+        ending = self._ending(rows) if missing else np.zeros(0, dtype=bool)
+        for _ in range(_ROUNDS if missing else 0):
+            last = last[~ending[last]]
+            if missing <= 0 or not last.size:
+                return
+            anew = drawn(last)
+            ends = np.flatnonzero(self._ending(anew) & ~self._lacking(anew))[:missing]
+            for name in names:
+                rows[name][last[ends]] = anew[name][ends]
+            ending[last[ends]] = True
+            missing -= ends.size
 
     def _going_on(self, rows: dict[str, np.ndarray], wrong: np.ndarray) -> None:
         """Give rows that end too early, and that no draw mended, the first label that ends nothing; in place."""
@@ -164,10 +201,15 @@ class LinkedTable(UnitSampler):
         known |= {before: last[name] for name, before in tables.before.items()}
         steps = self._step(known, sizes - place + 1, rng)
         wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
+
+        def drawn(rows: np.ndarray) -> dict[str, np.ndarray]:
+            return self._step({name: codes[rows] for name, codes in known.items()}, (sizes - place + 1)[rows], rng)
+
+        self._end_others(steps, tables.before, np.flatnonzero(sizes == place), wrong.size, drawn)
         for _ in range(_ROUNDS):
             if not wrong.size:
                 break
-            anew = self._step({name: codes[wrong] for name, codes in known.items()}, (sizes - place + 1)[wrong], rng)
+            anew = drawn(wrong)
             for name in tables.before:
                 steps[name][wrong] = anew[name]
             wrong = wrong[self._ending(anew)]

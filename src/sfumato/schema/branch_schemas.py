@@ -8,12 +8,15 @@ The constants of a branch are what is known when its rows are drawn, the *contex
     the branches before      their number of rows, means of numbers, which of few labels ever came, else the last label
 
 All of it is a function of the unit's own rows, and all kinds follow from the schema.
+
+Of columns of a branch that a rule puts in order, and of two between which rows below lie, such as the start and the end
+of a stay, the later is its distance from the one before: long bounds have fine cells near none.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -23,6 +26,7 @@ from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.kinds import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
+from sfumato.rules import RulePlan
 from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import new_name, nullable_kind, part_schema
 from sfumato.schema.schema import Schema
@@ -67,11 +71,13 @@ class BranchView:
         branch: as declared.
         schema: of two tables: constants are the context.
         features: those of the context, in order; the other constants are columns of rows above.
+        ordered: the rules of order over columns of the branch, by which the later are distances; None without any.
     """
 
     branch: Branch
     schema: Schema
     features: tuple[Feature, ...]
+    ordered: RulePlan | None = None
 
 
 def branch_views(schema: Schema) -> dict[str, BranchView]:
@@ -94,9 +100,11 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     context: dict[str, ColumnKind] = {name: kinds[name] for name in unit.constant}
     for step in database.path(branch.of):
         context |= {name: kinds[name] for name in database.branch(step).columns}
-    features = _with_free_names(_features(database, branch, kinds), set(schema.columns))
+    ordered = _ordered(schema, database, branch, kinds)
+    distances = {} if ordered is None else {name: ordered.gap_kind(name) for name in ordered.gaps}
+    features = _with_free_names(_features(database, branch, kinds, distances), set(schema.columns))
     context |= {feature.name: feature.kind for feature in features}
-    own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
+    own: dict[str, ColumnKind] = {name: distances.get(name, kinds[name]) for name in branch.columns}
     if branch.within is not None and branch.order is not None:
         own[branch.order] = Continuous(lower=0, upper=1)  # its place between the two
     key = next((b.key for b in database.branches if b.name == branch.of), None) or unit.column
@@ -118,7 +126,19 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         rules=(),
         accept=(),
     )
-    return BranchView(branch, part_schema(view), features)
+    return BranchView(branch, part_schema(view), features, ordered)
+
+
+def _ordered(schema: Schema, database: Database, branch: Branch, kinds: Mapping[str, TabularKind]) -> RulePlan | None:
+    """Return the rules of order of a branch: those stated, and of columns between which rows below lie."""
+    columns = set(branch.columns)
+    spans = [below.within for below in database.branches if below.within is not None]
+    stated = [rule["order"] for rule in schema.rules if columns.issuperset(rule["order"])]
+    orders = [list(names) for names in dict.fromkeys(map(tuple, [*stated, *spans])) if columns.issuperset(names)]
+    if not orders:
+        return None
+    own = {name: kinds[name] for name in branch.columns if any(name in names for names in orders)}
+    return Schema(columns=own, rules=tuple({"order": names} for names in orders)).rule_plan
 
 
 def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feature, ...]:
@@ -126,14 +146,16 @@ def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feat
     return tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in features)
 
 
-def _features(database: Database, branch: Branch, kinds: dict[str, TabularKind]) -> list[Feature]:
+def _features(
+    database: Database, branch: Branch, kinds: dict[str, TabularKind], distances: Collection[str]
+) -> list[Feature]:
     features, path = [], database.path(branch.name)
     for step in path[:-1]:
         features.append(_number(database, step, database.branch(step).of))
     if database.is_nested(branch.name):
         for name in branch.columns:
             kind, form = _nullable(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
-            if name == branch.order:
+            if name == branch.order or name in distances:
                 continue
             features.append(Feature(f"{name} earlier", kind, branch.name, branch.of, form, name))
     for earlier in database.branches:

@@ -103,7 +103,6 @@ LIMITS = (
     Limit("weighted units", "questions", "features of units are counted once each"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
-    Limit("database", "rules", "they are kept in rows of one table; say `within` and `ends` of a table instead"),
     Limit("database", "questions", "each table is measured for itself: release it with that of units to name some"),
     Limit("database", "weight", "shares of units are not weighted over several tables"),
     Limit("database", ANY_TARGET, "columns of units are modelled with the first table below them, not by class"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.facts import label_text, plain_value, shown
 from sfumato.errors import SchemaError
 
 _UNUSABLE = set('/\\:*?"<>|=')
@@ -27,16 +27,23 @@ def read_ends(value: object, place: str) -> tuple[tuple[str, tuple[str, ...]], .
         SchemaError: they are none.
     """
     entries = value.items() if isinstance(value, Mapping) else value
+    faults: list[str] = []
     try:
-        ends = {name: (labels,) if isinstance(labels, str) else tuple(labels) for name, labels in entries}  # type: ignore[union-attr]
+        ends = {
+            name: tuple(label_text("a label", label, faults) for label in (labels if _several(labels) else [labels]))
+            for name, labels in entries  # type: ignore[union-attr]
+        }
     except (TypeError, ValueError):
         ends = {"": ()}
-    for name, labels in ends.items():
-        if not (isinstance(name, str) and labels and all(isinstance(label, str) for label in labels)):
-            raise SchemaError(
-                f"Expected ends of {place} to map columns to labels, such as {{state: dead}}, got {shown(value)}."
-            )
+    if faults or not all(isinstance(name, str) and name and labels for name, labels in ends.items()):
+        raise SchemaError(
+            f"Expected ends of {place} to map columns to labels, such as {{state: dead}}, got {shown(value)}."
+        )
     return tuple(ends.items())
+
+
+def _several(labels: object) -> bool:
+    return isinstance(labels, Iterable) and not isinstance(labels, str | bytes | Mapping)
 
 
 def column_names(value: object, place: str) -> tuple[str, ...]:

@@ -78,3 +78,5 @@ def test_levels_outlast_single_rows():
         assert synthetic == pytest.approx(real, abs=0.12), lag
     ended = (made["state"] == "ended").astype(int)
     assert (ended.groupby(made["person"]).cumsum() - ended == 0).all()
+    share = (frame["state"] == "ended").mean()
+    assert 0.6 * share < ended.mean() < 1.6 * share, "ends that were drawn where none can be are made up for"
