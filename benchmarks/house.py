@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 84_060,
-    "lines of the core": 54_410,
+    "lines": 84_260,
+    "lines of the core": 54_540,
     "files": 526,
     "circles of files": 0,
     "files in circles": 0,

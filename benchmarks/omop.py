@@ -1,9 +1,9 @@
 """A hospital's tables in the shape of OMOP: what samples keep within tables and between them.
 
-    python benchmarks/omop.py [--persons 20000] [--epsilon 1 3] [--fits 1] [--out FILE.json]
+    python benchmarks/omop.py [--persons 20000] [--epsilon 1 3] [--fits 1] [--long] [--out FILE.json]
 
-The tables are made up (`examples/omop/make_tables.py`), the schema is `examples/omop/omop.yaml`. δ = 1e-6, add or
-remove one person with all rows, seeds 1, 2, …
+The tables are made up (`examples/omop/make_tables.py`), of measurements one for each concept (`omop.yaml`), or as they
+are (`omop_long.yaml`). δ = 1e-6, add or remove one person with all rows, seeds 1, 2, …
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import make_tables as omop  # noqa: E402 - an example, beside its schema
 DELTA = 1e-6
 
 
-def schema(persons: int) -> Schema:
-    """The schema of the example, of so many persons."""
-    document = yaml.safe_load((OMOP / "omop.yaml").read_text(encoding="utf-8"))
+def schema(persons: int, name: str) -> Schema:
+    """A schema of the example, of so many persons."""
+    document = yaml.safe_load((OMOP / name).read_text(encoding="utf-8"))
     document["tables"]["person"]["rows"] = persons
     return Schema.from_dict(document)
 
@@ -99,16 +99,19 @@ def main() -> None:
     parser.add_argument("--persons", type=int, default=20_000)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
     parser.add_argument("--fits", type=int, default=1)
+    parser.add_argument("--long", action="store_true", help="measurements in one table")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    real, of_persons = omop.tables(args.persons), schema(args.persons)
+    real, of_persons = omop.tables(args.persons), schema(args.persons, "omop_long.yaml" if args.long else "omop.yaml")
+    data = real if args.long else omop.by_concept(real)
     columns, lines = {"real": figures(real)}, list[dict[str, Any]]()
     for epsilon in args.epsilon:
         for fit in range(1, args.fits + 1):
             start = time.perf_counter()
-            release = MaxEntropy(epsilon=epsilon, delta=DELTA).fit(real, schema=of_persons, seed=fit)
+            release = MaxEntropy(epsilon=epsilon, delta=DELTA).fit(data, schema=of_persons, seed=fit)
             seconds = time.perf_counter() - start
-            columns[f"ε = {epsilon:g}, {fit}"] = own = figures(release.sample(args.persons, seed=fit))
+            made = release.sample(args.persons, seed=fit)
+            columns[f"ε = {epsilon:g}, {fit}"] = own = figures(made if args.long else omop.together(made))
             lines.append({"epsilon": epsilon, "fit": fit, "seconds": seconds, **{k: float(v) for k, v in own.items()}})
             print(f"ε = {epsilon:g}, fit {fit}: {seconds:.0f} s", flush=True)
     print(pd.DataFrame(columns).astype(float).round(3).to_string())

@@ -1,6 +1,8 @@
-"""Four tables in the shape of the OMOP common data model, of persons who never were.
+"""Tables in the shape of the OMOP common data model, of persons who never were.
 
-    python examples/omop/make_tables.py FOLDER [--persons 20000] [--seed 1]
+    python examples/omop/make_tables.py FOLDER [--persons 20000] [--seed 1] [--long]
+
+Four tables, or with one of measurements for each concept six, as `omop.yaml` describes them: `--long` leaves them four.
 
 Blood pressure has a level of the person's, rises with age, and falls with lisinopril; who is old has more visits and
 stays longer; creatinine is three times as high after an inpatient stay; nobody has a visit after dying.
@@ -19,6 +21,7 @@ SYSTOLIC, DIASTOLIC, CREATININE = 3004249, 3012888, 3016723
 HOME, NURSING, DIED = 581476, 8863, 4216643
 INPATIENT, OUTPATIENT, EMERGENCY = 9201, 9202, 9203
 LISINOPRIL, METFORMIN, ATORVASTATIN = 1308216, 1503297, 1545958
+CONCEPTS = {"systolic": SYSTOLIC, "diastolic": DIASTOLIC, "creatinine": CREATININE}
 
 
 def tables(persons: int, seed: int = 1) -> dict[str, pd.DataFrame]:
@@ -44,6 +47,29 @@ def tables(persons: int, seed: int = 1) -> dict[str, pd.DataFrame]:
         "measurement": _measurements(rng, visits, level),
         "drug_exposure": drugs,
     }
+
+
+def by_concept(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return tables with one for each concept in place of that of measurements."""
+    whole = tables["measurement"]
+    parts = {
+        name: whole[whole["measurement_concept_id"] == concept]
+        .drop(columns="measurement_concept_id")
+        .rename(columns={"measurement_date": f"{name}_date", "value_as_number": name})
+        for name, concept in CONCEPTS.items()
+    }
+    return {name: frame for name, frame in tables.items() if name != "measurement"} | parts
+
+
+def together(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return tables with one of measurements in place of those of concepts."""
+    parts = [
+        tables[name]
+        .rename(columns={f"{name}_date": "measurement_date", name: "value_as_number"})
+        .assign(measurement_concept_id=concept)
+        for name, concept in CONCEPTS.items()
+    ]
+    return {name: frame for name, frame in tables.items() if name not in CONCEPTS} | {"measurement": pd.concat(parts)}
 
 
 def _visits(rng: np.random.Generator, age: np.ndarray) -> pd.DataFrame:
@@ -116,9 +142,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--persons", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--long", action="store_true")
     args = parser.parse_args()
+    made = tables(args.persons, args.seed)
     args.folder.mkdir(parents=True, exist_ok=True)
-    for name, frame in tables(args.persons, args.seed).items():
+    for name, frame in (made if args.long else by_concept(made)).items():
         frame.to_csv(args.folder / f"{name}.csv", index=False)
 
 

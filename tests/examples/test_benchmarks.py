@@ -34,6 +34,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "alarms": (("ages",), {}),
     "constants": ((), {}),
     "databases": (("--units", "300", *FIT_ONCE), {}),
+    "omop": (("--persons", "300", "--epsilon", "3", *FIT_ONCE), {}),
     "dates": (("register", "--rows", "600", *FIT_ONCE), {}),
     "coverage": (("law", "--rows", "500", "--fits", "1"), {"RESULTS": "OUT"}),
     "dependence": (("--columns", "4", "--rows", "500", "--epsilon", "1", "--target", "no"), {}),

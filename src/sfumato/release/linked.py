@@ -116,16 +116,16 @@ class LinkedTable(UnitSampler):
         early = several & self._ending(first)
         left = np.flatnonzero((sizes == 0) | self._lacking(first) | early)
 
-        def drawn(units: np.ndarray) -> dict[str, np.ndarray]:
+        def draw(units: np.ndarray) -> dict[str, np.ndarray]:
             known = {name: first[name][units] for name in tables.constants}
             known[tables.count] = (np.maximum(sizes[units], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
             return self._first.followed(known, rng)
 
-        self._end_others(first, names, np.flatnonzero(sizes == 1), int(early.sum()), drawn)
+        self._end_others(first, names, np.flatnonzero(sizes == 1), int(early.sum()), draw)
         for _ in range(_ROUNDS):
             if not left.size:
                 return
-            anew = drawn(left)
+            anew = draw(left)
             for name in names:
                 first[name][left] = anew[name]
             left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
@@ -148,7 +148,7 @@ class LinkedTable(UnitSampler):
         names: Collection[str],
         last: np.ndarray,
         missing: int,
-        drawn: Callable[[np.ndarray], Mapping[str, np.ndarray]],
+        draw: Callable[[np.ndarray], Mapping[str, np.ndarray]],
     ) -> None:
         """Draw last rows anew until as many more end as ended where a row follows; in place.
 
@@ -159,14 +159,14 @@ class LinkedTable(UnitSampler):
             names: columns that are drawn anew.
             last: places of the rows after which there is none.
             missing: how many ends are to be made up for.
-            drawn: draws rows anew, by their places.
+            draw: draws rows anew, by their places.
         """
         ending = self._ending(rows) if missing else np.zeros(0, dtype=bool)
         for _ in range(_ROUNDS if missing else 0):
             last = last[~ending[last]]
             if missing <= 0 or not last.size:
                 return
-            anew = drawn(last)
+            anew = draw(last)
             ends = np.flatnonzero(self._ending(anew) & ~self._lacking(anew))[:missing]
             for name in names:
                 rows[name][last[ends]] = anew[name][ends]
@@ -202,14 +202,14 @@ class LinkedTable(UnitSampler):
         steps = self._step(known, sizes - place + 1, rng)
         wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
 
-        def drawn(rows: np.ndarray) -> dict[str, np.ndarray]:
+        def draw(rows: np.ndarray) -> dict[str, np.ndarray]:
             return self._step({name: codes[rows] for name, codes in known.items()}, (sizes - place + 1)[rows], rng)
 
-        self._end_others(steps, tables.before, np.flatnonzero(sizes == place), wrong.size, drawn)
+        self._end_others(steps, tables.before, np.flatnonzero(sizes == place), wrong.size, draw)
         for _ in range(_ROUNDS):
             if not wrong.size:
                 break
-            anew = drawn(wrong)
+            anew = draw(wrong)
             for name in tables.before:
                 steps[name][wrong] = anew[name]
             wrong = wrong[self._ending(anew)]
