@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato import settings as settings
     from sfumato import two_stages as two_stages
     from sfumato._version import __version__
+    from sfumato.combined_release import CombinedRelease, combine_releases
     from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
     from sfumato.data_ledger.ledger_state import LedgerState
     from sfumato.fitting.fit_options import FitOptions
@@ -65,6 +66,7 @@ else:  # a type checker should not take every name for one of ours
         "AutoDegree": "sfumato.methods.dpmix",
         "EstimateCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
+        "CombinedRelease": "sfumato.combined_release",
         "CombinedResult": "sfumato.inference.combining",
         "MaxEntropy": "sfumato.methods.max_entropy",
         "Correlations": "sfumato.inference.estimate",
@@ -96,6 +98,7 @@ else:  # a type checker should not take every name for one of ours
         "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",
         "combine": "sfumato.inference.combining",
+        "combine_releases": "sfumato.combined_release",
         "create_ledger": "sfumato.data_ledger.data_ledger",
         "describe": "sfumato.front",
         "estimate_model": "sfumato.methods.tables.estimated_model",
@@ -133,6 +136,7 @@ __all__ = [
     "Advantage",
     "AutoDegree",
     "Certificate",
+    "CombinedRelease",
     "CombinedResult",
     "Correlations",
     "DPMix",
@@ -165,6 +169,7 @@ __all__ = [
     "Weight",
     "__version__",
     "combine",
+    "combine_releases",
     "create_ledger",
     "describe",
     "estimate_model",

@@ -7,12 +7,13 @@ What the manifest says is read in `manifest.py`.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import safetensors.numpy
@@ -25,8 +26,12 @@ from sfumato.io.strict_json import parse_object
 FORMAT_VERSION = 3
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 FILES = (MANIFEST, ARRAYS)
+COMBINATION = "combination.json"
+"""The member that an archive of several releases has in place of these."""
 ARCHIVE_SUFFIX = ".sfm"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
+LARGEST_ARCHIVE = sum(_LARGEST.values()) + (1 << 12)
+"""Bytes of the largest `.sfm` file."""
 _LARGEST_HEADER = 1 << 24  # names and shapes of arrays
 _DTYPES = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
 
@@ -48,32 +53,47 @@ def write_files(path: Path, content: Mapping[str, Any], packed: bytes, *, overwr
     Raises:
         OutputError: the path exists and may not be replaced, or cannot be written.
     """
-    checksum = {"file": ARRAYS, "sha256": hashlib.sha256(packed).hexdigest()}
-    manifest = {"format_version": FORMAT_VERSION, **content, "arrays": checksum}
-    text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
-    contents = {MANIFEST: text.encode(), ARRAYS: packed}
+    contents = _contents(content, packed)
     with atomic_path(path, overwrite=overwrite, marker=FILES) as partial:
         failure = reason_of(lambda: _write(contents, partial, archive=path.suffix == ARCHIVE_SUFFIX))
         if failure:
             raise OutputError(f"Cannot write {path}: {failure}.")
 
 
+def archive_bytes(content: Mapping[str, Any], packed: bytes) -> bytes:
+    """Return the bytes of the `.sfm` file that `write_files` writes."""
+    file = io.BytesIO()
+    write_archive(_contents(content, packed), file)
+    return file.getvalue()
+
+
+def write_archive(contents: Mapping[str, bytes], file: Path | BinaryIO) -> None:
+    """Write an uncompressed zip: the same contents give the same bytes."""
+    with zipfile.ZipFile(file, "x", zipfile.ZIP_STORED) as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+
+
+def _contents(content: Mapping[str, Any], packed: bytes) -> dict[str, bytes]:
+    checksum = {"file": ARRAYS, "sha256": hashlib.sha256(packed).hexdigest()}
+    manifest = {"format_version": FORMAT_VERSION, **content, "arrays": checksum}
+    return {MANIFEST: json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False).encode(), ARRAYS: packed}
+
+
 def _write(contents: Mapping[str, bytes], partial: Path, *, archive: bool) -> None:
     if archive:
-        with zipfile.ZipFile(partial, "x", zipfile.ZIP_STORED) as file:
-            for name, content in contents.items():
-                file.writestr(zipfile.ZipInfo(name), content)
+        write_archive(contents, partial)
     else:
         partial.mkdir()
         for name, content in contents.items():
             (partial / name).write_bytes(content)
 
 
-def read_files(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_files(path: Path | BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a manifest and arrays, from anyone.
 
     Args:
-        path: a directory or a `.sfm` file that `write_files` wrote.
+        path: a directory or a `.sfm` file that `write_files` wrote, or the opened bytes of one.
 
     Returns:
         What the manifest says, yet to be checked; and finite arrays of known types, by name.
@@ -108,16 +128,21 @@ def _parse(content: bytes) -> dict[str, Any]:
     raise ReleaseError(f"Expected a manifest in JSON, got {problem}.")
 
 
-def read_bytes(path: Path) -> tuple[bytes, bytes]:
+def read_bytes(path: Path | BinaryIO) -> tuple[bytes, bytes]:
     """Return the manifest and the arrays as they are on disk, unread; errors as `read_files`."""
-    if path.is_dir():
+    if isinstance(path, Path) and path.is_dir():
         return _read_file(path / MANIFEST), _read_file(path / ARRAYS)
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         _refuse("There is no such file or directory.")
     if not zipfile.is_zipfile(path):
         _refuse("It is neither a directory nor a .sfm archive.")
     with zipfile.ZipFile(path) as archive:
         members = {info.filename: info for info in archive.infolist()}
+        if COMBINATION in members:
+            _refuse(
+                "It holds several releases combined, which sfumato.CombinedRelease.load reads, and of the commands "
+                "sample, estimate and certificate: take one of its parts."
+            )
         if set(members) != {MANIFEST, ARRAYS} or len(archive.infolist()) != len(members):
             _refuse(f"Expected exactly {MANIFEST} and {ARRAYS} in the archive.")
         for name, info in members.items():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from sfumato.release.blocks import Blocks, block_rows
 from sfumato.release.conditions import Conditions
 from sfumato.release.database_blocks import DatabaseBlocks
 from sfumato.release.database_sampler import DatabaseTables
-from sfumato.release.files import packed_arrays, read_files, write_files
+from sfumato.release.files import archive_bytes, packed_arrays, read_files, write_files
 from sfumato.release.linked_blocks import LinkedBlocks
 from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
 from sfumato.release.row_decoder import Decoder
@@ -352,6 +352,10 @@ class ReleaseValue:
         manifest, packed = self._manifest()
         write_files(place, manifest, packed, overwrite=overwrite)
 
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the `.sfm` file that `save` writes."""
+        return archive_bytes(*self._manifest())
+
     @property
     def hashes(self) -> Bound:
         """Hashes of its arrays and of what its manifest says: those that its certificate has once it is saved."""
@@ -420,6 +424,11 @@ def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:
     if not isinstance(path, str | os.PathLike):
         raise ReleaseError(f"Expected the path of a release, got {type(path).__name__}.")
     path = Path(path)
+    return read_opened(path, kind, str(path))
+
+
+def read_opened(path: Path | BinaryIO, kind: type[_Value], label: str) -> _Value:
+    """Read a release as `read_release` does, of a path or of the opened bytes of a `.sfm` file, called by a label."""
     try:
         manifest, arrays = read_files(path)
         release = kind(*read(manifest, arrays))
@@ -435,4 +444,4 @@ def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:
         problem = f"It is malformed ({type(error).__name__})."
     else:
         return release
-    raise ReleaseError(f"Cannot read the release {path}: {problem}")
+    raise ReleaseError(f"Cannot read the release {label}: {problem}")
