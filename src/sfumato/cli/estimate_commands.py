@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 import sfumato
 from sfumato._lazy import later
+from sfumato.cli.combine_commands import combined_at
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import ReleaseArgument
@@ -23,9 +24,11 @@ from sfumato.inference.question_table import BY_NAME, QuestionKind, forms
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sfumato import combined_release
     from sfumato.inference import times
     from sfumato.inference.question_methods import QuestionMethods
 else:
+    combined_release = later("sfumato.combined_release")
     pd, times = later("pandas"), later("sfumato.inference.times")
 
 _FORMS = f"'y ~ x + C(z)', or {forms()}"
@@ -86,8 +89,11 @@ class PartOptions:
         str | None, typer.Option("--table", metavar="NAME", help="Of a database: the table that is asked.")
     ] = None
 
-    def of(self, path: Path) -> QuestionMethods:
-        """Return a release, a table of it, or its units, to be asked."""
+    def of(self, path: Path, *, several: bool = False) -> QuestionMethods:
+        """Return a release, a table of it, or its units, to be asked; a combined one, but for a list of `several`."""
+        combined = combined_at(path, units=self.units, table=self.table, list=several)
+        if combined is not None:
+            return cast("QuestionMethods", combined)  # `_ask` asks it what it answers
         release = sfumato.load(path)
         release = release if self.table is None else release.table(self.table)
         return release.units if self.units else release
@@ -147,7 +153,7 @@ def estimate_command(
     if list_questions:
         if question or by is not None or formula != FormulaOptions() or difference:
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
-        frame = _list(part.of(release), of, pairs, level, simultaneous)
+        frame = _list(part.of(release, several=True), of, pairs, level, simultaneous)
         _show_list(frame, of, level, json_output, csv_output)
         return
     if pairs is not None:
@@ -223,10 +229,13 @@ def _ask(
 ) -> Any:  # noqa: ANN401
     options: dict[str, Any] = {} if of is None else {"target": of.value}
     if len(question) == 1 and "~" in question[0]:
+        _require_combinable(release, "a formula")
+    if len(question) == 1 and "~" in question[0]:
         return getattr(release, FamilyName.ols if family is None else family)(question[0], by=by, **options)
     if family is not None:
         raise ConfigError("Expected a formula beside --logit and --family, such as 'y ~ x', got none.")
     name, *rest = question
+    _require_combinable(release, name)
     known = BY_NAME.get(name)
     if known is None:
         raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.{did_you_mean(question[0], BY_NAME)}")
@@ -234,8 +243,19 @@ def _ask(
         if not known.by:
             grouped = ", ".join(one.name for one in BY_NAME.values() if one.by)
             raise ConfigError(f"Expected --by beside a formula or {grouped}, got it beside {name}.")
+        _require_combinable(release, name, by=True)
         options["by"] = by
     return getattr(release, name)(*_read(known, rest), **options)
+
+
+def _require_combinable(release: object, name: str, *, by: bool = False) -> None:
+    """Refuse what does not follow from the answers of the parts of a combined release."""
+    answered = combined_release.QUESTIONS
+    if isinstance(release, combined_release.CombinedRelease) and name not in (answered[:2] if by else answered):
+        raise ConfigError(
+            f"Expected {', '.join(answered)}, or mean and share --by a column, of a combined release, got "
+            f"{name}{' --by' if by else ''}. Ask each part: unzip it."
+        )
 
 
 def _read(question: QuestionKind, rest: Sequence[str]) -> list[Any]:

@@ -41,6 +41,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sfumato sample people.sfm -n 10000 --out synthetic.csv",
         "sfumato sample people.sfm -n 100 --given age=40 --out forty.parquet",
     ),
+    "combine": ("sfumato combine north.sfm south.sfm --disjoint --out all.sfm",),
     "estimate": (
         "sfumato estimate people.sfm mean wage --by sex",
         "sfumato estimate people.sfm 'wage ~ age + C(sex)'",

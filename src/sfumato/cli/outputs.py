@@ -99,10 +99,10 @@ def sample_writer(
     return _to_path(Path(out), form, release=release, overwrite=overwrite, spreadsheet=spreadsheet), out
 
 
-def tell_sampled(name: str, release: Path) -> None:
-    """Say where samples are, unless they went to standard output, and what comes next."""
+def tell_sampled(name: str, release: Path, *, report: bool = True) -> None:
+    """Say where samples are, unless they went to standard output, and what comes next: a report, if there are any."""
     if name:
-        say(f"Wrote {name}. Next: sfumato report {release} --out report.html")
+        say(f"Wrote {name}.{f' Next: sfumato report {release} --out report.html' if report else ''}")
     else:
         notes.print("Wrote the sample to standard output.")
 

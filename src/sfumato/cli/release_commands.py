@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 import sfumato
 from sfumato._lazy import later
+from sfumato.cli.combine_commands import combined_at, sample_combined, show_certificate
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
@@ -322,6 +323,11 @@ def sample_command(
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     place: Any = {"release": release, "overwrite": overwrite, "spreadsheet": spreadsheet_safe}
     single = None if names_whole_database(out) else sample_writer(out, format_, **place)
+    refused = {"given": given, "class_count": class_count, "replicates": replicates is not None}
+    refused |= {"unique_on": unique.unique_on, "unique_rows": unique.unique_rows is UniqueRowsChoice.drop}
+    if (combined := combined_at(release, **refused)) is not None:
+        sample_combined(combined, *(single or sample_writer(out, format_, **place)), release, n, seed, workers)
+        return
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
@@ -366,6 +372,9 @@ def certificate_command(
     """Show what a release cost, and check it, and its signature: epsilon is computed again from the listed events."""
     if signature is not None and public_key is None:
         raise ConfigError("Expected --public-key beside --signature, got none. Pass the signer's public key.")
+    if (combined := combined_at(release, public_key=public_key)) is not None:
+        show_certificate(combined, json_output=json_output)
+        return
     key = None if public_key is None else sfumato.verify_release(release, public_key, signature)
     model = sfumato.load(release)
     certificate = model.certificate
