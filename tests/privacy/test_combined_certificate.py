@@ -1,0 +1,37 @@
+"""The cost of a union: the largest of the parts, under one relation."""
+
+import dataclasses
+
+import pytest
+
+from fixtures.parts import part
+from sfumato.errors import ConfigError
+from sfumato.privacy.combined_certificate import CombinedCertificate
+from sfumato.privacy.plan import Neighbours
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    return [part(0).certificate, part(1, epsilon=2.0).certificate]
+
+
+def test_the_cost_is_the_largest(certificates):
+    union = CombinedCertificate.of(certificates, ["a", "b"])
+    assert (union.epsilon, union.delta, union.n_public) == (2.0, 1e-5, 600)
+    assert union.replace_one.epsilon == max(own.replace_one.epsilon for own in certificates)
+    union.verify()
+    content = union.to_dict()
+    assert content["disjoint"].startswith("The holder states")
+    assert [own["sha256"] for own in content["parts"]] == ["a", "b"]
+    assert not union.private
+
+
+def test_secret_noise_is_stated_as_a_guarantee(certificates):
+    secret = [dataclasses.replace(own, private=True) for own in certificates]
+    assert CombinedCertificate.of(secret, ["a", "b"]).summary().startswith("Guarantee: epsilon = 2,")
+
+
+def test_another_relation_is_refused(certificates):
+    other = dataclasses.replace(certificates[1], neighbours=Neighbours.REPLACE_ONE)
+    with pytest.raises(ConfigError, match="one neighbouring relation"):
+        CombinedCertificate.of([certificates[0], other], ["a", "b"])
