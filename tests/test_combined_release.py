@@ -47,9 +47,10 @@ def test_estimates_are_means_of_the_parts_answers(union, parts):
     means = [own.mean("x") for own in parts]
     mean = union.mean("x")
     assert mean.value == pytest.approx(sum(n * m.value for n, m in zip(SIZES, means, strict=True)) / ALL)
-    assert mean.std_error == pytest.approx(
-        np.sqrt(sum((n * m.std_error) ** 2 for n, m in zip(SIZES, means, strict=True))) / ALL, rel=0.05
-    )
+    errors = [n * m.std_error / ALL for n, m in zip(SIZES, means, strict=True)]
+    assert np.hypot(*errors) <= mean.std_error <= sum(errors)
+    noise = [n * m.parts["noise"] / ALL for n, m in zip(SIZES, means, strict=True)]
+    assert mean.parts["noise"] == pytest.approx(np.hypot(*noise))
     counts = [own.count({"s": "f"}).value for own in parts]
     assert union.count({"s": "f"}).value == pytest.approx(sum(counts))
     assert union.share({"s": "f"}).value == pytest.approx(sum(counts) / ALL, rel=0.01)
@@ -60,7 +61,8 @@ def test_without_noise_they_are_those_of_all_rows():
     rows = pd.concat(tables)
     # nobody combines releases without noise: the least noise stands for none
     parts = [
-        MaxEntropy(epsilon=90.0, delta=1e-5).fit(own, schema=Schema(columns=COLUMNS, rows=3_000), seed=0) for own in tables
+        MaxEntropy(epsilon=90.0, delta=1e-5).fit(own, schema=Schema(columns=COLUMNS, rows=3_000), seed=0)
+        for own in tables
     ]
     union = combine_releases(parts, disjoint=True)
     assert union.mean("x").value == pytest.approx(rows["x"].mean(), abs=0.03)

@@ -307,9 +307,13 @@ def _require_alike(parts: Sequence[Release]) -> None:
         _require_rows(part, place)
         same = arrays.setdefault(part.hashes.arrays, place)
         if same != place:
-            raise ConfigError(f"Expected releases of disjoint people, got parts {same} and {place}, which are the same.")
+            raise ConfigError(
+                f"Expected releases of disjoint people, got parts {same} and {place}, which are the same."
+            )
         if problem := _difference(first, part):
-            raise ConfigError(f"Expected releases under one schema, got part {place}, which differs from part 1 in {problem}.")
+            raise ConfigError(
+                f"Expected releases under one schema, got part {place}, which differs from part 1 in {problem}."
+            )
 
 
 def _require_rows(part: Release, place: int) -> None:
@@ -328,7 +332,9 @@ def _difference(first: Release, part: Release) -> str | None:
     """Return what a part has otherwise than the first, in words, or None."""
     one, other = first.schema.to_dict(), part.schema.to_dict()
     if list(one["columns"]) != list(other["columns"]):
-        strange = [n for n in (*one["columns"], *other["columns"]) if n not in one["columns"] or n not in other["columns"]]
+        strange = [
+            n for n in (*one["columns"], *other["columns"]) if n not in one["columns"] or n not in other["columns"]
+        ]
         return f"the column {strange[0]!r}" if strange else "the order of its columns"
     for name, facts in one["columns"].items():
         of_part = {key: value for key, value in other["columns"][name].items() if key != "source"}

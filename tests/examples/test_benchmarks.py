@@ -32,6 +32,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "adult": (("DATA/adult.parquet", "--validate", *FIT_ONCE), {}),
     "adult_without_schema": (("DATA/adult.parquet", "--validate", "--epsilon", "30", *FIT_ONCE), {}),
     "alarms": (("ages",), {}),
+    "combine": (("--rows", "600", "--parts", "2", *FIT_ONCE), {}),
     "constants": ((), {}),
     "databases": (("--units", "300", *FIT_ONCE), {}),
     "omop": (("--persons", "300", "--epsilon", "3", *FIT_ONCE), {}),

@@ -86,4 +86,6 @@ def show_certificate(combined: CombinedRelease, *, json_output: bool) -> None:
         print_json(combined.certificate.to_dict())
         return
     say(combined.certificate.summary())
-    say("The costs of all parts were computed again from their events. `unzip` gives the parts back, each with its own.")
+    say(
+        "The costs of all parts were computed again from their events. `unzip` gives the parts back, each with its own."
+    )

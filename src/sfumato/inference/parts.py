@@ -31,7 +31,9 @@ def function_of_parts(value: float, slopes: Sequence[Slopes]) -> Estimate:
         for cause, size in sizes.items():
             causes.setdefault(cause, []).append(size)
     parts = {cause: math.hypot(*own) if cause in _INDEPENDENT else sum(own) for cause, own in causes.items()}
-    rests = f"Of {len(slopes)} combined releases, by their numbers of rows. {first.rests_on.partition(' Its variance')[0]}"
+    rests = (
+        f"Of {len(slopes)} combined releases, by their numbers of rows. {first.rests_on.partition(' Its variance')[0]}"
+    )
     return Estimate(value, math.hypot(*parts.values()), first.target, rests, parts)
 
 

@@ -51,7 +51,9 @@ class CombinedCertificate:
         costs = []
         for place, (own, sha256) in enumerate(zip(certificates, hashes, strict=True), 1):
             if own.epsilon is None or own.delta is None:
-                raise ConfigError(f"Expected releases with noise to combine, got part {place}, which states no epsilon.")
+                raise ConfigError(
+                    f"Expected releases with noise to combine, got part {place}, which states no epsilon."
+                )
             if own.neighbours is not certificates[0].neighbours:
                 raise ConfigError(
                     f"Expected releases under one neighbouring relation, got part {place} under "
@@ -62,7 +64,9 @@ class CombinedCertificate:
                     f"Expected releases whose numbers of rows are declared, got part {place} with an estimated one. "
                     "Declare `rows`, and fit again."
                 )
-            costs.append(PartCost(sha256=sha256, n=own.n_public, method=own.method, epsilon=own.epsilon, delta=own.delta))
+            costs.append(
+                PartCost(sha256=sha256, n=own.n_public, method=own.method, epsilon=own.epsilon, delta=own.delta)
+            )
         return cls(tuple(certificates), tuple(costs))
 
     @property

@@ -76,7 +76,9 @@ def require_archive(path: Path) -> None:
         OutputError: it is none.
     """
     if path.suffix != ARCHIVE_SUFFIX:
-        raise OutputError(f"Expected a file name that ends in {ARCHIVE_SUFFIX} for a combined release, got {path.name!r}.")
+        raise OutputError(
+            f"Expected a file name that ends in {ARCHIVE_SUFFIX} for a combined release, got {path.name!r}."
+        )
 
 
 def is_combination(path: Path) -> bool:
