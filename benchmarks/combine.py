@@ -2,9 +2,9 @@
 
     python benchmarks/combine.py [--rows 6000] [--fits 2] [--parts 3 10] [--epsilon 1]
 
-A made-up table of four numbers and four labels that go together, cut at random into so many parts of equal size. Each part is fitted
-by itself at (ε, 1e-5), add or remove one row, secret noise, and the parts are combined. Printed: mean 2-way total
-variation of samples against all rows, of 1 fit and of combined parts, means over the fits, and their ratio; the same of
+A made-up table of four numbers and four labels that go together, cut at random into so many parts of equal size. Each
+part is fitted by itself at (ε, 1e-5), add or remove one row, secret noise, and the parts are combined. Printed: mean
+2-way total variation of samples against all rows, of 1 fit and of combined parts, means over the fits, and their ratio; the same of
 two tables drawn from the law of the table, which is what sampling alone costs; and the standard errors of a share.
 """
 

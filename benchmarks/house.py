@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 84_260,
-    "lines of the core": 54_540,
-    "files": 526,
+    "lines": 85_000,
+    "lines of the core": 54_880,
+    "files": 532,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -332,9 +332,7 @@ def _difference(first: Release, part: Release) -> str | None:
     """Return what a part has otherwise than the first, in words, or None."""
     one, other = first.schema.to_dict(), part.schema.to_dict()
     if list(one["columns"]) != list(other["columns"]):
-        strange = [
-            n for n in (*one["columns"], *other["columns"]) if n not in one["columns"] or n not in other["columns"]
-        ]
+        strange = sorted(set(one["columns"]) ^ set(other["columns"]))
         return f"the column {strange[0]!r}" if strange else "the order of its columns"
     for name, facts in one["columns"].items():
         of_part = {key: value for key, value in other["columns"][name].items() if key != "source"}

@@ -45,7 +45,8 @@ def test_the_word_is_needed_before_a_file_is_written(call, places, tmp_path):
     [
         ("sample", "--given", "x=1", "--out", "-"), ("sample", "--replicates", 2, "--out", "-"),
         ("sample", "--unique-rows", "drop", "--out", "-"), ("sample", "--class-count", "f=3", "--out", "-"),
-        ("estimate", "quantile", "x", "0.5"), ("estimate", "x ~ s"), ("estimate", "--list"), ("estimate", "--units", "mean", "x"),
+        ("estimate", "quantile", "x", "0.5"), ("estimate", "x ~ s"), ("estimate", "--list"),
+        ("estimate", "--units", "mean", "x"),
         ("estimate", "missing", "k", "--by", "s"), ("certificate", "--public-key", "k.pub"),
         ("report", "--out", "p.html"), ("publish pack", "--out", "pack", "--title", "t"),
     ],

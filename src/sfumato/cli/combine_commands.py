@@ -79,13 +79,16 @@ def sample_combined(
     tell_sampled(name, release, report=False)
 
 
-def show_certificate(combined: CombinedRelease, *, json_output: bool) -> None:
-    """Check what the parts cost against their events, and show it."""
+def show_certificate(combined: CombinedRelease | None, *, json_output: bool) -> bool:
+    """Check what the parts cost against their events, and show it; False where there is no combined release."""
+    if combined is None:
+        return False
     combined.certificate.verify()
     if json_output:
         print_json(combined.certificate.to_dict())
-        return
+        return True
     say(combined.certificate.summary())
     say(
         "The costs of all parts were computed again from their events. `unzip` gives the parts back, each with its own."
     )
+    return True

@@ -372,8 +372,7 @@ def certificate_command(
     """Show what a release cost, and check it, and its signature: epsilon is computed again from the listed events."""
     if signature is not None and public_key is None:
         raise ConfigError("Expected --public-key beside --signature, got none. Pass the signer's public key.")
-    if (combined := combined_at(release, public_key=public_key)) is not None:
-        show_certificate(combined, json_output=json_output)
+    if show_certificate(combined_at(release, public_key=public_key), json_output=json_output):
         return
     key = None if public_key is None else sfumato.verify_release(release, public_key, signature)
     model = sfumato.load(release)

@@ -1,6 +1,6 @@
 """Estimates of a union of disjoint parts: means of the parts' answers, weighted by their rows, with independent errors.
 
-The mean of the union is Σ N_k m_k / Σ N_k, of parts with N_k rows that count. Where N_k is public the error is that of the m_k.
+The mean of the union is Σ N_k m_k / Σ N_k, of parts with N_k rows that count. With public N_k only m_k have errors.
 Where it is an estimate itself, its error and that of m_k, of one release, are taken to add up. What was not measured is
 an allowance, and may have the same sign in all parts: it adds up over parts too.
 """

@@ -1,6 +1,6 @@
 """The file of a combined release: a zip with the `.sfm` file of each part, whole and unchanged, and their hashes.
 
-The parts are `1.sfm`, `2.sfm`, … as their holders wrote them: `unzip` gives them back, and a part's signature holds of it.
+The parts are `1.sfm`, `2.sfm`, … as their holders wrote them: `unzip` gives them back, and their signatures hold.
 """
 
 from __future__ import annotations
