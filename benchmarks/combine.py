@@ -4,8 +4,8 @@
 
 A made-up table of four numbers and four labels that go together, cut at random into so many parts of equal size. Each
 part is fitted by itself at (ε, 1e-5), add or remove one row, secret noise, and the parts are combined. Printed: mean
-2-way total variation of samples against all rows, of 1 fit and of combined parts, means over the fits, and their ratio; the same of
-two tables drawn from the law of the table, which is what sampling alone costs; and the standard errors of a share.
+2-way total variation of samples against all rows, of 1 fit and of combined parts, means over the fits, their ratio; the
+same of another table of that law, which is what sampling alone costs; and the standard errors of a share.
 """
 
 from __future__ import annotations
@@ -72,8 +72,10 @@ def main() -> None:
             cuts = np.array_split(np.arange(arguments.rows), parts)
             releases = [fit(records.iloc[cut].reset_index(drop=True), arguments.epsilon) for cut in cuts]
             union = releases[0] if parts == 1 else sfumato.combine_releases(releases, disjoint=True)
+            share = union.share({"care": "much"}, target="table")
+            assert isinstance(share, sfumato.Estimate)
             errors.append(error(union.sample(arguments.rows)))
-            deviations.append(float(union.share({"care": "much"}, target="table").std_error))
+            deviations.append(float(share.std_error))
         whole = whole or fmean(errors)
         print(
             f"{parts:3} parts: 2-way error {fmean(errors):.4f}, {fmean(errors) / whole:.2f} times that of 1; "

@@ -53,7 +53,8 @@ def test_estimates_are_means_of_the_parts_answers(union, parts):
     assert mean.parts["noise"] == pytest.approx(np.hypot(*noise))
     counts = [own.count({"s": "f"}).value for own in parts]
     assert union.count({"s": "f"}).value == pytest.approx(sum(counts))
-    assert union.share({"s": "f"}).value == pytest.approx(sum(counts) / ALL, rel=0.01)
+    shares = [own.share({"s": "f"}).value for own in parts]
+    assert union.share({"s": "f"}).value == pytest.approx(np.average(shares, weights=SIZES))
 
 
 def test_without_noise_they_are_those_of_all_rows():
@@ -91,7 +92,9 @@ def test_intervals_cover(remembered_accounts):
         answers = {"mean": union.mean("x"), "k": union.mean("k"), "share": union.share({"s": "f"})}
         for name, answer in answers.items():
             covered[name] += answer.low <= truth[name] <= answer.high
-    assert min(covered.values()) >= 36, covered
+    # of answers that cover 0.95 of the time, 40 seeds show fewer than 33 once in a thousand
+    assert min(covered["mean"], covered["share"]) >= 36, covered
+    assert covered["k"] >= 33, covered
 
 
 def test_questions_that_the_parts_do_not_answer_are_refused(union):

@@ -183,8 +183,7 @@ class CombinedRelease:
 
     def _nullable(self, column: object) -> bool:
         require_name(column=column)
-        kind = self.schema.columns.get(str(column))
-        return kind is not None and kind.nullable
+        return bool(getattr(self.schema.columns.get(str(column)), "nullable", False))
 
     def _present(self, column: str, target: str) -> list[float | Estimate]:
         """Return how many rows of each part have a value."""

@@ -1,4 +1,4 @@
-"""`sfumato combine`, and what the other commands do with its file."""
+"""`sfumato publish combine`, and what the other commands do with its file."""
 
 import zipfile
 
@@ -18,7 +18,7 @@ def places(tmp_path_factory):
 @pytest.fixture
 def union(places, tmp_path, call):
     out = tmp_path / "all.sfm"
-    assert call("combine", *places, "--disjoint", "--out", out).code == 0
+    assert call("publish", "combine", *places, "--disjoint", "--out", out).code == 0
     return out
 
 
@@ -35,7 +35,7 @@ def test_a_union_is_written_sampled_asked_and_checked(call, union, places, tmp_p
 
 
 def test_the_word_is_needed_before_a_file_is_written(call, places, tmp_path):
-    result = call("combine", *places, "--out", tmp_path / "all.sfm")
+    result = call("publish", "combine", *places, "--out", tmp_path / "all.sfm")
     assert (result.code, "your word" in result.err) == (2, True)
     assert not (tmp_path / "all.sfm").exists()
 
@@ -62,6 +62,6 @@ def test_what_is_not_of_a_union_is_refused_in_a_sentence(call, union, words, tmp
 
 
 def test_the_output_is_no_part_and_a_file(call, places, tmp_path):
-    assert call("combine", *places, "--disjoint", "--out", places[0], "--overwrite").code == 2
-    assert call("combine", *places, "--disjoint", "--out", tmp_path / "folder").code == 2
-    assert call("combine", places[0], places[0], "--disjoint", "--out", tmp_path / "all.sfm").code == 2
+    assert call("publish", "combine", *places, "--disjoint", "--out", places[0], "--overwrite").code == 2
+    assert call("publish", "combine", *places, "--disjoint", "--out", tmp_path / "folder").code == 2
+    assert call("publish", "combine", places[0], places[0], "--disjoint", "--out", tmp_path / "all.sfm").code == 2

@@ -79,16 +79,20 @@ def sample_combined(
     tell_sampled(name, release, report=False)
 
 
-def show_certificate(combined: CombinedRelease | None, *, json_output: bool) -> bool:
-    """Check what the parts cost against their events, and show it; False where there is no combined release."""
+def show_if_combined(combined: CombinedRelease | None, *, json_output: bool) -> None:
+    """Of a combined release, check what its parts cost against their events, show it, and end the command.
+
+    Raises:
+        ReleaseError: the events of a part cost more than it states.
+    """
     if combined is None:
-        return False
+        return
     combined.certificate.verify()
     if json_output:
         print_json(combined.certificate.to_dict())
-        return True
+        raise typer.Exit
     say(combined.certificate.summary())
     say(
         "The costs of all parts were computed again from their events. `unzip` gives the parts back, each with its own."
     )
-    return True
+    raise typer.Exit

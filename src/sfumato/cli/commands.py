@@ -47,8 +47,6 @@ _HELP: Mapping[str, Mapping[str, str]] = {
     },
     "Use a release": {
         "sample": "Draw synthetic rows from a release, any number, in constant memory.",
-        "combine": "Put releases of disjoint people under one schema together: one release of them all, at the largest "
-        "epsilon.",
         "estimate": "Answer a question from a release's measurements, with an interval. Costs nothing, reads no "
         "record.",
     },
@@ -68,7 +66,7 @@ _HELP: Mapping[str, Mapping[str, str]] = {
 """Panel → command → its line of help. In the order of a journey: from a table to what is published."""
 
 _MODULES = {
-    "combine": ("combine",), "data": ("schema",), "estimate": ("estimate",), "ledger": ("ledger",), "model": ("model",),
+    "data": ("schema",), "estimate": ("estimate",), "ledger": ("ledger",), "model": ("model",),
     "publish": ("publish",), "quality": ("report", "evaluate"),
     "release": ("plan", "fit", "sample", "certificate"), "start": ("demo", "studio", "methods"),
 }  # fmt: skip

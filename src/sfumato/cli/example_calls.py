@@ -41,7 +41,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sfumato sample people.sfm -n 10000 --out synthetic.csv",
         "sfumato sample people.sfm -n 100 --given age=40 --out forty.parquet",
     ),
-    "combine": ("sfumato combine north.sfm south.sfm --disjoint --out all.sfm",),
     "estimate": (
         "sfumato estimate people.sfm mean wage --by sex",
         "sfumato estimate people.sfm 'wage ~ age + C(sex)'",
@@ -60,6 +59,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "evaluate method": ("sfumato evaluate method --schema schema.yaml --epsilon 1 --fits 1000",),
     "publish pack": ("sfumato publish pack people.sfm --out people --title 'People of Ruritania'",),
     "publish export": ("sfumato publish export people.sfm --as croissant --out croissant.json",),
+    "publish combine": ("sfumato publish combine north.sfm south.sfm --disjoint --out all.sfm",),
     "publish sign": ("sfumato publish sign --new-key office.pem", "sfumato publish sign people.sfm --key office.pem"),
     "ledger create": ("sfumato ledger create people.ledger --epsilon 3 --delta 1e-6",),
     "ledger show": ("sfumato ledger show people.ledger",),

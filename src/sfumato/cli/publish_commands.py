@@ -1,4 +1,4 @@
-"""Commands about publishing a release: publish pack, export, sign."""
+"""Commands about publishing a release: publish pack, export, sign; combine is in `combine_commands.py`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 import sfumato
 from sfumato._lazy import later
+from sfumato.cli.combine_commands import combine_command
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.option_groups import grouped
@@ -29,6 +30,7 @@ else:
 
 
 publish_app = command_group("Write the folder to publish, descriptions for catalogues, and signatures.")
+publish_app.command("combine")(combine_command)
 
 
 class RowsFormat(StrEnum):

@@ -13,7 +13,7 @@ from rich.progress import Progress
 
 import sfumato
 from sfumato._lazy import later
-from sfumato.cli.combine_commands import combined_at, sample_combined, show_certificate
+from sfumato.cli.combine_commands import combined_at, sample_combined, show_if_combined
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
@@ -372,8 +372,7 @@ def certificate_command(
     """Show what a release cost, and check it, and its signature: epsilon is computed again from the listed events."""
     if signature is not None and public_key is None:
         raise ConfigError("Expected --public-key beside --signature, got none. Pass the signer's public key.")
-    if show_certificate(combined_at(release, public_key=public_key), json_output=json_output):
-        return
+    show_if_combined(combined_at(release, public_key=public_key), json_output=json_output)
     key = None if public_key is None else sfumato.verify_release(release, public_key, signature)
     model = sfumato.load(release)
     certificate = model.certificate
