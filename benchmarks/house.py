@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 85_000,
-    "lines of the core": 54_880,
+    "lines": 85_160,
+    "lines of the core": 55_010,
     "files": 532,
     "circles of files": 0,
     "files in circles": 0,
