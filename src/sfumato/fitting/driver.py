@@ -116,6 +116,7 @@ class Fit(AccountHolder):
     data: CodedRecords
     account: Account
     facts: Facts
+    prior: Any = None
 
     @property
     def n_public(self) -> int:

@@ -248,6 +248,19 @@ class PriorConstants:
 
 
 @dataclass(frozen=True)
+class PriorReleaseConstants:
+    """What an earlier release says of the next one."""
+
+    rows: int = 1 << 17  # of its model | not tuned
+    seed: int = 20_262  # of the stream that draws them | not tuned: any is as good
+    tilts: tuple[float, ...] = (0.0, *(4.0**p for p in range(-14, 3)))  # variances of a tilt that are tried | not tuned
+    least_weight: float = 0.05  # of a tilted row, in its own | not tuned
+    largest_weight: float = 50.0  # of a raked row, in the mean | not tuned
+    rounds: int = 10  # of raking | not tuned
+    least_variance: float = 0.01  # of a measurement's noise, which is left of it at least | not tuned
+
+
+@dataclass(frozen=True)
 class DistanceConstants:
     """Whether a distance between two dates says more than the two dates do."""
 
@@ -315,6 +328,7 @@ CLASSES = ClassConstants()
 CHAIN = ChainConstants()
 FIT = FitConstants()
 PRIORS = PriorConstants()
+PRIOR = PriorReleaseConstants()
 DISTANCES = DistanceConstants()
 SAMPLING = SamplingConstants()
 QUESTIONS = QuestionConstants()

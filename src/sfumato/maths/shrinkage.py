@@ -75,7 +75,7 @@ def shrunk_together(
     return shrunk, stds
 
 
-def likely_counts(noisy: np.ndarray, noise_std: float) -> np.ndarray:
+def likely_counts(noisy: np.ndarray, noise_std: float | np.ndarray) -> np.ndarray:
     """Return the posterior means of many noisy counts, at least 0, shape (c,).
 
     Their prior is the law that makes all of them most likely (nonparametric maximum likelihood), so that hundreds of
@@ -83,27 +83,36 @@ def likely_counts(noisy: np.ndarray, noise_std: float) -> np.ndarray:
 
     Args:
         noisy: counts, shape (c,).
-        noise_std: of their noise; 0 for none.
+        noise_std: of their noise, of all or of each; 0 for none.
 
     Reference: Jiang and Zhang 2009, Ann. Statist. 37(4); Efron 2010, Large-Scale Inference, chapter 1.
     """
-    if not noise_std:
+    stds = np.asarray(noise_std, dtype=np.float64)
+    if not stds.any():
         return np.maximum(noisy, 0.0)
+    if stds.ndim and np.ptp(stds) > 0:
+        places = np.unique(np.quantile(noisy, np.linspace(0, 1, min(noisy.size, PRIORS.counts_seen))))
+        likelihood, grid = _likelihood(noisy, stds, places)
+        return posteriors(likelihood, PRIORS.rounds, flat=PRIORS.flat_share) @ grid
     # of very many counts, quantiles stand for all: a posterior mean is a smooth function of the noisy count
     distinct, place = np.unique(noisy, return_inverse=True)
     if distinct.size > PRIORS.counts_seen:
         distinct = np.unique(np.quantile(noisy, np.linspace(0, 1, PRIORS.counts_seen)))
         place = np.searchsorted((distinct[1:] + distinct[:-1]) / 2, noisy)
     shares = np.bincount(place, minlength=distinct.size) / noisy.size
-    top = max(float(distinct[-1]), noise_std)
-    least, most = PRIORS.count_reach
-    spread = np.geomspace(noise_std / least, most * top, PRIORS.count_places)
-    places = [np.zeros(1), spread, np.maximum(distinct, 0.0)]
-    grid = np.unique(np.concatenate(places))
-    logs = -((distinct[:, None] - grid) ** 2) / (2 * noise_std**2)
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    likelihood, grid = _likelihood(distinct, np.full(distinct.size, stds.max()), distinct)
     posterior = posteriors(likelihood, PRIORS.rounds, shares=shares, flat=PRIORS.flat_share)
     return np.interp(noisy, distinct, posterior @ grid)
+
+
+def _likelihood(noisy: np.ndarray, stds: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the likelihood of noisy counts at every point of a grid, shape (c, g), up to a factor of each; the grid."""
+    least, most = PRIORS.count_reach
+    top = max(float(seen[-1]), float(stds.max()))
+    spread = np.geomspace(float(stds.min()) / least, most * top, PRIORS.count_places)
+    grid = np.unique(np.concatenate([np.zeros(1), spread, np.maximum(seen, 0.0)]))
+    logs = -((noisy[:, None] - grid) ** 2) / (2 * stds[:, None] ** 2)
+    return np.exp(logs - logs.max(axis=1, keepdims=True)), grid
 
 
 def posteriors(

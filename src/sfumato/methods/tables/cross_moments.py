@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.maths.constants import PAIRS, VECTORS
+from sfumato.maths.constants import PAIRS, PRIOR, VECTORS
 from sfumato.maths.gaussian import low_rank_variances, noise_reach, shrink_spectrum, shrinkage_weight
 from sfumato.maths.shrinkage import shrunk
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
 from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
 from sfumato.methods.tables.pair_laws import Copy, Number, feasible_moments, lawful_moments
+from sfumato.methods.tables.prior import PriorMoments
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ def cross_moments(
     class_weight: float,
     *,
     low_rank: bool,
+    earlier: PriorMoments | None = None,
 ) -> CrossMoments:
     """Return the moments of features.
 
@@ -125,6 +127,7 @@ def cross_moments(
         class_counts: estimated, shape (k,).
         class_weight: squared length of a class's indicator; 0 without a target.
         low_rank: whether what all columns share is kept before blocks are shrunk.
+        earlier: what an earlier release says of the features.
     """
     d, n = entries.owner.size, class_counts.sum()
     whole, variance = _pooled(noisy, weights)
@@ -136,6 +139,9 @@ def cross_moments(
     classes = classes.centred(offsets, class_counts)
     released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
+    if earlier is not None:
+        released, variances = _shrunk_pairs(released, variances, earlier.pooled, across, entries)
+        variances = np.where(across, np.maximum(variances, PRIOR.least_variance * variance / n**2 / scale**2), variance / n**2 / scale**2)
     prior, copied = np.zeros_like(released), []
     if variance:
         if low_rank:

@@ -61,7 +61,7 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
 def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
     """Return how likely each cell lies beyond the end, from a bound inwards, shape (cells,)."""
     level, fine = curve[cells], counts.fine[cells]
-    gains = np.cumsum(level * (level - 2 * fine)) / (2 * counts.fine_std**2)
+    gains = np.cumsum(level * (level - 2 * fine) / (2 * counts.stds[cells] ** 2))
     runs = counts.runs[cells]
     ends = np.append(np.flatnonzero(np.diff(runs)), cells.size - 1)
     sums = np.diff(np.cumsum(level)[ends], prepend=0.0)
@@ -80,15 +80,15 @@ def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.nd
 
 def _are_seen(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
     """Return in which cells there surely are records, shape (cells,)."""
-    return counts.fine[cells] > TAILS.sure * counts.fine_std
+    return counts.fine[cells] > TAILS.sure * counts.stds[cells]
 
 
 def _sum_std(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
     """Return the noise of the sum of the outermost 1, 2, … cells; of whole runs both counts are known."""
-    std = counts.fine_std * np.sqrt(np.arange(1, cells.size + 1))
+    std = np.sqrt(np.cumsum(counts.stds[cells] ** 2))
     runs = counts.runs[cells]
     ends = np.append(np.flatnonzero(np.diff(runs)), cells.size - 1)
-    fine = np.bincount(counts.runs, minlength=counts.coarse.size)[runs[ends]] * counts.fine_std**2
+    fine = counts.run_variances[runs[ends]]
     whole = np.sqrt(np.cumsum(fine * counts.coarse_std**2 / (fine + counts.coarse_std**2)))
     std[ends] = np.minimum(std[ends], whole)
     return std

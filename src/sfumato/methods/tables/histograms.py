@@ -40,7 +40,7 @@ def estimated_shares(
         axis: where the cells lie; side by side if not given.
         total_std: of the noise of that number; infinite where it may be off by more than noise.
     """
-    if not counts.fine_std:
+    if not counts.stds.any():
         return _normalised(np.maximum(counts.fine, 0.0))
     if ordered.sum() < CURVE.fewest_ordered:
         combined = _combined(counts)
@@ -58,16 +58,14 @@ def _normalised(values: np.ndarray) -> np.ndarray:
 
 def _combined(counts: NoisyCounts) -> np.ndarray:
     """Return the least-squares counts of cells: what a run was counted more is shared out among its cells."""
-    sizes = np.bincount(counts.runs, minlength=counts.coarse.size)
     sums = np.bincount(counts.runs, counts.fine, counts.coarse.size)
-    variance = sizes * counts.fine_std**2
-    gain = variance / (variance + counts.coarse_std**2) / np.maximum(sizes, 1)
-    return counts.fine + (gain * (counts.coarse - sums))[counts.runs]
+    missed = (counts.coarse - sums) / (counts.run_variances + counts.coarse_std**2)
+    return counts.fine + counts.stds**2 * missed[counts.runs]
 
 
-def _combined_std(counts: NoisyCounts) -> float:
+def _combined_std(counts: NoisyCounts) -> np.ndarray:
     """Return the noise of the combined counts of labels, each of them a run."""
-    return counts.fine_std * counts.coarse_std / float(np.hypot(counts.fine_std, counts.coarse_std))
+    return counts.stds * counts.coarse_std / np.hypot(counts.stds, counts.coarse_std)
 
 
 def _curve_and_spikes(
@@ -79,8 +77,8 @@ def _curve_and_spikes(
     curve = np.zeros(ordered.size)
     for _ in range(CURVE.spike_rounds):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
-        deviation = (counts.fine - curve) / np.hypot(counts.fine_std, spread)
-        least = np.where(curve < CURVE.below_noise * counts.fine_std, CURVE.stands_alone, CURVE.stands_out)
+        deviation = (counts.fine - curve) / np.hypot(counts.stds, spread)
+        least = np.where(curve < CURVE.below_noise * counts.stds, CURVE.stands_alone, CURVE.stands_out)
         outside = ~ordered | (np.abs(deviation) > least)
         if np.array_equal(outside, apart):
             break
@@ -90,7 +88,7 @@ def _curve_and_spikes(
     # beside spikes the curve may be empty, as a cell off the curve may be
     curve *= _not_noise(curve.sum(), _sum_std(counts, ~apart))
     alone = np.maximum(combined, 0.0)
-    alone *= _not_noise(alone, counts.fine_std)
+    alone *= _not_noise(alone, counts.stds)
     return curve, np.where(apart, np.where(ordered, np.maximum(combined, 0.0), alone), 0.0)
 
 
@@ -105,20 +103,20 @@ def _with_rest(
     if not apart.any() or not on_curve or not np.isfinite(total_std):
         return curve
     own = _sum_std(counts, ~apart) ** 2
-    left = total_std**2 + apart.sum() * counts.fine_std**2
+    left = total_std**2 + float((counts.stds[apart] ** 2).sum())
     rest = (left * on_curve + own * (total - float(spikes.sum()))) / (own + left)
     return curve * max(rest, 0.0) / on_curve
 
 
-def _not_noise(count: np.ndarray, noise_std: float) -> np.ndarray:
+def _not_noise(count: np.ndarray, noise_std: float | np.ndarray) -> np.ndarray:
     """Return which part of a count is kept, near 0 for what its noise may be alone."""
     return count**2 / np.maximum(count**2 + noise_std**2, 1e-300)
 
 
 def _sum_std(counts: NoisyCounts, free: np.ndarray) -> float:
     """Return the noise of the sum of cells that was counted in cells and in runs."""
-    sizes = np.bincount(counts.runs[free], minlength=counts.coarse.size)
-    fine, coarse = sizes * counts.fine_std**2, counts.coarse_std**2
+    fine = np.bincount(counts.runs[free], counts.stds[free] ** 2, counts.coarse.size)
+    coarse = counts.coarse_std**2
     return float(np.sqrt((fine * coarse / np.maximum(fine + coarse, 1e-300)).sum()))
 
 
@@ -135,7 +133,7 @@ def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> n
         beside[2 * shift - 1, :-shift] = density[shift:]
     expected = np.nanmedian(beside, axis=0) * widths[places]
     suspects = np.zeros(ordered.size, dtype=bool)
-    suspects[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.fine_std
+    suspects[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.stds[places]
     return suspects
 
 
@@ -156,7 +154,7 @@ class _Curve:
     def of(cls, counts: NoisyCounts, apart: np.ndarray, alone: np.ndarray, widths: np.ndarray) -> _Curve:
         free = ~apart
         beside = np.bincount(counts.runs, np.where(apart, alone, 0.0), counts.coarse.size)
-        weights = np.where(free, counts.fine_std**-2.0, 0.0)
+        weights = np.where(free, counts.stds**-2.0, 0.0)
         log_widths = np.log(np.maximum(widths, 1.0))
         targets = counts.coarse - beside
         roughness, together = _roughness(apart.size), _together(counts.runs, free)
@@ -167,7 +165,7 @@ class _Curve:
 
         Reference: Stein 1981.
         """
-        f = _start(self.counts.fine, self.free, self.counts.fine_std, np.exp(self.log_widths))
+        f = _start(self.counts.fine, self.free, float(self.counts.stds.mean()), np.exp(self.log_widths))
         best, chosen, curved, explained = np.inf, np.zeros(f.size), np.zeros((0, 0)), np.zeros((0, 0))
         for number, stiffness in enumerate(CURVE.stiffness):
             for _ in range(CURVE.rounds if number else CURVE.first_rounds):

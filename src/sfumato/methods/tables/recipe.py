@@ -29,6 +29,7 @@ from sfumato.methods.tables.chain import Effort, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.prior import PriorRows
 from sfumato.methods.tables.second_stage import (
     MOMENTS,
     FirstRelease,
@@ -384,7 +385,10 @@ def run_table(
     counts = fit.measure(names.marginals, counting)
     class_counts = released_counts(counts, counting)
     settings = measuring.resettled(settings, class_counts, choose)
-    columns = column_shares(counts, counting, class_counts, settings.resolution)
+    prior = None
+    if fit.prior is not None and not fit.noise.silent:
+        prior = PriorRows.of(fit.prior, layout).tilted(counts, counting, float(class_counts.sum()))
+    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle: Collection[str] = unsaid_distances(distances, layout, columns, counts, class_counts)
     if measuring.silent is not None:
@@ -395,7 +399,7 @@ def run_table(
         class_weight = _class_weight(settings.entry, facts)
     low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
     first = FirstRelease(
-        layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows
+        layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows, prior
     )
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     chain = fit_table_chain(

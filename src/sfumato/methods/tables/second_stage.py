@@ -22,6 +22,7 @@ from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.pair_laws import Copy
+from sfumato.methods.tables.prior import PriorRows
 from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share
 
@@ -41,6 +42,7 @@ class FirstRelease:
         low_rank: whether noise hides all but what all columns share.
         rows: number of rows beside which the noise of the second release is seen.
         unit_rows: how many rows of a unit count whole.
+        prior: rows of an earlier release's model.
     """
 
     layout: TableLayout
@@ -51,6 +53,7 @@ class FirstRelease:
     low_rank: bool
     rows: float
     unit_rows: float
+    prior: PriorRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,11 @@ class SecondMoments:
         noisy = fit.measure(self.name, moments)
         entries = Entries.of(first.columns, _copies(first.layout, first.columns, self.copied))
         weights, low_rank = moments.weights, first.low_rank
-        pairs = cross_moments(noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank)
+        prior = None
+        if first.prior is not None and noisy.noise_std:
+            raked = first.prior.raked(first.columns, first.class_counts / first.class_counts.sum())
+            prior = raked.moments(first.columns, by_class=weights.size > 1)
+        pairs = cross_moments(noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior)
         return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)
 
 

@@ -18,6 +18,7 @@ from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutio
 from sfumato.methods.tables.features import ColumnShares, Features, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.prior import PriorRows
 from sfumato.methods.tables.tails import Axis, NoisyCounts
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid
@@ -60,8 +61,9 @@ def column_shares(
     statistic: TwoResolutionCounts,
     class_counts: np.ndarray,
     resolution: Resolution,
+    prior: PriorRows | None = None,
 ) -> list[ColumnShares]:
-    """Return what is known of each column."""
+    """Return what is known of each column, and what an earlier release says of it."""
     tables, cells = statistic.split(noisy.value)
     features = statistic.layout.features
     counts_std, cells_std = noisy.noise_std / RUN_STEP, noisy.noise_std / CELL_STEP
@@ -70,9 +72,12 @@ def column_shares(
     cells, cells_stds = shrunk_together(cells, cells_std, kinds)
     run_counts, runs_stds = shrunk_together([table.sum(axis=0) for table in tables], runs_std, kinds)
     total_std = counts_std * np.sqrt(class_counts.size) * _count_noise(tables)
+    stds: Sequence[float | np.ndarray] = cells_stds.tolist()
+    if prior is not None and noisy.noise_std:
+        cells, stds = prior.counts(cells, cells_stds, float(class_counts.sum()))
     columns = []
     for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
-        counts = NoisyCounts(cells[j], cells_stds[j], run_counts[j], runs_stds[j], runs)
+        counts = NoisyCounts(cells[j], stds[j], run_counts[j], runs_stds[j], runs)
         shares = shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std, total_std=total_std)
         columns.append(shares)
     return columns

@@ -29,17 +29,27 @@ class NoisyCounts:
 
     Attributes:
         fine: shape (c,).
-        fine_std: of their noise; 0 without.
+        fine_std: of their noise, of all or of each, shape (c,); 0 without.
         coarse: of runs of cells, shape (r,).
         coarse_std: of their noise.
         runs: run of each cell, shape (c,).
     """
 
     fine: np.ndarray
-    fine_std: float
+    fine_std: float | np.ndarray
     coarse: np.ndarray
     coarse_std: float
     runs: np.ndarray
+
+    @property
+    def stds(self) -> np.ndarray:
+        """The noise of each cell's count, shape (c,)."""
+        return np.broadcast_to(np.asarray(self.fine_std, dtype=np.float64), self.fine.shape)
+
+    @property
+    def run_variances(self) -> np.ndarray:
+        """The noise variance of the sum of each run's cells, shape (r,)."""
+        return np.bincount(self.runs, self.stds**2, self.coarse.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +196,7 @@ class _Tail:
         def residuals(theta: np.ndarray) -> np.ndarray:
             model = expected(theta)
             rates = [(theta[1] - law.slope[0]) / law.slope[1], (theta[2] - law.bend[0]) / law.bend[1]]
-            cells = (counts.fine[region] - model) / counts.fine_std
+            cells = (counts.fine[region] - model) / counts.stds[region]
             return np.concatenate([cells, (counts.coarse[whole] - member @ model) / counts.coarse_std, rates])
 
         solution = optimize.least_squares(
