@@ -19,30 +19,38 @@ from sfumato.maths.gaussian import shrinkage_weight
 _SMALL_SUMS, _PER_STD, _SUM_ROUNDS = 12, 4, 60  # sums below 12 standard deviations are denoised, on steps of a quarter
 
 
-def shrunk(values: np.ndarray, variances: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def shrunk(
+    values: np.ndarray, variances: np.ndarray, blocks: np.ndarray, *others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior means and variances of noisy entries in blocks of one kind, shapes (e,).
+
+    Each block lies about 0, or about one of the other centres: whichever makes it likelier, with weights that are
+    learnt from all blocks.
 
     Args:
         values: noisy entries, shape (e,).
         variances: of the noise of each, shape (e,); all 0 for none.
         blocks: block of each, whole numbers, shape (e,).
+        others: what entries may be near instead of 0, shape (e,).
     """
     if not values.size or not variances.any():
         return values.copy(), np.zeros_like(values)
     _, place = np.unique(blocks, return_inverse=True)
     n_blocks = int(place.max()) + 1
-    log_likelihoods = np.empty((n_blocks, len(PRIORS.scales)))
-    for s, scale in enumerate(PRIORS.scales):
+    laws = [(scale, centre) for centre in (np.zeros_like(values), *others) for scale in PRIORS.scales]
+    log_likelihoods = np.empty((n_blocks, len(laws)))
+    for s, (scale, centre) in enumerate(laws):
         total = variances + scale
-        log_likelihoods[:, s] = np.bincount(place, -0.5 * (np.log(total) + values**2 / total), n_blocks)
+        log_likelihoods[:, s] = np.bincount(place, -0.5 * (np.log(total) + (values - centre) ** 2 / total), n_blocks)
     posterior = _normalised(log_likelihoods + np.log(_mixture(log_likelihoods)))
-    mean_factor, square_factor = np.zeros_like(values), np.zeros_like(values)
-    for s, scale in enumerate(PRIORS.scales):
-        factor = scale / (scale + variances)
-        mean_factor += posterior[place, s] * factor
-        square_factor += posterior[place, s] * factor**2
-    between = np.maximum(square_factor - mean_factor**2, 0.0)
-    return mean_factor * values, mean_factor * variances + between * values**2
+    means, squares, spreads = (np.zeros_like(values) for _ in range(3))
+    for s, (scale, centre) in enumerate(laws):
+        weight, factor = posterior[place, s], scale / (scale + variances)
+        mean = centre + factor * (values - centre)
+        means += weight * mean
+        squares += weight * mean**2
+        spreads += weight * factor * variances
+    return means, spreads + np.maximum(squares - means**2, 0.0)
 
 
 def shrunk_together(

@@ -139,9 +139,10 @@ def cross_moments(
     classes = classes.centred(offsets, class_counts)
     released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
+    raw, raw_variances = released, variances
     if earlier is not None:
         released, variances = _shrunk_pairs(released, variances, earlier.pooled, across, entries)
-        variances = np.where(across, np.maximum(variances, PRIOR.least_variance * variance / n**2 / scale**2), variance / n**2 / scale**2)
+        variances = np.where(across, np.maximum(variances, PRIOR.least_variance * raw_variances), raw_variances)
     prior, copied = np.zeros_like(released), []
     if variance:
         if low_rank:
@@ -150,7 +151,8 @@ def cross_moments(
             classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
         copied = _set_copies(prior, released, variances, entries)
-    means, spreads = _shrunk_pairs(released, variances, prior, across, entries)
+    centres = () if earlier is None else (earlier.pooled,)
+    means, spreads = _shrunk_pairs(raw, raw_variances, prior, across, entries, *centres)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
     variances = _set_lawful(means, spreads, variances, entries, copied)
@@ -355,16 +357,18 @@ def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarra
 
 
 def _shrunk_pairs(
-    released: np.ndarray, variances: np.ndarray, prior: np.ndarray, across: np.ndarray, entries: Entries
+    released: np.ndarray, variances: np.ndarray, prior: np.ndarray, across: np.ndarray, entries: Entries, *others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and variances: blocks of deviations from the prior, shrunk kind by kind."""
+    """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind."""
     upper = np.triu(across)
     kinds, groups = entries.kinds, entries.groups
     codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
     means, spreads = np.zeros_like(released), np.zeros_like(released)
     for code in np.unique(codes[upper]):
         here = upper & (codes == code)
-        deviations, left = shrunk((released - prior)[here], variances[here], groups[here])
+        deviations, left = shrunk(
+            (released - prior)[here], variances[here], groups[here], *((other - prior)[here] for other in others)
+        )
         means[here], spreads[here] = prior[here] + deviations, left
     # features have variance 1: what noise has taken beyond a copy's moment is brought back
     return np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T
