@@ -113,6 +113,14 @@ CheckpointOption = Annotated[
         help="For long fits: a file from which the same command goes on after a stop.",
     ),
 ]
+PriorOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        metavar="FILE",
+        help="A release of the same schema, as of last year: the model follows it where noise hides the records.",
+    ),
+]
 
 
 class SampleTypes(StrEnum):

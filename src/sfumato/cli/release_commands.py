@@ -24,6 +24,7 @@ from sfumato.cli.options import (
     EpsilonOption,
     FitWorkersOption,
     LedgerOption,
+    PriorOption,
     NamesArePublicOption,
     NumberOption,
     ReleaseArgument,
@@ -142,6 +143,7 @@ class FitRun:
     seed: SeedOption = None
     checkpoint: CheckpointOption = None
     ledger: LedgerOption = None
+    prior: PriorOption = None
     types: TypesOption = SampleTypes.kinds
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
@@ -157,7 +159,7 @@ class FitRun:
 
     def options(self) -> dict[str, Any]:
         """Those that `fit` takes as they are."""
-        taken = ("seed", "checkpoint", "ledger", "accept_draft")
+        taken = ("seed", "checkpoint", "ledger", "prior", "accept_draft")
         own = (
             None if self.workers is None or self.cluster else whole_number(self.workers, "--workers", choice.ADDRESSES)
         )
@@ -202,6 +204,7 @@ def fit_command(
         "settings": settings_file(chosen.set_),
         "checkpoint": run.checkpoint,
         "ledger": run.ledger,
+        "prior": run.prior,
     }
     refuse_data(out, {"data": data}, **others)
     refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)

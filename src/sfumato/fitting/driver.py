@@ -23,6 +23,7 @@ from sfumato.fitting.contents import AS_SOURCE, measurements_of, pandas_form
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
 from sfumato.io.sources import Source
+from sfumato.lenses.lens import Sampler
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
@@ -111,12 +112,12 @@ class AccountHolder:
 
 @dataclass(frozen=True)
 class Fit(AccountHolder):
-    """The input of a recipe: the records, the account, and public facts."""
+    """The input of a recipe: the records, the account, public facts, and rows of an earlier release's model."""
 
     data: CodedRecords
     account: Account
     facts: Facts
-    prior: Any = None
+    prior: Sampler | None = None
 
     @property
     def n_public(self) -> int:

@@ -11,6 +11,7 @@ from sfumato.errors import ConfigError, did_you_mean, require_instance, require_
 from sfumato.fitting.arguments import number_of_rows
 from sfumato.privacy.budget import EstimateCount
 from sfumato.records.engine import Engine
+from sfumato.release.model import ReleaseValue
 
 
 class SearchKeywords(TypedDict, total=False):
@@ -33,6 +34,7 @@ class FitKeywords(SearchKeywords, total=False):
     checkpoint: str | os.PathLike[str] | None
     workers: int | None
     engine: Engine | None
+    prior: ReleaseValue | str | os.PathLike[str] | None
 
 
 @final
@@ -64,6 +66,8 @@ class FitOptions:
         workers: processes of this machine that sum over the records, from 1; the release is the same, bit for bit.
         engine: a cluster that sums over the records, instead of workers: `Dask(client)` or `Spark(session)` of
             `sfumato.engines`. A data frame of Dask or Spark brings its own.
+        prior: a release of the same schema, such as last year's, or its file: the model follows it where noise hides
+            the records. It costs nothing, as it is public; whoever is in the data of both has both ε added.
 
     Raises:
         ConfigError: names the option that is outside its domain.
@@ -85,6 +89,7 @@ class FitOptions:
     checkpoint: str | os.PathLike[str] | None = None
     workers: int | None = None
     engine: Engine | None = None
+    prior: ReleaseValue | str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         require_name(target=self.target)
@@ -102,6 +107,11 @@ class FitOptions:
             # its type only: what was passed by mistake may be records
             raise ConfigError(
                 f"Expected progress to be a function of a stage's name, got {type(self.progress).__name__}."
+            )
+        if not isinstance(self.prior, ReleaseValue | str | os.PathLike | None):
+            raise ConfigError(
+                f"Expected prior to be a release or the path of one, got {type(self.prior).__name__}. Save one first, "
+                "or load it."
             )
         self._check_engine()
 

@@ -31,6 +31,7 @@ from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
+from sfumato.fitting.priors import Prior, read_prior
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
 from sfumato.io.chunks import Source
@@ -71,6 +72,7 @@ class Synthesizer(ABC):
     method: ClassVar[str]
     resumable: ClassVar[bool] = False  # whether all that is released goes through the account, which can keep it
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
+    takes_prior: ClassVar[bool] = False  # whether an earlier release may say what to expect
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
     takes: ClassVar[frozenset[str]] = frozenset({"rules", "unit"})  # of `sfumato.schema.shapes.SHAPES`
 
@@ -317,6 +319,7 @@ class Synthesizer(ABC):
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_source(budget, options.seed)
+        prior = self._prior(options, schema, private=noise.private)
         source = open_records(data, schema)
         with engine_for(source, options.workers, options.engine) as engine:
             records = _records(source, schema, engine)
@@ -326,7 +329,7 @@ class Synthesizer(ABC):
             require_room(plan, rows)
             driver = Driver(
                 plan=plan,
-                journal=self._journal(options, plan, schema, n_public=rows, private=noise.private),
+                journal=self._journal(options, plan, schema, n_public=rows, private=noise.private, prior=prior),
                 ledger=Ledger(plan, budget, options.progress),
                 noise=noise,
                 method=self.method,
@@ -334,7 +337,7 @@ class Synthesizer(ABC):
                 unit=Protected(**schema.protects),
             )
             with driver.charged(options.ledger) as noise:
-                return self._release(run or self.run, options, rows, budget, engine, driver, noise, records)
+                return self._release(run or self.run, options, rows, budget, engine, driver, noise, records, prior)
 
     def _release(
         self,
@@ -346,6 +349,7 @@ class Synthesizer(ABC):
         driver: Driver[Ledger],
         noise: NoiseSource,
         records: PrivateData | LinkedData | DatabaseData,
+        prior: Prior | None = None,
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
         account, measured = Account(driver.ledger, noise, driver.journal), []
@@ -357,16 +361,30 @@ class Synthesizer(ABC):
             schema = discover(source, schema, n=n, account=account, measured=measured, engine=engine, target=target)
             schema = with_discovered(schema, open_columns)
             records = PrivateData(source, schema, estimated=open_columns, engine=engine)
-        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n))))
+        expected = None if prior is None else prior.sampler
+        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n), expected)))
         description = self._certificate_text(
             driver.plan, budget, schema, n, declared=rows is not None, discovered=open_columns,
-            source=type(source), as_source=options.as_source,
+            source=type(source), as_source=options.as_source, prior=None if prior is None else prior.stated,
         )  # fmt: skip
         form = form_of(source, schema, as_source=options.as_source)
         return driver.final(fitted.release(driver.certificate(description), schema, form, measured))
 
+    def _prior(self, options: FitOptions, schema: Schema, *, private: bool) -> Prior | None:
+        """Read the prior, if there is one, before anything is charged."""
+        if options.prior is None:
+            return None
+        return read_prior(options.prior, schema, self.method, takes_prior=self.takes_prior, private=private)
+
     def _journal(
-        self, options: FitOptions, plan: Plan, schema: Schema, *, n_public: int | None, private: bool
+        self,
+        options: FitOptions,
+        plan: Plan,
+        schema: Schema,
+        *,
+        n_public: int | None,
+        private: bool,
+        prior: Prior | None,
     ) -> Journal:
         if options.checkpoint is not None:
             check_resumable(schema, self.method, resumable=self.resumable)
@@ -380,6 +398,7 @@ class Synthesizer(ABC):
             "target": options.target,
             "private": private,
             "seed": options.seed,
+            "prior": None if prior is None else prior.stated.content,
         }
         return Journal(options.checkpoint, identity)
 

@@ -61,6 +61,7 @@ class MaxEntropy(Synthesizer):
 
     method: ClassVar[str] = "max-entropy"
     resumable: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
     marginal_share: float = 0.4

@@ -131,6 +131,16 @@ class LedgerCharge:
 
 
 @document
+class PriorRelease:
+    """The release that was the prior of a fit: its hashes, as its own certificate has them, and its ε and δ."""
+
+    arrays: str = entry(str)
+    content: str = entry(str)
+    epsilon: float | None = entry(optional(_epsilon), default=None)
+    delta: float | None = entry(optional(_delta), default=None)
+
+
+@document
 class _Event:
     """One entry of `events`. What is only there at times has a default."""
 
@@ -210,6 +220,7 @@ class Statement:
         preset: the preset whose settings the method had, and how it differs from the paper; None of other settings.
         weight: how rows were weighted; None where every row counts once.
         measured_elsewhere: whether others measured what the model was made of, and drew the noise.
+        prior: the release that said what to expect; None without one.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -235,6 +246,7 @@ class Statement:
     preset: str | None = entry(str, default=None)
     weight: Weighting | None = entry(Weighting, default=None)
     measured_elsewhere: bool = entry(bool, default=False)
+    prior: PriorRelease | None = entry(PriorRelease, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

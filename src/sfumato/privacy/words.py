@@ -14,7 +14,7 @@ from sfumato.cards.text import sentence as sentence
 from sfumato.cards.text import shown as shown
 from sfumato.cards.text import whole as whole
 from sfumato.errors import ReleaseError, UnsupportedEventError
-from sfumato.privacy.certificate_form import PlannedStage, Statement, Verdict
+from sfumato.privacy.certificate_form import PlannedStage, PriorRelease, Statement, Verdict
 from sfumato.privacy.plan import Neighbours
 from sfumato.privacy.risk import TradeOff
 
@@ -94,6 +94,15 @@ def meaning(certificate: Statement) -> list[str]:
         "It holds against any attack, known or not, and whatever else becomes known later. It does not hide what is "
         "true of people in general, and it does not protect against what follows from facts that are public anyway.",
     ]
+
+
+def of_prior(prior: PriorRelease) -> str:
+    """Say what a prior was, and what it means for whoever is in the data of both."""
+    cost = "" if prior.epsilon is None else f" (epsilon {figure(prior.epsilon)}, delta {figure(prior.delta)})"
+    return (
+        f"The release {prior.content[:16]}{cost} is the prior: where noise hides the records, the model follows it. "
+        "Estimates rest on what this fit measured. Whoever is in the data of both has both epsilons, and deltas, added."
+    )
 
 
 def risks(description: Statement) -> list[str]:

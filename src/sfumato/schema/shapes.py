@@ -97,6 +97,7 @@ TARGET, CRITERIA = "a target that varies from row to row", "criteria of acceptan
 ANY_TARGET, SEARCH, PAGE = "a target", "a search of settings", "pages, packs and published tables"
 EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
 CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
+PRIOR = "a prior"
 LIMITS = (
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
     Limit("linked", "areas", "the class of a unit is its target: name a constant there"),
@@ -123,6 +124,9 @@ LIMITS = (
     Limit("linked", MODEL, "what was measured counts single rows"),
     Limit("sets", MODEL, "what was measured counts no items"),
     Limit("weight", MODEL, "what was measured counts every row once"),
+    Limit("linked", PRIOR, "rows are drawn of a table of single rows"),
+    Limit("weight", PRIOR, "what an earlier release says of sums of weights is not derived"),
+    Limit("open", PRIOR, "its cells are those of declared columns"),
 )
 
 

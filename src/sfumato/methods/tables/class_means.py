@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from sfumato.maths.constants import CLASSES
+from sfumato.maths.constants import CLASSES, PRIOR
 from sfumato.maths.shrinkage import shrunk
 
 
@@ -75,6 +75,21 @@ class ClassMeans:
         shared = (parts**2 * self.variances).sum(axis=0)
         less = np.maximum(shared + (1 - 2 * parts) * self.variances, CLASSES.least_left * self.variances)
         return ClassMeans(self.means - offsets, np.where(offsets != 0, less, self.variances))
+
+    def toward(self, centres: np.ndarray, kinds: np.ndarray) -> ClassMeans:
+        """Return the means with what an earlier release says of them.
+
+        Args:
+            centres: by that release, shape (k, d).
+            kinds: block of each feature, the same for every class, shape (d,).
+        """
+        if not len(self.means):
+            return self
+        blocks = kinds + (kinds.max() + 1) * np.arange(len(self.means))[:, None]
+        deviations, left = shrunk((self.means - centres).ravel(), self.variances.ravel(), blocks.ravel())
+        shape = self.means.shape
+        left = np.maximum(left.reshape(shape), PRIOR.least_variance * self.variances)
+        return ClassMeans(centres + deviations.reshape(shape), left)
 
     def shifted_together(self, covariance: np.ndarray, roots: np.ndarray) -> ClassMeans:
         """Return what the means say where columns that go together shift together.

@@ -139,10 +139,12 @@ def cross_moments(
     classes = classes.centred(offsets, class_counts)
     released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
-    raw, raw_variances = released, variances
-    if earlier is not None:
-        released, variances = _shrunk_pairs(released, variances, earlier.pooled, across, entries)
-        variances = np.where(across, np.maximum(variances, PRIOR.least_variance * raw_variances), raw_variances)
+    measured, centres = (released, variances), []
+    if earlier is not None and variance:
+        centres = [earlier.pooled]
+        released, variances = _toward(released, variances, earlier.pooled, across, entries)
+        if not low_rank:
+            classes = classes.toward(earlier.means - offsets, entries.groups[0])
     prior, copied = np.zeros_like(released), []
     if variance:
         if low_rank:
@@ -151,12 +153,15 @@ def cross_moments(
             classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
         copied = _set_copies(prior, released, variances, entries)
-    centres = () if earlier is None else (earlier.pooled,)
-    means, spreads = _shrunk_pairs(raw, raw_variances, prior, across, entries, *centres)
+    means, spreads = _shrunk_pairs(*measured, prior, across, entries, *centres)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
     variances = _set_lawful(means, spreads, variances, entries, copied)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
+    if earlier is not None and variance and len(by_class) and not low_rank:
+        both = zip(by_class, class_variances, earlier.by_class, strict=True)
+        told = [_toward(m, np.broadcast_to(v, m.shape), e, across, entries) for m, v, e in both]
+        by_class, class_variances = (np.array(part) for part in zip(*told, strict=True))
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
     if low_rank and len(by_class):
         noise = class_variances * scale**2
@@ -190,6 +195,14 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
     return CrossMoments(
         np.zeros(d), released, variances, means, left, classes, none, none, entries.groups, entries.kinds
     )
+
+
+def _toward(
+    released: np.ndarray, variances: np.ndarray, centre: np.ndarray, across: np.ndarray, entries: Entries
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return moments with what an earlier release says of them, and the variances left: some noise always is."""
+    means, left = _shrunk_pairs(released, variances, centre, across, entries)
+    return means, np.where(across, np.maximum(left, PRIOR.least_variance * variances), variances)
 
 
 def _set_strong_pairs(
