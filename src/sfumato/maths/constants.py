@@ -257,6 +257,7 @@ class PriorReleaseConstants:
     least_weight: float = 0.05  # of a tilted row, in its own | not tuned
     largest_weight: float = 50.0  # of a raked row, in the mean | not tuned
     rounds: int = 10  # of raking | not tuned
+    stands_out: float = 2.0  # deviations by which a run's share may be above what the rows have | noise: 2
     least_variance: float = 0.01  # of a measurement's noise, which is left of it at least | not tuned
 
 

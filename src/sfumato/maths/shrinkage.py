@@ -10,6 +10,7 @@ Everything here is a function of released values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,22 +36,81 @@ def shrunk(
     """
     if not values.size or not variances.any():
         return values.copy(), np.zeros_like(values)
+    return _posterior(values, variances, blocks, (np.zeros_like(values), *others))
+
+
+Noisy: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Values, variances of their noise, block of each, and what they lie about, shape (e,) each."""
+
+
+def toward(
+    values: np.ndarray,
+    variances: np.ndarray,
+    blocks: np.ndarray,
+    centres: np.ndarray,
+    default: np.ndarray | None = None,
+    *,
+    sums: Noisy | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return noisy entries as if their centres had been measured too, and the variances left, shapes (e,).
+
+    The noise of the centres is what deviations of a block, and of all blocks of its kind, show. A block that the
+    default makes likelier than its centres stays as it was: these are wrong there.
+
+    Args:
+        values: noisy entries, shape (e,).
+        variances: of the noise of each, shape (e,); all 0 for none.
+        blocks: block of each, whole numbers, shape (e,).
+        centres: of the entries by another source, shape (e,).
+        default: what is expected without the centres, shape (e,); None for nothing.
+        sums: of entries, with less noise, of the same blocks: these say how far the centres are off, by default the
+            entries do. Where it is farther than the noise of the sums, entries stay as they were.
+    """
+    if not values.size or not variances.any():
+        return values.copy(), np.zeros_like(values)
+    if default is None:
+        return _posterior(values, variances, blocks, (centres,), sums=sums)
+    return _posterior(values, variances, blocks, (centres, default), kept=1)
+
+
+def _posterior(
+    values: np.ndarray, variances: np.ndarray, blocks: np.ndarray, centres: Sequence[np.ndarray], kept: int = 0, sums: Noisy | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means and variances of blocks about centres; about the `kept` last ones, measurements stay."""
+    n_shrunk = (len(centres) - kept) * len(PRIORS.scales)
+    laws = [(scale, centre) for centre in centres for scale in PRIORS.scales]
+    most = np.full(values.size, np.inf)
+    if sums is None:
+        place, posterior = _scale_weights(values, variances, blocks, laws)
+    else:
+        *seen, centre = sums
+        seen_laws = [(scale, centre) for scale in PRIORS.scales]
+        posterior = _scale_weights(*seen, seen_laws)[1]
+        place = np.unique(blocks, return_inverse=True)[1]
+        known = np.unique(seen[2], return_inverse=True)[1]
+        most = (np.bincount(known) / np.bincount(known, 1 / seen[1]))[place]
+    moves, squares, spreads = (np.zeros_like(values) for _ in range(3))
+    for s, (scale, centre) in enumerate(laws):
+        weight, shrinks = posterior[place, s], (scale < most) & (s < n_shrunk)
+        factor = np.where(shrinks, scale / (scale + variances), 1.0)
+        move = (1 - factor) * (centre - values)
+        moves += weight * move
+        squares += weight * move**2
+        spreads += weight * factor * variances
+    return values + moves, spreads + np.maximum(squares - moves**2, 0.0)
+
+
+def _scale_weights(
+    values: np.ndarray, variances: np.ndarray, blocks: np.ndarray, laws: Sequence[tuple[float, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each entry's block, and how likely each law is of each block, shape (blocks, laws)."""
     _, place = np.unique(blocks, return_inverse=True)
     n_blocks = int(place.max()) + 1
-    laws = [(scale, centre) for centre in (np.zeros_like(values), *others) for scale in PRIORS.scales]
     log_likelihoods = np.empty((n_blocks, len(laws)))
     for s, (scale, centre) in enumerate(laws):
         total = variances + scale
         log_likelihoods[:, s] = np.bincount(place, -0.5 * (np.log(total) + (values - centre) ** 2 / total), n_blocks)
-    posterior = _normalised(log_likelihoods + np.log(_mixture(log_likelihoods)))
-    means, squares, spreads = (np.zeros_like(values) for _ in range(3))
-    for s, (scale, centre) in enumerate(laws):
-        weight, factor = posterior[place, s], scale / (scale + variances)
-        mean = centre + factor * (values - centre)
-        means += weight * mean
-        squares += weight * mean**2
-        spreads += weight * factor * variances
-    return means, spreads + np.maximum(squares - means**2, 0.0)
+    return place, _normalised(log_likelihoods + np.log(_mixture(log_likelihoods)))
 
 
 def shrunk_together(

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from sfumato.maths.constants import CLASSES, PRIOR
-from sfumato.maths.shrinkage import shrunk
+from sfumato.maths.shrinkage import shrunk, toward
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ class ClassMeans:
         if not len(self.means):
             return self
         blocks = kinds + (kinds.max() + 1) * np.arange(len(self.means))[:, None]
-        deviations, left = shrunk((self.means - centres).ravel(), self.variances.ravel(), blocks.ravel())
-        shape = self.means.shape
+        shape, nothing = self.means.shape, np.zeros(self.means.size)
+        means, left = toward(self.means.ravel(), self.variances.ravel(), blocks.ravel(), centres.ravel(), nothing)
         left = np.maximum(left.reshape(shape), PRIOR.least_variance * self.variances)
-        return ClassMeans(centres + deviations.reshape(shape), left)
+        return ClassMeans(means.reshape(shape), left)
 
     def shifted_together(self, covariance: np.ndarray, roots: np.ndarray) -> ClassMeans:
         """Return what the means say where columns that go together shift together.

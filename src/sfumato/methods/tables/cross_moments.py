@@ -10,14 +10,14 @@ Pairs of numbers that say much of each other, and labels that are kept from one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.maths.constants import PAIRS, PRIOR, VECTORS
 from sfumato.maths.gaussian import low_rank_variances, noise_reach, shrink_spectrum, shrinkage_weight
-from sfumato.maths.shrinkage import shrunk
+from sfumato.maths.shrinkage import shrunk, toward
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
 from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
@@ -142,7 +142,7 @@ def cross_moments(
     measured, centres = (released, variances), []
     if earlier is not None and variance:
         centres = [earlier.pooled]
-        released, variances = _toward(released, variances, earlier.pooled, across, entries)
+        released, variances = _toward(released, variances, earlier.pooled, 0 * released, across, entries)
         if not low_rank:
             classes = classes.toward(earlier.means - offsets, entries.groups[0])
     prior, copied = np.zeros_like(released), []
@@ -160,7 +160,7 @@ def cross_moments(
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
     if earlier is not None and variance and len(by_class) and not low_rank:
         both = zip(by_class, class_variances, earlier.by_class, strict=True)
-        told = [_toward(m, np.broadcast_to(v, m.shape), e, across, entries) for m, v, e in both]
+        told = [_toward(m, np.broadcast_to(v, m.shape), e, means, across, entries) for m, v, e in both]
         by_class, class_variances = (np.array(part) for part in zip(*told, strict=True))
     by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
     if low_rank and len(by_class):
@@ -198,11 +198,28 @@ def measured_moments(released: np.ndarray, variances: np.ndarray, entries: Entri
 
 
 def _toward(
-    released: np.ndarray, variances: np.ndarray, centre: np.ndarray, across: np.ndarray, entries: Entries
+    released: np.ndarray,
+    variances: np.ndarray,
+    centres: np.ndarray,
+    default: np.ndarray,
+    across: np.ndarray,
+    entries: Entries,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return moments with what an earlier release says of them, and the variances left: some noise always is."""
-    means, left = _shrunk_pairs(released, variances, centre, across, entries)
+    means, left = np.zeros_like(released), np.zeros_like(released)
+    for here in _by_kind(across, entries):
+        known = (released[here], variances[here], entries.groups[here], centres[here], default[here])
+        means[here], left[here] = toward(*known)
+    means, left = means + means.T, left + left.T
     return means, np.where(across, np.maximum(left, PRIOR.least_variance * variances), variances)
+
+
+def _by_kind(across: np.ndarray, entries: Entries) -> Iterator[np.ndarray]:
+    """Yield where the pairs of features of the same two kinds are, each pair once, shape (d, d) bool."""
+    upper, kinds = np.triu(across), entries.kinds
+    codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
+    for code in np.unique(codes[upper]):
+        yield upper & (codes == code)
 
 
 def _set_strong_pairs(
@@ -373,12 +390,8 @@ def _shrunk_pairs(
     released: np.ndarray, variances: np.ndarray, prior: np.ndarray, across: np.ndarray, entries: Entries, *others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind."""
-    upper = np.triu(across)
-    kinds, groups = entries.kinds, entries.groups
-    codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
-    means, spreads = np.zeros_like(released), np.zeros_like(released)
-    for code in np.unique(codes[upper]):
-        here = upper & (codes == code)
+    means, spreads, groups = np.zeros_like(released), np.zeros_like(released), entries.groups
+    for here in _by_kind(across, entries):
         deviations, left = shrunk(
             (released - prior)[here], variances[here], groups[here], *((other - prior)[here] for other in others)
         )

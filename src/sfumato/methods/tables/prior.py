@@ -10,14 +10,14 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
 from sfumato.lenses.lens import DataSet, Sampler
 from sfumato.maths.constants import PRIOR
-from sfumato.maths.shrinkage import shrunk
+from sfumato.maths.shrinkage import toward
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
@@ -43,6 +43,37 @@ class PriorMoments:
 
 
 @dataclass(frozen=True, slots=True)
+class RunShares:
+    """Noisy shares of the public runs of every column, from both counts of them, and of classes where there are any.
+
+    Attributes:
+        runs: of each cell, per column.
+        values: shape (r,) per column, then of the classes.
+        variances: of their noise.
+    """
+
+    runs: Sequence[np.ndarray]
+    values: Sequence[np.ndarray]
+    variances: Sequence[np.ndarray]
+
+    @classmethod
+    def of(cls, noisy: Noisy, statistic: TwoResolutionCounts, total: float) -> RunShares:
+        """Read them off the first release; `total` is the number of records, estimated."""
+        tables, cells = statistic.split(noisy.value)
+        coarse, fine = (noisy.noise_std / RUN_STEP) ** 2 * len(tables[0]), (noisy.noise_std / CELL_STEP) ** 2
+        values, variances = [], []
+        for table, own, runs in zip(tables, cells, statistic.runs, strict=True):
+            spread, sums = fine * np.bincount(runs), np.bincount(runs, own)
+            values.append((table.sum(axis=0) * spread + sums * coarse) / (spread + coarse) / total)
+            variances.append(spread * coarse / (spread + coarse) / total**2)
+        if len(tables[0]) > 1:
+            parts = np.array([1 / table.shape[1] for table in tables])
+            values.append(np.average([table.sum(axis=1) for table in tables], axis=0, weights=parts) / total)
+            variances.append(np.full(len(tables[0]), coarse / len(tables[0]) / parts.sum() / total**2))
+        return cls(statistic.runs, values, variances)
+
+
+@dataclass(frozen=True, slots=True)
 class PriorRows:
     """Rows of an earlier release's model in this year's cells.
 
@@ -51,12 +82,14 @@ class PriorRows:
         classes: class of each row, shape (N,).
         cells: cell of each row in each column but the target, shape (N,) each.
         weights: of the rows, shape (N,), sum 1.
+        seen: what they were tilted to.
     """
 
     layout: TableLayout
     classes: np.ndarray
     cells: tuple[np.ndarray, ...]
     weights: np.ndarray
+    seen: RunShares | None = None
 
     @classmethod
     def of(cls, sampler: Sampler, layout: TableLayout) -> PriorRows:
@@ -66,42 +99,26 @@ class PriorRows:
         cells = tuple(column.cells(codes[column.name]) for column in layout.features)
         return cls(layout, layout.classes(codes), cells, np.full(PRIOR.rows, 1 / PRIOR.rows))
 
-    def tilted(self, noisy: Noisy, statistic: TwoResolutionCounts, total: float) -> PriorRows:
-        """Return the rows with weights that follow noisy counts of all columns' runs as far as these are known.
+    def tilted(self, runs: RunShares) -> PriorRows:
+        """Return the rows with weights that follow noisy shares of all columns' runs as far as these are known.
 
-        The law of this year is that of the rows times 1 + h, h white with a variance that makes the counts likeliest:
-        counts of columns that go together move together. Best linear prediction of every row's weight from the counts.
+        The law of this year is that of the rows times 1 + h, h white with a variance that makes the shares likeliest:
+        columns that go together move together. Best linear prediction of every row's weight from the shares.
         """
-        tables, cells = statistic.split(noisy.value)
-        columns = []
-        values, variances = [], []
-        coarse = (noisy.noise_std / RUN_STEP) ** 2 * len(tables[0])
-        fine = (noisy.noise_std / CELL_STEP) ** 2
-        for table, own, runs, of_rows in zip(tables, cells, statistic.runs, self.cells, strict=True):
-            sizes = np.bincount(runs)
-            sums, spread = np.bincount(runs, own), fine * sizes
-            columns.append(runs[of_rows])
-            values.append((table.sum(axis=0) * spread + sums * coarse) / (spread + coarse) / total)
-            variances.append(spread * coarse / (spread + coarse) / total**2)
-        if self.layout.n_classes > 1:
-            per_table = np.array([1 / t.shape[1] for t in tables])
-            columns.append(self.classes)
-            values.append(np.average([t.sum(axis=1) for t in tables], axis=0, weights=per_table) / total)
-            variances.append(np.full(len(tables[0]), (noisy.noise_std / RUN_STEP / total) ** 2 / per_table.sum()))
-        noise = np.concatenate(variances)
-        sizes = [v.size for v in values]
+        columns = [of_cell[cells] for of_cell, cells in zip(runs.runs, self.cells, strict=True)]
+        columns += [self.classes] if len(runs.values) > len(columns) else []
+        sizes = [values.size for values in runs.values]
         covariance, means = _joint(columns, sizes, self.weights)
-        missed = np.concatenate(values) - means
-        roots = np.sqrt(noise)
+        roots = np.sqrt(np.concatenate(runs.variances))
         lengths, vectors = linalg.eigh(covariance / np.outer(roots, roots))
         lengths = np.maximum(lengths, 0.0)
-        whitened = vectors.T @ (missed / roots)
+        whitened = vectors.T @ ((np.concatenate(runs.values) - means) / roots)
         scale = min(PRIOR.tilts, key=lambda s: float((np.log1p(s * lengths) + whitened**2 / (1 + s * lengths)).sum()))
         solved = scale * (vectors @ (whitened / (1 + scale * lengths))) / roots
         starts = np.cumsum([0, *sizes])
         powers = sum(solved[start + places] for start, places in zip(starts, columns, strict=False)) - means @ solved
         weights = self.weights * np.maximum(1 + powers, PRIOR.least_weight)
-        return PriorRows(self.layout, self.classes, self.cells, weights / weights.sum())
+        return replace(self, weights=weights / weights.sum(), seen=runs)
 
     def shares(self, column: int, n_cells: int) -> np.ndarray:
         """P(cell) of a column, shape (c,)."""
@@ -110,12 +127,27 @@ class PriorRows:
     def counts(
         self, counts: Sequence[np.ndarray], stds: np.ndarray, total: float
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return every column's noisy counts with what the rows say of them, and the noise left, shape (c,) each."""
-        shares = np.concatenate([self.shares(j, own.size) for j, own in enumerate(counts)])
-        blocks = np.repeat(np.arange(len(counts)), [own.size for own in counts])
-        units = total * np.sqrt(np.maximum(shares, 1 / total))
-        means, left = toward(np.concatenate(counts), stds[blocks] ** 2, total * shares, blocks, units)
-        left = np.maximum(left, PRIOR.least_variance * stds[blocks] ** 2)
+        """Return every column's noisy counts with what the rows say of them, and the noise left, shape (c,) each.
+
+        How far a column is off is seen in its runs, of which noise hides less; in units of √P, cells and runs are off
+        alike.
+        """
+        assert self.seen is not None
+        shares = [self.shares(j, own.size) for j, own in enumerate(counts)]
+        of_runs = [np.bincount(runs, own) for runs, own in zip(self.seen.runs, shares, strict=True)]
+        values, variances = (np.concatenate(part[: len(counts)]) for part in (self.seen.values, self.seen.variances))
+        least = np.maximum(values - PRIOR.stands_out * np.sqrt(variances), 1 / total)  # that the rows may not have
+        seen = np.concatenate(of_runs)
+        run_units = np.sqrt(np.maximum(seen, least))
+        ends = np.cumsum([own.size for own in of_runs])[:-1]
+        spread = [part[runs] / np.bincount(runs)[runs] for part, runs in zip(np.split(least, ends), self.seen.runs, strict=True)]
+        blocks, run_blocks = (np.repeat(np.arange(len(counts)), [p.size for p in parts]) for parts in (shares, of_runs))
+        sums = (values / run_units, variances / run_units**2, run_blocks, seen / run_units)
+        expected = np.concatenate(shares)
+        units = total * np.sqrt(np.maximum(expected, np.concatenate(spread)))
+        noise = stds[blocks] ** 2 / units**2
+        means, left = toward(np.concatenate(counts) / units, noise, blocks, total * expected / units, sums=sums)
+        means, left = means * units, np.maximum(left, PRIOR.least_variance * noise) * units**2
         ends = np.cumsum([own.size for own in counts])[:-1]
         return np.split(means, ends), np.split(np.sqrt(left), ends)
 
@@ -130,7 +162,7 @@ class PriorRows:
                 weights *= np.where(now > 0, shares / np.maximum(now, 1e-300), 0.0)[places]
             weights = np.minimum(weights, PRIOR.largest_weight / weights.size)
             weights /= weights.sum()
-        return PriorRows(self.layout, self.classes, self.cells, weights)
+        return replace(self, weights=weights)
 
     def moments(self, columns: Sequence[ColumnShares], by_class: bool) -> PriorMoments:
         """What the rows say of the features of columns."""
@@ -164,20 +196,3 @@ def _joint(columns: Sequence[np.ndarray], sizes: Sequence[int], weights: np.ndar
             joint[others, rows] = table.T
     means = np.diagonal(joint).copy()
     return joint - np.outer(means, means), means
-
-
-def toward(
-    values: np.ndarray, variances: np.ndarray, centres: np.ndarray, blocks: np.ndarray, units: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return noisy values with what their centres say, and the variances left of them: blocks of one kind.
-
-    Args:
-        values: noisy, shape (e,).
-        variances: of their noise.
-        centres: of the prior.
-        blocks: block of each.
-        units: in which deviations of all are alike.
-    """
-    units = np.ones_like(values) if units is None else units
-    deviations, left = shrunk((values - centres) / units, variances / units**2, blocks)
-    return centres + deviations * units, left * units**2

@@ -29,7 +29,7 @@ from sfumato.methods.tables.chain import Effort, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.prior import PriorRows
+from sfumato.methods.tables.prior import PriorRows, RunShares
 from sfumato.methods.tables.second_stage import (
     MOMENTS,
     FirstRelease,
@@ -387,7 +387,7 @@ def run_table(
     settings = measuring.resettled(settings, class_counts, choose)
     prior = None
     if fit.prior is not None and not fit.noise.silent:
-        prior = PriorRows.of(fit.prior, layout).tilted(counts, counting, float(class_counts.sum()))
+        prior = PriorRows.of(fit.prior, layout).tilted(RunShares.of(counts, counting, float(class_counts.sum())))
     columns = column_shares(counts, counting, class_counts, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle: Collection[str] = unsaid_distances(distances, layout, columns, counts, class_counts)
