@@ -254,6 +254,9 @@ class PriorReleaseConstants:
     rows: int = 1 << 17  # of its model | not tuned
     seed: int = 20_262  # of the stream that draws them | not tuned: any is as good
     tilts: tuple[float, ...] = (0.0, *(4.0**p for p in range(-14, 3)))  # variances of a tilt that are tried | not tuned
+    # such a variance, above which the prior is wrong | chosen on adult and a made-up table (.001 right, .25 wrong);
+    # decision 76
+    most_tilt: float = 0.02
     least_weight: float = 0.05  # of a tilted row, in its own | not tuned
     largest_weight: float = 50.0  # of a raked row, in the mean | not tuned
     rounds: int = 10  # of raking | not tuned

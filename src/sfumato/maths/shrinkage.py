@@ -74,7 +74,12 @@ def toward(
 
 
 def _posterior(
-    values: np.ndarray, variances: np.ndarray, blocks: np.ndarray, centres: Sequence[np.ndarray], kept: int = 0, sums: Noisy | None = None
+    values: np.ndarray,
+    variances: np.ndarray,
+    blocks: np.ndarray,
+    centres: Sequence[np.ndarray],
+    kept: int = 0,
+    sums: Noisy | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means and variances of blocks about centres; about the `kept` last ones, measurements stay."""
     n_shrunk = (len(centres) - kept) * len(PRIORS.scales)

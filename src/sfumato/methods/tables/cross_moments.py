@@ -387,7 +387,12 @@ def _copula_moments(correlations: np.ndarray, entries: Entries, prior: np.ndarra
 
 
 def _shrunk_pairs(
-    released: np.ndarray, variances: np.ndarray, prior: np.ndarray, across: np.ndarray, entries: Entries, *others: np.ndarray
+    released: np.ndarray,
+    variances: np.ndarray,
+    prior: np.ndarray,
+    across: np.ndarray,
+    entries: Entries,
+    *others: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind."""
     means, spreads, groups = np.zeros_like(released), np.zeros_like(released), entries.groups

@@ -114,6 +114,8 @@ class PriorRows:
         lengths = np.maximum(lengths, 0.0)
         whitened = vectors.T @ ((np.concatenate(runs.values) - means) / roots)
         scale = min(PRIOR.tilts, key=lambda s: float((np.log1p(s * lengths) + whitened**2 / (1 + s * lengths)).sum()))
+        if scale > PRIOR.most_tilt:  # a wrong prior would follow the noise: what it says is judged as it is
+            return replace(self, seen=runs)
         solved = scale * (vectors @ (whitened / (1 + scale * lengths))) / roots
         starts = np.cumsum([0, *sizes])
         powers = sum(solved[start + places] for start, places in zip(starts, columns, strict=False)) - means @ solved
@@ -140,7 +142,10 @@ class PriorRows:
         seen = np.concatenate(of_runs)
         run_units = np.sqrt(np.maximum(seen, least))
         ends = np.cumsum([own.size for own in of_runs])[:-1]
-        spread = [part[runs] / np.bincount(runs)[runs] for part, runs in zip(np.split(least, ends), self.seen.runs, strict=True)]
+        spread = [
+            part[runs] / np.bincount(runs)[runs]
+            for part, runs in zip(np.split(least, ends), self.seen.runs, strict=True)
+        ]
         blocks, run_blocks = (np.repeat(np.arange(len(counts)), [p.size for p in parts]) for parts in (shares, of_runs))
         sums = (values / run_units, variances / run_units**2, run_blocks, seen / run_units)
         expected = np.concatenate(shares)
@@ -174,7 +179,10 @@ class PriorRows:
             members = np.flatnonzero(self.classes == c)
             for start in range(0, members.size, _AT_ONCE):
                 some = members[start : start + _AT_ONCE]
-                parts = [column.features.values[column.drawn[cells[some]]] for column, cells in zip(columns, self.cells, strict=True)]
+                parts = [
+                    column.features.values[column.drawn[cells[some]]]
+                    for column, cells in zip(columns, self.cells, strict=True)
+                ]
                 features = np.concatenate(parts, axis=1).astype(np.float32)
                 weighted = features * self.weights[some, None].astype(np.float32)
                 sums[c] += features.T @ weighted

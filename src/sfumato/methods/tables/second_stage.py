@@ -126,7 +126,9 @@ class SecondMoments:
         if first.prior is not None and noisy.noise_std:
             raked = first.prior.raked(first.columns, first.class_counts / first.class_counts.sum())
             prior = raked.moments(first.columns, by_class=weights.size > 1)
-        pairs = cross_moments(noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior)
+        pairs = cross_moments(
+            noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior
+        )
         return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)
 
 
