@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 85_160,
-    "lines of the core": 55_010,
-    "files": 532,
+    "lines": 83_720,
+    "lines of the core": 54_640,
+    "files": 524,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -70,6 +70,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
         {"SHARES": [0.2]},
     ),
     "parity": (("--fits", "1", "--only", "randhie", "--out", "OUT/parity.json"), {}),
+    "prior": (("made", *FIT_ONCE), {"ROWS": 600}),
     "passes": (("rows",), {"CASES": {"rows": [[2_000, 4, 2]]}}),
     "peers": (
         ("DATA", "--tables", "adult", "--methods", "max-entropy", "--most-fits", "1", "--out", "OUT/peers.json"),

@@ -30,6 +30,7 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
     ("recipe", "MOST_ENTRIES"): SPEED,
     ("feature_moments", "_WORK_BYTES"): SPEED,
     ("feature_moments", "_BLOCK_ROWS"): SPEED,
+    ("prior_rows", "_AT_ONCE"): SPEED,
     ("feature_moments", "_MOST_PAIRS"): SPEED,
     ("feature_moments", "_PAIR"): SPEED,
     ("feature_moments", "_PAIR_ENTRY"): SPEED,

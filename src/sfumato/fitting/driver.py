@@ -28,9 +28,10 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, describe, issue, measured_elsewhere
-from sfumato.privacy.certificate_form import LedgerCharge, Protected, Weighting
+from sfumato.privacy.certificate_form import LedgerCharge, PriorRelease, Protected, Weighting
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
+from sfumato.privacy.words import of_prior
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.private import CodedRecords
 from sfumato.release import SourceForm
@@ -216,6 +217,7 @@ def description_of(
     declared: bool = True,
     as_source: bool = False,
     weight: Weighting | None = None,
+    prior: PriorRelease | None = None,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
     """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
@@ -224,15 +226,17 @@ def description_of(
     if schema is not None:
         kinds = schema.columns.values()
         known["unit"], notes = Protected(**schema.protects), _notes(schema, discovered)
-    return describe(
+    lines = [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
+    described = describe(
         schema=notes,
         plan=plan,
         budget=budget,
         n_public_source="declared" if declared else "estimated",
         versions=versions_of([*methods, source, *map(type, kinds)]),
-        assumed=[*([AS_SOURCE] if as_source else []), *assumptions_of(methods, source, kinds)],
+        assumed=[*lines, *assumptions_of(methods, source, kinds)],
         **known,
     )
+    return replace(described, prior=prior)
 
 
 def _notes(schema: Schema, discovered: Iterable[str]) -> SchemaNotes:

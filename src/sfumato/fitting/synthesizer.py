@@ -31,7 +31,7 @@ from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.label_threshold import label_forecast
 from sfumato.fitting.presets import Preset, find_preset, preset_of
-from sfumato.fitting.priors import Prior, read_prior
+from sfumato.fitting.prior_release import Prior, read_prior
 from sfumato.fitting.strangers import versions_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk
 from sfumato.io.chunks import Source

@@ -70,7 +70,7 @@ def toward(
         return values.copy(), np.zeros_like(values)
     if default is None:
         return _posterior(values, variances, blocks, (centres,), sums=sums)
-    return _posterior(values, variances, blocks, (centres, default), kept=1)
+    return _posterior(values, variances, blocks, (centres, default), unmoved=1)
 
 
 def _posterior(
@@ -78,22 +78,22 @@ def _posterior(
     variances: np.ndarray,
     blocks: np.ndarray,
     centres: Sequence[np.ndarray],
-    kept: int = 0,
+    unmoved: int = 0,
     sums: Noisy | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and variances of blocks about centres; about the `kept` last ones, measurements stay."""
-    n_shrunk = (len(centres) - kept) * len(PRIORS.scales)
+    """Return posterior means and variances of blocks about centres; about the last, `unmoved` ones, values stay."""
+    n_shrunk = (len(centres) - unmoved) * len(PRIORS.scales)
     laws = [(scale, centre) for centre in centres for scale in PRIORS.scales]
     most = np.full(values.size, np.inf)
     if sums is None:
         place, posterior = _scale_weights(values, variances, blocks, laws)
     else:
-        *seen, centre = sums
+        centre, known = sums[3], sums[:3]
         seen_laws = [(scale, centre) for scale in PRIORS.scales]
-        posterior = _scale_weights(*seen, seen_laws)[1]
+        posterior = _scale_weights(*known, seen_laws)[1]
         place = np.unique(blocks, return_inverse=True)[1]
-        known = np.unique(seen[2], return_inverse=True)[1]
-        most = (np.bincount(known) / np.bincount(known, 1 / seen[1]))[place]
+        sum_place = np.unique(known[2], return_inverse=True)[1]
+        most = (np.bincount(sum_place) / np.bincount(sum_place, 1 / known[1]))[place]
     moves, squares, spreads = (np.zeros_like(values) for _ in range(3))
     for s, (scale, centre) in enumerate(laws):
         weight, shrinks = posterior[place, s], (scale < most) & (s < n_shrunk)
@@ -178,12 +178,12 @@ def likely_counts(noisy: np.ndarray, noise_std: float | np.ndarray) -> np.ndarra
     return np.interp(noisy, distinct, posterior @ grid)
 
 
-def _likelihood(noisy: np.ndarray, stds: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the likelihood of noisy counts at every point of a grid, shape (c, g), up to a factor of each; the grid."""
+def _likelihood(noisy: np.ndarray, stds: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the likelihood of noisy counts at points of a grid, shape (c, g), up to a factor of each, and the grid."""
     least, most = PRIORS.count_reach
-    top = max(float(seen[-1]), float(stds.max()))
+    top = max(float(places[-1]), float(stds.max()))
     spread = np.geomspace(float(stds.min()) / least, most * top, PRIORS.count_places)
-    grid = np.unique(np.concatenate([np.zeros(1), spread, np.maximum(seen, 0.0)]))
+    grid = np.unique(np.concatenate([np.zeros(1), spread, np.maximum(places, 0.0)]))
     logs = -((noisy[:, None] - grid) ** 2) / (2 * stds[:, None] ** 2)
     return np.exp(logs - logs.max(axis=1, keepdims=True)), grid
 

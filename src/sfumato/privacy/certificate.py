@@ -31,7 +31,6 @@ from sfumato.privacy.certificate_form import (
     Bound,
     LedgerCharge,
     Point,
-    PriorRelease,
     Protected,
     Searched,
     StageCost,
@@ -356,7 +355,6 @@ def describe(
     search: Searched | None = None,
     versions: Mapping[str, str] | None = None,
     assumed: Sequence[str] = (),
-    prior: PriorRelease | None = None,
 ) -> Description:
     """Describe a fit before it runs.
 
@@ -368,7 +366,6 @@ def describe(
         else "The number of rows was estimated with part of the budget."
     )
     weighed = [] if schema.weight is None else [WEIGHED]
-    assumed = assumed if prior is None else [*assumed, words.of_prior(prior)]
     fixed = [_fixed(schema.discovered, schema.read_off, searched=search is not None), *ASSUMPTIONS[1:], *weighed]
     described = Description(
         format_version=FORMAT_VERSION, method=method, versions={**installed_versions(), **(versions or {})},
@@ -376,7 +373,6 @@ def describe(
         extra_delta=0.0, events=(), stages=(), unit=unit, n_public=n_public, n_public_source=n_public_source,
         sampling=sampling, assumptions=(*fixed, declared, *assumed), search=search,
         origins=tuple(schema.origins), read_off=tuple(schema.read_off), preset=preset, weight=schema.weight,
-        prior=prior,
     )  # fmt: skip
     return described if budget is None else _with_cost(described, plan, budget.delta)
 

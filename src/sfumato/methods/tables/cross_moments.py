@@ -22,7 +22,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
 from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
 from sfumato.methods.tables.pair_laws import Copy, Number, feasible_moments, lawful_moments
-from sfumato.methods.tables.prior import PriorMoments
+from sfumato.methods.tables.prior_rows import PriorMoments
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,47 +129,37 @@ def cross_moments(
         low_rank: whether what all columns share is kept before blocks are shrunk.
         earlier: what an earlier release says of the features.
     """
-    d, n = entries.owner.size, class_counts.sum()
-    whole, variance = _pooled(noisy, weights)
-    pooled = whole[:d, :d]
-    scale = np.outer(entries.roots, entries.roots) * _unclipped(pooled, variance, entries, n)
+    (whole, variance), d, n = _pooled(noisy, weights), entries.owner.size, class_counts.sum()
+    scale = np.outer(entries.roots, entries.roots) * _unclipped(whole[:d, :d], variance, entries, n)
     across = entries.owner[:, None] != entries.owner
     classes = ClassMeans.of(whole, variance, entries.roots, class_counts, class_weight)
     offsets = classes.offsets(list(entries.scores.values()) if low_rank else [], class_counts)
     classes = classes.centred(offsets, class_counts)
-    released = np.where(across, pooled / n / scale - np.outer(offsets, offsets), 0.0)
+    released = np.where(across, whole[:d, :d] / n / scale - np.outer(offsets, offsets), 0.0)
     variances = variance / n**2 / scale**2
-    measured, centres = (released, variances), []
-    if earlier is not None and variance:
-        centres = [earlier.pooled]
+    noisy_moments, centres = (released, variances), [] if earlier is None else [earlier.pooled]
+    if earlier is not None and not low_rank:
         released, variances = _toward(released, variances, earlier.pooled, 0 * released, across, entries)
-        if not low_rank:
-            classes = classes.toward(earlier.means - offsets, entries.groups[0])
+        classes = classes.toward(earlier.means, entries.groups[0])
     prior, copied = np.zeros_like(released), []
+    if low_rank and variance:
+        together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
+        prior = np.where(across, _unscaled(together, variance / n**2, scale, entries.roots), 0.0)
+        classes = classes.shifted_together(together, entries.roots)
     if variance:
-        if low_rank:
-            together = shrink_spectrum(released * scale, noise_reach(np.sqrt(2 * variance) / n, d))
-            prior = np.where(across, _unscaled(together, variance / n**2, scale, entries.roots), 0.0)
-            classes = classes.shifted_together(together, entries.roots)
         prior = _copula_moments(prior if low_rank else released, entries, prior)
         copied = _set_copies(prior, released, variances, entries)
-    means, spreads = _shrunk_pairs(*measured, prior, across, entries, *centres)
+    means, spreads = _shrunk_pairs(*noisy_moments, prior, across, entries, *centres)
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
     variances = _set_lawful(means, spreads, variances, entries, copied)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
-    if earlier is not None and variance and len(by_class) and not low_rank:
-        both = zip(by_class, class_variances, earlier.by_class, strict=True)
-        told = [_toward(m, np.broadcast_to(v, m.shape), e, means, across, entries) for m, v, e in both]
-        by_class, class_variances = (np.array(part) for part in zip(*told, strict=True))
-    by_class -= _moments_of_offsets(offsets, classes)[: len(by_class)]
-    if low_rank and len(by_class):
-        noise = class_variances * scale**2
-        by_class = _low_rank_classes(by_class - means, noise, scale, entries.roots, across) + means
-        class_variances = class_variances * PAIRS.least_variance
-    left = np.maximum(spreads, PAIRS.least_variance * variances)
+    if len(by_class):
+        by_class -= _moments_of_offsets(offsets, classes)
+        by_class, class_variances = _apart(by_class, class_variances, means, scale, across, entries, earlier, low_rank)
+    spreads = np.maximum(spreads, PAIRS.least_variance * variances)
     return CrossMoments(
-        offsets, released, variances, means, left, classes, by_class, class_variances, entries.groups, entries.kinds
+        offsets, released, variances, means, spreads, classes, by_class, class_variances, entries.groups, entries.kinds
     )
 
 
@@ -212,6 +202,30 @@ def _toward(
         means[here], left[here] = toward(*known)
     means, left = means + means.T, left + left.T
     return means, np.where(across, np.maximum(left, PRIOR.least_variance * variances), variances)
+
+
+def _apart(
+    by_class: np.ndarray,
+    variances: np.ndarray,
+    pooled: np.ndarray,
+    scale: np.ndarray,
+    across: np.ndarray,
+    entries: Entries,
+    earlier: PriorMoments | None,
+    low_rank: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moments of classes: of low rank about the pooled ones, or with what an earlier release says."""
+    if low_rank:
+        by_class = _low_rank_classes(by_class - pooled, variances * scale**2, scale, entries.roots, across) + pooled
+        return by_class, variances * PAIRS.least_variance
+    if earlier is None:
+        return by_class, variances
+    moments, left = [], []
+    for own, variance, centres in zip(by_class, variances, earlier.by_class, strict=True):
+        both = _toward(own, np.broadcast_to(variance, own.shape), centres, pooled, across, entries)
+        moments.append(both[0])
+        left.append(both[1])
+    return np.array(moments), np.array(left)
 
 
 def _by_kind(across: np.ndarray, entries: Entries) -> Iterator[np.ndarray]:

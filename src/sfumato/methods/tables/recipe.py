@@ -29,7 +29,7 @@ from sfumato.methods.tables.chain import Effort, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.prior import PriorRows, RunShares
+from sfumato.methods.tables.prior_rows import PriorRows, RunShares
 from sfumato.methods.tables.second_stage import (
     MOMENTS,
     FirstRelease,

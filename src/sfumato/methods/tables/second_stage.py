@@ -22,7 +22,7 @@ from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.pair_laws import Copy
-from sfumato.methods.tables.prior import PriorRows
+from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share
 

@@ -18,7 +18,7 @@ from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutio
 from sfumato.methods.tables.features import ColumnShares, Features, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.prior import PriorRows
+from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.methods.tables.tails import Axis, NoisyCounts
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid

@@ -12,7 +12,7 @@ from sfumato.columns import Categorical, Integer
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import total_variation
 from sfumato.maths.shrinkage import shrunk, toward
-from sfumato.methods.tables.prior import _joint
+from sfumato.methods.tables.prior_rows import _joint
 
 N = 4_000
 LETTERS = tuple("abcde")

@@ -139,15 +139,15 @@ class PriorRows:
         of_runs = [np.bincount(runs, own) for runs, own in zip(self.seen.runs, shares, strict=True)]
         values, variances = (np.concatenate(part[: len(counts)]) for part in (self.seen.values, self.seen.variances))
         least = np.maximum(values - PRIOR.stands_out * np.sqrt(variances), 1 / total)  # that the rows may not have
-        seen = np.concatenate(of_runs)
-        run_units = np.sqrt(np.maximum(seen, least))
+        run_shares = np.concatenate(of_runs)
+        run_units = np.sqrt(np.maximum(run_shares, least))
         ends = np.cumsum([own.size for own in of_runs])[:-1]
         spread = [
             part[runs] / np.bincount(runs)[runs]
             for part, runs in zip(np.split(least, ends), self.seen.runs, strict=True)
         ]
         blocks, run_blocks = (np.repeat(np.arange(len(counts)), [p.size for p in parts]) for parts in (shares, of_runs))
-        sums = (values / run_units, variances / run_units**2, run_blocks, seen / run_units)
+        sums = (values / run_units, variances / run_units**2, run_blocks, run_shares / run_units)
         expected = np.concatenate(shares)
         units = total * np.sqrt(np.maximum(expected, np.concatenate(spread)))
         noise = stds[blocks] ** 2 / units**2

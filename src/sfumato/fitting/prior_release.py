@@ -46,12 +46,12 @@ def read_prior(
     if schema.images:
         raise ConfigError("Expected a table for a prior, got images. Leave the prior out.")
     release = prior if isinstance(prior, ReleaseValue) else read_release(prior, ReleaseValue)
+    _require_same(schema, release.schema)
     if private and not (release.certificate.private or release.certificate.measured_elsewhere):
         raise ConfigError(
-            "Expected a prior of secret noise, got a release that guarantees nothing: what it shows of records would be "
-            "in this one too. Name a private release."
+            "Expected a prior of secret noise, got a release that guarantees nothing: what it shows of records would "
+            "be in this one too. Name a private release."
         )
-    _require_same(schema, release.schema)
     sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
     if isinstance(sampler, DataSet):
         raise ConfigError("Expected a prior with a model to draw rows from, got a data set. Name another release.")
@@ -75,6 +75,6 @@ def _require_same(schema: Schema, other: Schema) -> None:
         for name in own.released:
             if own.columns[name] != before.columns[name]:
                 raise SchemaError(
-                    f"Expected a prior with the same facts of column {name!r} as the schema (kind, bounds, labels), got "
-                    "others. Fit with the prior's schema, or leave the prior out."
+                    f"Expected a prior with the same facts of column {name!r} as the schema (kind, bounds, labels), "
+                    "got others. Fit with the prior's schema, or leave the prior out."
                 )
