@@ -1181,19 +1181,19 @@ BUGS = [
     PlantedBug(
         "as many runs of cells as hold any record",
         "methods/tables/recipe.py",
-        "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
+        "    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)\n",
         "    held = max(2, int(np.count_nonzero(reduce(counting, fit.data).open_in_mechanism())))\n"
         "    found = Resolution(held, settings.resolution.orders, level_groups, settings.resolution.weights)\n"
-        "    columns = column_shares(counts, counting, class_counts, found)\n",
+        "    columns = column_shares(counts, counting, class_counts, found, prior)\n",
         f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
         "orders of polynomials by the true number of records",
         "methods/tables/recipe.py",
-        "    columns = column_shares(counts, counting, class_counts, settings.resolution)\n",
+        "    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)\n",
         "    rows = counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()\n"
         "    found = Resolution(settings.resolution.most_runs, 1 + int(rows) % 6, level_groups, {})\n"
-        "    columns = column_shares(counts, counting, class_counts, found)\n",
+        "    columns = column_shares(counts, counting, class_counts, found, prior)\n",
         f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(

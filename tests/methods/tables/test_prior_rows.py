@@ -115,8 +115,8 @@ def test_priors_that_do_not_fit_are_refused_before_a_charge(last_year: Release, 
     for schema, prior, error, message in (
         (fewer, last_year, SchemaError, "others in 'size'"),
         (wider, last_year, SchemaError, "column 'size'"),
-        (SCHEMA, damaged, ReleaseError, ""),
-        (SCHEMA, tmp_path / "absent.sfm", ReleaseError, ""),
+        (SCHEMA, damaged, ReleaseError, "release"),
+        (SCHEMA, tmp_path / "absent.sfm", ReleaseError, "absent"),
         (SCHEMA, last_year, ConfigError, "prior of secret noise"),
         (SCHEMA, 3, ConfigError, "prior to be a release or the path of one, got int"),
     ):
