@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 83_720,
-    "lines of the core": 54_640,
-    "files": 524,
+    "lines": 85_700,
+    "lines of the core": 55_560,
+    "files": 534,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
