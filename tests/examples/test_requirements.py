@@ -51,7 +51,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 def _packages(folder: str) -> dict[str, set[str]]:
     """Packages of others that the files of a folder import, with the files."""
     found: dict[str, set[str]] = defaultdict(set)
-    own = {path.stem for room in ("benchmarks", "papers", "tests") for path in (ROOT / room).rglob("*.py")}
+    own = {path.stem for room in ("benchmarks", "examples", "papers", "tests") for path in (ROOT / room).rglob("*.py")}
     own |= {path.name for path in (ROOT / "tests").iterdir()} | {"sfumato"}
     for path in (ROOT / folder).rglob("*.py"):
         for module in _imported(ast.parse(path.read_text(encoding="utf-8"))):
