@@ -28,6 +28,8 @@ FITTED = 0.15
 """Standard deviations by which a mean under the model may be off, where it is measured."""
 STRONG = 0.5
 """Likewise, of what a model of pairs gets wrong by more: columns that nearly are functions of each other."""
+_OF_NOISE = 8.0
+"""As much more, for each variance of measured noise: a model that was fitted to it is off by it."""
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors
 _ODD = 0.15  # and where that is much of a function: what nobody measured of the function is the model's word alone
 WELL_KNOWN = 0.85
@@ -123,19 +125,26 @@ class Calibration:
         self._weighting, self.rows_of_unit, self._parts = weighting, rows_of_unit, parts
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
         self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))
-        self._prior = self._record + fitted**2 * n_public
         self._functions = measured.functions
         self._noise = measured.variances
         self._n, self._rows_variance = float(n_public), float(rows_variance)
         self._means = self._functions.mean(axis=0)
         self._centred = self._functions - self._means
         self._covariance = self._centred.T @ self._centred / len(self._centred)
+        self._prior = self._record + (fitted**2 + _OF_NOISE * self._relative_noise()) * self._n
         self._factor = self._factored(self._noise)
         self._totals = measured.totals
         missed = measured.totals - self._n * self._means
         solved = linalg.cho_solve(self._factor, missed)
         self._surprise = float(missed @ solved) / max(missed.size, 1)
         self._weights = (self._n + self._joint(solved)) / len(self._functions)
+
+    def _relative_noise(self) -> float:
+        """Return the variance of the noise of a measured mean, in the variance of the function: of the middle one."""
+        varies = np.diagonal(self._covariance) > _CONSTANT
+        if not varies.any():
+            return 0.0
+        return float(np.median(self._noise[varies] / np.diagonal(self._covariance)[varies])) / self._n**2
 
     @cached_property
     def weights(self) -> np.ndarray:
