@@ -80,8 +80,8 @@ def test_without_noise_they_are_those_of_all_rows():
 
 @pytest.mark.slow
 def test_intervals_cover(remembered_accounts):
-    """40 seeds, two parts each, of sizes at which the intervals of each part cover."""
-    sizes = (600, 900)
+    """40 seeds, two small parts each."""
+    sizes = (250, 350)
     truth = {"mean": 0.0, "k": 1.5, "share": 0.0}
     for place, n in enumerate(sizes):
         truth["mean"] += n / sum(sizes) * 9 * (0.3 + 0.2 * place)
@@ -92,9 +92,7 @@ def test_intervals_cover(remembered_accounts):
         answers = {"mean": union.mean("x"), "k": union.mean("k"), "share": union.share({"s": "f"})}
         for name, answer in answers.items():
             covered[name] += answer.low <= truth[name] <= answer.high
-    # of answers that cover 0.95 of the time, 40 seeds show fewer than 33 once in a thousand
-    assert min(covered["mean"], covered["share"]) >= 36, covered
-    assert covered["k"] >= 33, covered
+    assert min(covered.values()) >= 36, covered
 
 
 def test_questions_that_the_parts_do_not_answer_are_refused(union):

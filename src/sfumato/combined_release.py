@@ -144,7 +144,7 @@ class CombinedRelease:
                     f"Expected a column without missing cells beside by= of a combined release, got {column!r}. Ask "
                     "each part."
                 )
-            return self._by(lambda part: part.mean(column, by=by, target=target), by, target, _as_is)
+            return self._by(lambda part: part.mean(column, by=by, target=target), by, target)
         means = self._each(lambda part: part.mean(column, target=target))
         return weighted_mean(means, self._present(column, target))
 
@@ -193,7 +193,7 @@ class CombinedRelease:
         return [_present(share, n) for share, n in zip(absent, self._rows, strict=True)]
 
     def _by(
-        self, ask: Callable[[Release], Any], by: str, target: str, finish: Callable[[Estimate], Estimate]
+        self, ask: Callable[[Release], Any], by: str, target: str, finish: Callable[[Estimate], Estimate] | None = None
     ) -> Estimates:
         """Return means over the groups of a column, by the parts' means and their numbers of rows in each group."""
         if not isinstance(by, str):
@@ -204,7 +204,8 @@ class CombinedRelease:
         for group in in_all(answers):
             shares = self._each(lambda part, label=group: part.share({by: label}, target=target))
             sizes = [times(share, n) for share, n in zip(shares, self._rows, strict=True)]
-            estimates[group] = finish(weighted_mean([own[group] for own in answers], sizes))
+            mean = weighted_mean([own[group] for own in answers], sizes)
+            estimates[group] = mean if finish is None else finish(mean)
         return Estimates(estimates, (by,), left_out)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -279,10 +280,6 @@ def combine_releases(
 
 def _opened(file: bytes, label: str) -> Release:
     return read_opened(io.BytesIO(file), Release, label)
-
-
-def _as_is(estimate: Estimate) -> Estimate:
-    return estimate
 
 
 def _as_share(estimate: Estimate) -> Estimate:

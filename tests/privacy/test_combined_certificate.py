@@ -6,6 +6,7 @@ import pytest
 
 from fixtures.parts import part
 from sfumato.errors import ConfigError
+from sfumato.privacy.certificate_form import PriorRelease
 from sfumato.privacy.combined_certificate import CombinedCertificate
 from sfumato.privacy.plan import Neighbours
 
@@ -35,3 +36,10 @@ def test_another_relation_is_refused(certificates):
     other = dataclasses.replace(certificates[1], neighbours=Neighbours.REPLACE_ONE)
     with pytest.raises(ConfigError, match="one neighbouring relation"):
         CombinedCertificate.of([certificates[0], other], ["a", "b"])
+
+
+def test_the_prior_of_a_part_is_told(certificates):
+    prior = PriorRelease(arrays="a" * 64, content="b" * 64, epsilon=1.0, delta=1e-6)
+    union = CombinedCertificate.of([certificates[0], dataclasses.replace(certificates[1], prior=prior)], ["a", "b"])
+    assert f"Part 2: The release {'b' * 16} (epsilon 1" in union.summary()
+    assert "Part 1: The release" not in union.summary()

@@ -11,7 +11,7 @@ from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Point
 from sfumato.privacy.plan import Neighbours
 from sfumato.privacy.reading import document, entry, number, plain, whole
-from sfumato.privacy.words import shown
+from sfumato.privacy.words import of_prior, shown
 
 DISJOINT = (
     "The holder states that no person is in two of the parts, and that the part a person is in does not depend on who "
@@ -133,6 +133,9 @@ class CombinedCertificate:
             f"Part {i}: {part.n} rows by {shown(part.method)}, epsilon = {part.epsilon:g}, delta = {part.delta:g}, "
             f"sha256 {part.sha256}."
             for i, part in enumerate(self.parts, 1)
+        ]
+        lines += [
+            f"Part {i}: {of_prior(own.prior)}" for i, own in enumerate(self.certificates, 1) if own.prior is not None
         ]
         if any(own.read_off for own in self.certificates):
             lines.append("Facts of a part's schema were read off its records, which the guarantee does not cover.")
