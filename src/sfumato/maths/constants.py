@@ -84,6 +84,7 @@ class TailConstants:
     """The ends of a column: where counts are lost in noise, and where they say that nothing lies beyond."""
 
     seen: float = 3.0  # noise deviations by which an end stands out | noise: 3 deviations
+    sure_end: float = 6.0  # the same of an end that is not taken for a normal law's | noise: twice as many
     fewest: int = 16  # cells at least, of a column with tails | not tuned
     height: float = 0.1  # of the highest cell: what is no lower at its end has no tail | not tuned
     mass: float = 0.1  # part of the rows that is fitted | chosen on benchmarks/tails.py (a fifth: worse); decision 34
@@ -316,6 +317,7 @@ class LevelConstants:
     least_alike: float = 0.1  # likeness of rows from which levels and trends are used | not tuned
     alike_of_noise: float = 30.0  # the same for each noise of an entry | chosen on two laws
     most_alike: float = 1.1  # beyond which it is noise | not tuned
+    most_of_noise: float = 5.0  # the same for each noise of an entry: a deviation | noise: 12 fits of two laws
     least_told: float = 0.1  # of the spread of rows, what means of alike rows have beyond those of others | not tuned
     simulated: int = 1 << 14  # units whose rows have nothing to do with each other | not tuned
     most_apart: float = 0.15  # of a law, what lines and offsets have elsewhere | chosen on five numbers of made-up laws

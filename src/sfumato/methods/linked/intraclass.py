@@ -34,12 +34,12 @@ def without_levels(
         shares: P(cell) of each, released.
         entry: noise of the mean product of two features, by which a level is known.
     """
-    least = LEVELS.least_alike + LEVELS.alike_of_noise * entry
+    least, most = LEVELS.least_alike + LEVELS.alike_of_noise * entry, LEVELS.most_alike + LEVELS.most_of_noise * entry
     cells = {column.name: (column, law) for column, law in zip(columns, shares, strict=True)}
     return frozenset(
         name
         for name, own in tables.histories.items()
-        if not least <= alike(tables, cells[tables.count], cells[name], cells[own.level]) <= LEVELS.most_alike
+        if not least <= alike(tables, cells[tables.count], cells[name], cells[own.level]) <= most
     )
 
 

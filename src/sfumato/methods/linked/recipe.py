@@ -226,9 +226,10 @@ def run_linked(
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
     worth = 1.0 if owners is not None else (MeasuringWeights.of(facts) or Measuring()).worth
     weight, n = facts.described.weight, fit.n_public if owners is None else max(1, round(owners.n))
+    offsets = [own.offset for own in tables.histories.values()]
     steps = MeasuringSteps(
         names.steps, tables.drawn_first, {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}, worth,
-        tables.before, [own.offset for own in tables.histories.values()], _idle_steps(tables, units), sharing=sharing,
+        tables.before, offsets, offsets, _idle_steps(tables, units), sharing=sharing,
         n_units=n, steps=law, weight="" if weight is None else weight.column,
     )  # fmt: skip
     return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps), tables)
@@ -248,15 +249,18 @@ def _units(
         faint = without_levels(tables, columns, shares, entry)
         return [column for name in faint for column in (tables.histories[name].level, tables.histories[name].trend)]
 
+    trends = [own.trend for own in tables.histories.values()]
     if owners is None:
         measuring = MeasuringWeights.of(facts) or Measuring()
-        measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent)
+        measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends)
         units = run_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
         return units, counted_units(facts, units)
 
     sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
     n = max(1, round(owners.n))
-    several = MeasuringSteps(names.units, first, silent=silent, sharing=sharing, n_units=n, steps=owners.law)
+    several = MeasuringSteps(
+        names.units, first, narrow=trends, silent=silent, sharing=sharing, n_units=n, steps=owners.law
+    )
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
     return run_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several), owners.n
 

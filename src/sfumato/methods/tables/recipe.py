@@ -306,6 +306,7 @@ class Measuring:
         worth: what a count of 1 is in a release's measurements.
         copied: columns of labels, and the earlier column that each may be kept from.
         mute: columns that no other one is drawn given.
+        narrow: columns that vary far less than their bounds allow.
         silent: of columns, their released shares and the second release's noise of an entry, names of columns that say
             nothing of others; None without any.
     """
@@ -316,6 +317,7 @@ class Measuring:
     worth: float = 1.0
     copied: Mapping[str, str] = field(default_factory=dict)
     mute: Collection[str] = ()
+    narrow: Collection[str] = ()
     silent: Silent | None = None
 
     def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
@@ -335,7 +337,7 @@ class Measuring:
     def weighted(self, settings: Settings) -> Settings:
         """Return settings in which columns count as they are to."""
         weights = {**settings.resolution.weights, **self.weights}
-        return replace(settings, resolution=replace(settings.resolution, weights=weights))
+        return replace(settings, resolution=replace(settings.resolution, weights=weights, narrow=self.narrow))
 
     def counts(self, layout: TableLayout) -> TwoResolutionCounts:
         """Return the statistic of the first stage."""

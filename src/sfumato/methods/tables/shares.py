@@ -5,7 +5,7 @@ Free: uses released values and public facts only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from sfumato.methods.tables.features import ColumnShares, Features, level_featur
 from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.prior_rows import PriorRows
-from sfumato.methods.tables.tails import Axis, NoisyCounts
+from sfumato.methods.tables.tails import Axis, NoisyCounts, with_normal_tails
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid
 
@@ -33,12 +33,14 @@ class Resolution:
         orders: of polynomials, the normal score among them.
         level_groups: most levels with a feature of their own.
         weights: of columns that count for more than others.
+        narrow: columns that vary far less than their bounds allow.
     """
 
     most_runs: int
     orders: int
     level_groups: int
     weights: Mapping[str, float]
+    narrow: Collection[str] = ()
 
 
 def released_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
@@ -122,7 +124,11 @@ def shares_of(
         by_class_std: of their noise.
         total_std: of that number; infinite where it is a declared one.
     """
-    shares = estimated_shares(counts, total, *_on_curve(column), _axis(column), total_std=total_std)
+    ordered, widths = _on_curve(column)
+    axis = _axis(column)
+    shares = estimated_shares(counts, total, ordered, widths, axis, total_std=total_std)
+    if axis is not None and column.name in resolution.narrow and counts.stds.any():
+        shares = with_normal_tails(shares, counts, total, ordered, axis)
     run_of_cell, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
     return ColumnShares(shares, counts.runs, run_of_cell, features, by_class, by_class_std, in_order)

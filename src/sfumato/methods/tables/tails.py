@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 from sfumato.maths.constants import TAILS
 
@@ -108,6 +108,42 @@ def with_tails(
         anchor = tail.anchor(start, float(reached[-1]))
         if start:
             result[cells[:start]] = tail.cut(start) if anchor is None else tail.fitted(start, anchor)
+    return result
+
+
+def with_normal_tails(
+    shares: np.ndarray, counts: NoisyCounts, total: float, free: np.ndarray, axis: Axis
+) -> np.ndarray:
+    """Return shares whose ends are a normal law's, from where they stand out of their noise by little.
+
+    Of a column that varies far less than its bounds allow, as distances from a line do, noise that is taken for a few
+    records at an end would be most of its variance. The mass of an end stays, and where it begins.
+
+    Args:
+        shares: P(cell), shape (c,).
+        counts: what was released.
+        total: number of records, estimated.
+        free: which cells lie on the curve.
+        axis: where they lie.
+    """
+    places, result = np.flatnonzero(free), shares.copy()
+    middles, whole = (axis.lower + axis.upper) / 2, float(shares[places].sum())
+    if places.size < TAILS.fewest or not whole > 0:
+        return result
+    median = float(middles[places[np.searchsorted(np.cumsum(shares[places]), whole / 2)]])
+    for side, cells in ((-1, places), (1, places[::-1])):
+        mass = np.cumsum(shares[cells])
+        turns = np.cumsum(np.diff(counts.runs[cells], prepend=counts.runs[cells[0]]) != 0)
+        sure = mass * total > TAILS.sure_end * counts.coarse_std * np.sqrt(1 + turns)
+        last = int(np.argmax(sure))
+        begins = side * (middles[cells[last]] - median)
+        score = -float(special.ndtri(mass[last] / whole))
+        if not sure.any() or begins <= 0 or score <= 0:
+            continue
+        outer = cells[: last + 1]
+        near, far = np.sort(np.stack([axis.lower[outer], axis.upper[outer]]) - median, axis=0) * side / begins * score
+        normal = np.abs(special.ndtr(-far) - special.ndtr(-near))
+        result[outer] = mass[last] * normal / max(float(normal.sum()), 1e-300)
     return result
 
 
