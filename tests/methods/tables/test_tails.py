@@ -135,4 +135,4 @@ def test_a_narrow_column_in_wide_bounds_has_no_variance_of_noise():
 def test_tails_that_are_seen_are_not_made_normal(noise):
     kind, law = Continuous(lower=-100, upper=100), stats.t(3, scale=4)
     before, now = spread(law, kind, (noise, noise), 1)
-    assert now == pytest.approx(before, rel=0.02)
+    assert now == pytest.approx(before, rel=1e-3)

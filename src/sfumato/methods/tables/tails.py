@@ -135,15 +135,14 @@ def with_normal_tails(
         mass = np.cumsum(shares[cells])
         turns = np.cumsum(np.diff(counts.runs[cells], prepend=counts.runs[cells[0]]) != 0)
         sure = mass * total > TAILS.sure_end * counts.coarse_std * np.sqrt(1 + turns)
-        last = int(np.argmax(sure))
-        begins = side * (middles[cells[last]] - median)
-        score = -float(special.ndtri(mass[last] / whole))
-        if not sure.any() or begins <= 0 or score <= 0:
+        outer = cells[: int(np.argmax(sure))]
+        left = float(mass[outer.size - 1]) if outer.size else 0.0
+        if not 0 < left < whole / 2:
             continue
-        outer = cells[: last + 1]
-        near, far = np.sort(np.stack([axis.lower[outer], axis.upper[outer]]) - median, axis=0) * side / begins * score
-        normal = np.abs(special.ndtr(-far) - special.ndtr(-near))
-        result[outer] = mass[last] * normal / max(float(normal.sum()), 1e-300)
+        away = np.sort(side * (np.stack([axis.lower[outer], axis.upper[outer]]) - median), axis=0)
+        if away.min() > 0:
+            normal = special.ndtr(away / away.min() * special.ndtri(left / whole))
+            result[outer] = left * (normal[0] - normal[1]) / max(float(normal[0].sum() - normal[1].sum()), 1e-300)
     return result
 
 
