@@ -73,7 +73,9 @@ class CurveConstants:
     rounds: int = 4  # steps of Gauss and Newton for each stiffness | not tuned
     first_rounds: int = 16  # for the first stiffness | not tuned
     largest_step: float = 2.0  # of a logarithm of a density | not tuned
+    halvings: int = 8  # of a step that would make the curve less likely | not tuned
     converged: float = 1e-4  # the same, of the last step | not tuned
+    tie: float = 1.0  # deviations by which a softer curve has to be better | noise: of a sum of squares of noise
     hopeless: float = 40.0  # estimated risk above the least at which no softer curve is tried | not tuned
     window: int = 8  # part of the cells that the start averages over, inverse | not tuned
     window_floor: float = 0.05  # noise deviations of a cell, below which the start does not fall | not tuned

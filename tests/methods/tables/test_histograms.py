@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sfumato.columns.kinds import Continuous
 from sfumato.methods.tables.histograms import NoisyCounts, estimated_shares
+from sfumato.schema.grid import ColumnGrid
 
 CELLS, RUN = 128, 4
 RUNS = np.arange(CELLS) // RUN
@@ -239,3 +241,16 @@ def test_beside_a_constant_there_is_next_to_nothing():
     beside = [1 - estimated_shares(counted(shares, 30.0, s, n=4_000), 4_000, ORDERED, WIDTHS)[70] for s in range(20)]
     assert np.mean(beside) < 0.015
     assert max(beside) < 0.09
+
+
+def test_two_humps_on_cells_that_widen_are_never_lost():
+    """An offset of deviation 3.5 between -100 and 100: a curve too stiff for both humps must not lose them."""
+    grid = ColumnGrid.numbers("offset", Continuous(lower=-100, upper=100), 116, narrow=True)
+    edges = grid.edges / grid.steps.last * 200 - 100
+    shares = np.diff(stats.norm.cdf(edges, scale=3.5))
+    ordered, widths = np.ones(shares.size, dtype=bool), np.diff(grid.edges).astype(float)
+    runs = np.arange(shares.size) // 4
+    for seed in range(40):
+        counts = counted(shares, 19.0, seed, runs, n=600, coarse_std=12.0)
+        law = estimated_shares(counts, 600, ordered, widths)
+        assert np.abs(law - shares).sum() / 2 < 0.5, seed

@@ -163,27 +163,52 @@ class _Curve:
     def fitted(self) -> tuple[np.ndarray, np.ndarray]:
         """Return every cell's count on the curve and its standard error, for the stiffness of least estimated risk.
 
+        A softer curve has to be better by a deviation of what noise alone makes it better.
+
         Reference: Stein 1981.
         """
-        f = _start(self.counts.fine, self.free, float(self.counts.stds.mean()), np.exp(self.log_widths))
-        best, chosen, curved, explained = np.inf, np.zeros(f.size), np.zeros((0, 0)), np.zeros((0, 0))
+        start = _start(self.counts.fine, self.free, float(self.counts.stds.mean()), np.exp(self.log_widths))
+        best, chosen, curved, explained = np.inf, np.zeros(start.size), np.zeros((0, 0)), np.zeros((0, 0))
+        f = start
         for number, stiffness in enumerate(CURVE.stiffness):
-            for _ in range(CURVE.rounds if number else CURVE.first_rounds):
-                gradient, hessian, _ = self._derivatives(f, stiffness)
-                step = _solved(hessian, gradient)
-                f = f + np.clip(step, -CURVE.largest_step, CURVE.largest_step)
-                if np.abs(step).max() < CURVE.converged:
-                    break
+            # a curve too stiff for two humps may lose both, and where it is empty it has no slope to come back by
+            f = min(f, start, key=lambda curve: self._loss(curve, stiffness))
+            f = self._descended(f, stiffness, CURVE.rounds if number else CURVE.first_rounds)
             _, hessian, information = self._derivatives(f, stiffness)
             known = _solved(hessian, _dense(information))
             expected = self._expected(f)
             risk = self._distance(expected) + 2 * float(np.trace(known))
-            if risk < best or not number:
+            softer = np.sqrt(2 * max(float(np.trace(known) - np.trace(explained)), 0.0))
+            if risk < best - CURVE.tie * softer or not number:
                 best, chosen, curved, explained = risk, expected, hessian, known
             elif risk > best + CURVE.hopeless:
                 break
         variances = np.einsum("ij,ji->i", explained, _solved(curved, np.eye(f.size))) * chosen**2
         return chosen, np.sqrt(np.maximum(variances, 0.0))
+
+    def _descended(self, f: np.ndarray, stiffness: float, rounds: int) -> np.ndarray:
+        """Return the curve after steps of Gauss and Newton, none of which makes it less likely."""
+        loss = self._loss(f, stiffness)
+        for _ in range(rounds):
+            gradient, hessian, _ = self._derivatives(f, stiffness)
+            whole = _solved(hessian, gradient)
+            step = np.clip(whole, -CURVE.largest_step, CURVE.largest_step)
+            if self._loss(f + step, stiffness) > loss:  # cut cell by cell, a step may lead elsewhere
+                step = whole * min(1.0, CURVE.largest_step / float(np.abs(whole).max()))
+            for _ in range(CURVE.halvings):
+                if (ahead := self._loss(f + step, stiffness)) <= loss:
+                    break
+                step /= 2
+            else:
+                break
+            f, loss = f + step, ahead
+            if np.abs(step).max() < CURVE.converged:
+                break
+        return f
+
+    def _loss(self, f: np.ndarray, stiffness: float) -> float:
+        """Return minus the penalised log-likelihood of a curve, up to a constant."""
+        return (self._distance(self._expected(f)) + stiffness * float(f @ _product(self.roughness, f))) / 2
 
     def _expected(self, f: np.ndarray) -> np.ndarray:
         return np.exp(np.clip(f + self.log_widths, -30.0, 30.0))
