@@ -87,6 +87,19 @@ class EngineError(SfumatoError, RuntimeError):
     """Workers did not finish a pass over the records; nothing was drawn from it."""
 
 
+class RoundPendingError(SfumatoError):
+    """A holder's message of a round is written; the fit goes on when those of the other holders have come.
+
+    Attributes:
+        number: of the round, from 1.
+        path: of the message.
+    """
+
+    def __init__(self, number: int, path: str) -> None:
+        super().__init__(f"Round {number}: wrote {path}. Give it to the other holders, and take theirs.")
+        self.number, self.path = number, path
+
+
 class TrainingError(SfumatoError, RuntimeError):
     """A network could not be run on the records."""
 

@@ -45,7 +45,7 @@ def masked(partial: np.ndarray, key: bytes, piece: int) -> np.ndarray:
         [4, 2]
     """
     flat = partial.reshape(-1).view(np.uint64)
-    result = _pad(key, piece, flat.size + TAG_WORDS)
+    result = pad(key, piece, flat.size + TAG_WORDS)
     result[: flat.size] += flat
     return result
 
@@ -54,11 +54,12 @@ def unmasked(total: np.ndarray, key: bytes, pieces: list[int]) -> np.ndarray | N
     """Return a sum of masked partial sums as it is, int64; None unless it is of these pieces, each once."""
     total = total.copy()
     for piece in pieces:
-        total -= _pad(key, piece, total.size)
+        total -= pad(key, piece, total.size)
     return None if total[-TAG_WORDS:].any() else total[:-TAG_WORDS].view(np.int64)
 
 
-def _pad(key: bytes, piece: int, words: int) -> np.ndarray:
+def pad(key: bytes, piece: int, words: int) -> np.ndarray:
+    """Return so many words of the key stream of a piece, uint64."""
     start = piece.to_bytes(8, "big") + bytes(8)  # the lower half counts blocks: no two pieces meet
     stream = Cipher(algorithms.AES(key), modes.CTR(start)).encryptor()
     result = np.empty(words, dtype="<u8")

@@ -11,21 +11,58 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
 from sfumato.data_ledger.journal import Arrays, Journal, Progress
-from sfumato.errors import ConfigError, LedgerError
+from sfumato.errors import ConfigError, LedgerError, RoundPendingError
 from sfumato.mechanisms.noise import NoiseSource
+from sfumato.mechanisms.noise_shares import noise_share, sum_of_shares
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum, origin_of
 from sfumato.mechanisms.statistics import OuterProducts
+from sfumato.privacy.certificate_form import JointFit
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.origin import Origin, simplest
 from sfumato.privacy.plan import Plan
-from sfumato.records.engine import Records, Statistic, reduce
+from sfumato.records.engine import Records, Statistic, reduce, sum_of_none
 
 _ORIGIN = ("norm_bound", "grid", "off_diagonal_grid")
+
+
+class Exchange(Protocol):
+    """How several holders add the shares of a noisy sum up.
+
+    Attributes:
+        part: of the noise's variance that each of them draws.
+        noise_factor: by which the noise of all is larger than that of those who need not work together.
+        stated: for the certificate.
+    """
+
+    part: float
+    noise_factor: float
+    stated: JointFit
+
+    def masked(self, share: np.ndarray, stage: str, event: int | None) -> np.ndarray:
+        """Return a share under one-time pads that go out in the sum over all holders, uint64."""
+        ...
+
+    def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
+        """Hand the own masked share out; return the error that ends the round."""
+        ...
+
+    def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
+        """Return the sum of all holders' shares, int64; the own one is handed out again.
+
+        Raises:
+            RoundPendingError: a holder's is not there yet.
+            ConfigError, DataError: one is not what it has to be.
+        """
+        ...
+
+    def agree(self, value: np.ndarray) -> None:
+        """Note what was released, on which all holders have to agree."""
+        ...
 
 
 @final
@@ -36,10 +73,13 @@ class Account:
         ledger: holds the fit to its plan.
         noise: the source of randomness.
         journal: keeps what was released; by default nothing is kept.
+        exchange: with other holders, of whose records a sum is too. It needs a journal with a file.
     """
 
-    def __init__(self, ledger: Ledger, noise: NoiseSource, journal: Journal | None = None) -> None:
-        self.ledger, self.noise = ledger, noise
+    def __init__(
+        self, ledger: Ledger, noise: NoiseSource, journal: Journal | None = None, exchange: Exchange | None = None
+    ) -> None:
+        self.ledger, self.noise, self.exchange = ledger, noise, exchange
         self.journal = Journal(None, {}) if journal is None else journal
         self._measured: Counter[str] = Counter()
         self._replayed = 0  # events that were entered in the account without a draw
@@ -83,12 +123,37 @@ class Account:
         release = noisy_second_moment if isinstance(statistic, OuterProducts) else noisy_sum
 
         def draw() -> Arrays:
+            if self.exchange is not None:
+                return arrays_of(self._exchanged(self.exchange, stage, event, statistic, records))
             exact = reduce(statistic, records)
             noisy = release(exact, stage=stage, ledger=self.ledger, noise=self.noise)
             origin = origin_of(exact, stage, noisy.noise_std, symmetric=noisy.symmetric)
             return arrays_of(replace(noisy, origin=origin))
 
-        return replace(noisy_of(self._journal_entry(stage, event, 1, draw), stage), query=query)
+        noisy = noisy_of(self._journal_entry(stage, event, 1, draw), stage)
+        if self.exchange is not None:
+            self.exchange.agree(noisy.value)
+        return replace(noisy, query=query)
+
+    def _exchanged(
+        self, exchange: Exchange, stage: str, event: int | None, statistic: Statistic, records: Records
+    ) -> Noisy:
+        """Return the sum of all holders' shares of a statistic; the own one is drawn once, and kept under its pads."""
+        symmetric, place = isinstance(statistic, OuterProducts), f"share of {stage}"
+        kept = self.journal.read(place, event)
+        if kept is None:
+            share = noise_share(
+                reduce(statistic, records),
+                stage=stage, ledger=self.ledger, noise=self.noise, part=exchange.part, symmetric=symmetric,
+            )  # fmt: skip
+            kept = {"words": exchange.masked(share, stage, event)}
+            self.journal.write(place, event, kept)
+            raise exchange.pending(kept["words"], statistic, stage, event)
+        total = exchange.total(kept["words"], statistic, stage, event)
+        return sum_of_shares(
+            sum_of_none(statistic, records),
+            total, stage=stage, ledger=self.ledger, noise_factor=exchange.noise_factor, symmetric=symmetric,
+        )  # fmt: skip
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
         """Return the values that all events of a stage released: kept ones, or made now by a function that charges."""

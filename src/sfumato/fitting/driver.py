@@ -28,10 +28,10 @@ from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, describe, issue, measured_elsewhere
-from sfumato.privacy.certificate_form import LedgerCharge, PriorRelease, Protected, Weighting
+from sfumato.privacy.certificate_form import JointFit, LedgerCharge, PriorRelease, Protected, Weighting
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
-from sfumato.privacy.words import of_prior
+from sfumato.privacy.words import of_holders, of_prior
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.private import CodedRecords
 from sfumato.release import SourceForm
@@ -218,6 +218,7 @@ def description_of(
     as_source: bool = False,
     weight: Weighting | None = None,
     prior: PriorRelease | None = None,
+    joint: JointFit | None = None,
     **known: Any,  # noqa: ANN401 - arguments of `describe`
 ) -> Description:
     """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
@@ -227,6 +228,7 @@ def description_of(
         kinds = schema.columns.values()
         known["unit"], notes = Protected(**schema.protects), _notes(schema, discovered)
     lines = [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
+    lines += [] if joint is None else of_holders(joint)
     described = describe(
         schema=notes,
         plan=plan,
@@ -236,7 +238,7 @@ def description_of(
         assumed=[*lines, *assumptions_of(methods, source, kinds)],
         **known,
     )
-    return replace(described, prior=prior)
+    return replace(described, prior=prior, joint=joint)
 
 
 def _notes(schema: Schema, discovered: Iterable[str]) -> SchemaNotes:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, Unpack, final
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
 from sfumato.errors import ConfigError, require_instance, require_open_unit, require_positive
-from sfumato.fitting.account import Account
+from sfumato.fitting.account import Account, Exchange
 from sfumato.fitting.arguments import (
     check_resumable,
     check_schema,
@@ -24,7 +24,7 @@ from sfumato.fitting.arguments import (
     warn_of_draft,
     warn_of_units,
 )
-from sfumato.fitting.contents import check_types, form_of
+from sfumato.fitting.contents import check_types, form_of, pandas_form
 from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
 from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of
 from sfumato.fitting.facts import Facts
@@ -306,9 +306,17 @@ class Synthesizer(ABC):
     @final
     @few_threads
     def fit_with(
-        self, options: FitOptions, data: object, schema: SchemaLike, run: Callable[[Fit], FittedModel] | None = None
+        self,
+        options: FitOptions,
+        data: object,
+        schema: SchemaLike,
+        run: Callable[[Fit], FittedModel] | None = None,
+        exchange: Exchange | None = None,
     ) -> Release:
-        """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`."""
+        """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`.
+
+        With an exchange, sums are of the records of other holders too; `RoundPendingError` where theirs are not there.
+        """
         refuse_lists_of_data(schema, data)
         schema = with_questions(with_areas(open_schema(schema), options.areas), options.questions)
         warn_of_draft(schema, accept_draft=options.accept_draft)
@@ -329,7 +337,9 @@ class Synthesizer(ABC):
             require_room(plan, rows)
             driver = Driver(
                 plan=plan,
-                journal=self._journal(options, plan, schema, n_public=rows, private=noise.private, prior=prior),
+                journal=self._journal(
+                    options, plan, schema, n_public=rows, private=noise.private, prior=prior, exchange=exchange
+                ),
                 ledger=Ledger(plan, budget, options.progress),
                 noise=noise,
                 method=self.method,
@@ -337,7 +347,9 @@ class Synthesizer(ABC):
                 unit=Protected(**schema.protects),
             )
             with driver.charged(options.ledger) as noise:
-                return self._release(run or self.run, options, rows, budget, engine, driver, noise, records, prior)
+                return self._release(
+                    run or self.run, options, rows, budget, engine, driver, noise, records, prior, exchange
+                )
 
     def _release(
         self,
@@ -350,9 +362,10 @@ class Synthesizer(ABC):
         noise: NoiseSource,
         records: PrivateData | LinkedData | DatabaseData,
         prior: Prior | None = None,
+        exchange: Exchange | None = None,
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
-        account, measured = Account(driver.ledger, noise, driver.journal), []
+        account, measured = Account(driver.ledger, noise, driver.journal, exchange), []
         source, schema = records.source, records.described
         target, open_columns, n = options.target, schema.open, rows
         if n is None:
@@ -366,8 +379,10 @@ class Synthesizer(ABC):
         description = self._certificate_text(
             driver.plan, budget, schema, n, declared=rows is not None, discovered=open_columns,
             source=type(source), as_source=options.as_source, prior=None if prior is None else prior.stated,
+            joint=None if exchange is None else exchange.stated,
         )  # fmt: skip
-        form = form_of(source, schema, as_source=options.as_source)
+        # where one holder's records lie is none of the others' business
+        form = pandas_form(schema) if exchange else form_of(source, schema, as_source=options.as_source)
         return driver.final(fitted.release(driver.certificate(description), schema, form, measured))
 
     def _prior(self, options: FitOptions, schema: Schema, *, private: bool) -> Prior | None:
@@ -385,6 +400,7 @@ class Synthesizer(ABC):
         n_public: int | None,
         private: bool,
         prior: Prior | None,
+        exchange: Exchange | None,
     ) -> Journal:
         if options.checkpoint is not None:
             check_resumable(schema, self.method, resumable=self.resumable)
@@ -399,6 +415,7 @@ class Synthesizer(ABC):
             "private": private,
             "seed": options.seed,
             "prior": None if prior is None else prior.stated.content,
+            "joint": None if exchange is None else exchange.stated.session,
         }
         return Journal(options.checkpoint, identity)
 

@@ -141,10 +141,15 @@ def on_grid(whole: np.ndarray, step: Step, noise_std: float, noise: NoiseSource)
     """
     if not noise_std:
         return np.asarray(whole * step, dtype=np.float64)
+    return np.asarray(with_noise(whole, step, noise_std, noise) * grid_step(step, noise_std)[1], dtype=np.float64)
+
+
+def with_noise(whole: np.ndarray, step: Step, noise_std: float, noise: NoiseSource, part: float = 1.0) -> np.ndarray:
+    """Return what `on_grid` does in whole numbers of the grid, int64, with so large a part of the noise's variance."""
     finer, grid = grid_step(step, noise_std)
-    value = noise.rounded_gaussian(whole.shape, noise_std, grid)
+    value = noise.rounded_gaussian(whole.shape, noise_std * np.sqrt(part), grid)
     value += whole << finer
-    return np.asarray(value * grid, dtype=np.float64)
+    return value
 
 
 def grid_step(step: Step, noise_std: float) -> tuple[np.ndarray, np.ndarray]:
@@ -204,27 +209,49 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
     Reference: Dwork, Talwar, Thakurta and Zhang 2014 (Analyze Gauss) copy the upper triangle of iid noise; the
         symmetric noise used here has half that variance off the diagonal at the same guarantee.
     """
-    value = exact.whole_in_mechanism()
-    if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
-        raise ConfigError(f"Expected square matrices in {exact!r}, got shape {value.shape}.")
-    steps = None if exact.step is None else np.asarray(exact.step, dtype=np.float64)
-    if steps is None or (steps.ndim and steps.shape != (*value.shape[:-2], 1, 1)):
-        raise ConfigError(f"Expected whole numbers of one step a matrix in {exact!r}.")
-    steps = np.broadcast_to(steps, (*value.shape[:-2], 1, 1))
+    steps = matrix_steps(exact)
     noise_std = charge_stage(exact, stage, ledger, noise)
+    value = exact.whole_in_mechanism()
     result = np.empty(value.shape)
     for index in np.ndindex(*value.shape[:-2]):
-        _noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])
+        step = float(steps[index].item())
+        fill_symmetric(
+            value[index], noise_std, lambda whole, std, step=step: on_grid(whole, step, std, noise), result[index]
+        )
     return Noisy(result, noise_std, symmetric=True)
 
 
-def _noisy_matrix(whole: np.ndarray, step: float, noise_std: float, noise: NoiseSource, result: np.ndarray) -> None:
-    """Fill a symmetric matrix: the diagonal with noise of noise_std, then what is right of it with noise_std/√2."""
-    np.fill_diagonal(result, on_grid(np.diagonal(whole), step, noise_std, noise))
+def matrix_steps(exact: Exact) -> np.ndarray:
+    """Return the step of each of several square matrices, shape (..., 1, 1).
+
+    Raises:
+        ConfigError: not square matrices of whole numbers of one step a matrix.
+    """
+    shape = exact.whole_in_mechanism().shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ConfigError(f"Expected square matrices in {exact!r}, got shape {shape}.")
+    steps = None if exact.step is None else np.asarray(exact.step, dtype=np.float64)
+    if steps is None or (steps.ndim and steps.shape != (*shape[:-2], 1, 1)):
+        raise ConfigError(f"Expected whole numbers of one step a matrix in {exact!r}.")
+    return np.broadcast_to(steps, (*shape[:-2], 1, 1))
+
+
+def fill_symmetric(
+    whole: np.ndarray, noise_std: float, draw: Callable[[np.ndarray, float], np.ndarray], result: np.ndarray
+) -> None:
+    """Fill a symmetric matrix: the diagonal with noise of noise_std, then what is right of it with noise_std/√2.
+
+    Args:
+        whole: whole numbers, shape (d, d).
+        noise_std: of the diagonal.
+        draw: returns some of these with noise of so large a deviation.
+        result: shape (d, d).
+    """
+    np.fill_diagonal(result, draw(np.diagonal(whole), noise_std))
     size = len(whole)
     height = max(1, _ROW_NUMBERS // max(size, 1))
     for top in range(0, size, height):  # some rows at a time: one matrix may be large, and is not held twice
         rows = slice(top, min(top + height, size))
         upper = np.arange(size) > np.arange(rows.start, rows.stop)[:, None]
-        result[rows][upper] = on_grid(whole[rows][upper], step, noise_std / np.sqrt(2), noise)
+        result[rows][upper] = draw(whole[rows][upper], noise_std / np.sqrt(2))
         result[:, rows].T[upper] = result[rows][upper]

@@ -141,6 +141,26 @@ class PriorRelease:
 
 
 @document
+class JointFit:
+    """The holders whose records a fit had, without one seeing those of another.
+
+    Attributes:
+        names: of all holders.
+        colluding: how many of them may work together and learn no more than the release.
+        session: SHA-256 of their cards.
+    """
+
+    names: tuple[str, ...] = entry(many(str))
+    colluding: int = entry(whole(0))
+    session: str = entry(str)
+
+    @property
+    def noise_factor(self) -> float:
+        """By which the noise of all holders is larger than that of those who need not work together."""
+        return float((len(self.names) / max(len(self.names) - self.colluding, 1)) ** 0.5)
+
+
+@document
 class _Event:
     """One entry of `events`. What is only there at times has a default."""
 
@@ -221,6 +241,7 @@ class Statement:
         weight: how rows were weighted; None where every row counts once.
         measured_elsewhere: whether others measured what the model was made of, and drew the noise.
         prior: the release that said what to expect; None without one.
+        joint: the holders whose records were summed; None of one.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -247,6 +268,7 @@ class Statement:
     weight: Weighting | None = entry(Weighting, default=None)
     measured_elsewhere: bool = entry(bool, default=False)
     prior: PriorRelease | None = entry(PriorRelease, default=None)
+    joint: JointFit | None = entry(JointFit, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

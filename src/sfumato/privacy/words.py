@@ -14,7 +14,7 @@ from sfumato.cards.text import sentence as sentence
 from sfumato.cards.text import shown as shown
 from sfumato.cards.text import whole as whole
 from sfumato.errors import ReleaseError, UnsupportedEventError
-from sfumato.privacy.certificate_form import PlannedStage, PriorRelease, Statement, Verdict
+from sfumato.privacy.certificate_form import JointFit, PlannedStage, PriorRelease, Statement, Verdict
 from sfumato.privacy.plan import Neighbours
 from sfumato.privacy.risk import TradeOff
 
@@ -103,6 +103,19 @@ def of_prior(prior: PriorRelease) -> str:
         f"The release {prior.content[:16]}{cost} is the prior: where noise hides the records, the model follows it. "
         "Estimates rest on what this fit measured. Whoever is in the data of both has both epsilons, and deltas, added."
     )
+
+
+def of_holders(joint: JointFit) -> list[str]:
+    """Say whose records a joint fit had, and against whom it protects."""
+    allowed = "two holders" if joint.colluding == 0 else f"more than {joint.colluding} of the holders"
+    return [
+        f"One release of the records of {len(joint.names)} holders: {', '.join(joint.names)}. Each added a part of the "
+        "noise to its sums, and sent them under one-time pads.",
+        f"Neither a holder nor whoever passed the messages on saw more than this release, unless {allowed} worked "
+        "together or with them. Holders are trusted to follow the protocol.",
+        "The guarantee is for the rows that one holder has of a person: whoever is in the data of several has a larger "
+        "epsilon.",
+    ]
 
 
 def risks(description: Statement) -> list[str]:

@@ -299,6 +299,13 @@ def reduce(statistic: Statistic, records: Records) -> Exact:
     return finish(statistic, partial_sum(statistic, records) if value is None else value, records)
 
 
+def sum_of_none(statistic: Statistic, records: Records) -> Exact:
+    """Return the sum over no record, with the bounds that `reduce` gives that over these."""
+    if isinstance(records, WeighedRecords):
+        statistic = records.weighed(statistic)
+    return Exact(np.zeros(statistic.zero().shape, dtype=np.int64), **_bounds(statistic, records), step=statistic.step)
+
+
 def partial_sum(statistic: Statistic, records: Records) -> np.ndarray:
     """Return the sum over some of the records: of their counts where the statistic has such.
 

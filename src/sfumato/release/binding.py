@@ -75,12 +75,13 @@ def check_measurements(measurements: tuple[Measurement, ...], certificate: Certi
         ReleaseError: so it is; or a stage of all records has no measurement, and is not listed as not kept.
     """
     stages = {s.name: s for s in certificate.events if s.inclusion is None}
+    factor = 1.0 if certificate.joint is None else certificate.joint.noise_factor
     for i, m in enumerate(measurements):
         if m.origin is None:
             continue
         stage, problem = stages.get(m.origin.stage), "names no stage of all records in the certificate"
         if stage is not None:
-            problem = m.origin.contradiction(m.value, m.noise_std, stage.noise_multiplier)
+            problem = m.origin.contradiction(m.value, m.noise_std, stage.noise_multiplier * factor)
         if problem is not None:
             raise ReleaseError(f"Measurement {i + 1} {problem}: the certificate does not belong to it.")
     if list(stages_not_kept(certificate, measurements)) != (not_kept or []):

@@ -1,0 +1,13 @@
+"""One release of the records of several holders, none of whom sees more of the others' than the release.
+
+    init_holder("north/", "schema.yaml", messages="shared/", name="north", holders=3, epsilon=1, delta=1e-6)
+    holder_round("north/", "north.csv", messages="shared/", out="all.sfm")     # again until the release is there
+
+Files are all that is exchanged. Proof: docs/proofs/holders.md; against whom it protects: docs/holders.md.
+"""
+
+from sfumato.holders.agreement import Agreement
+from sfumato.holders.cards import Card, Session
+from sfumato.holders.site import Round, holder_round, init_holder
+
+__all__ = ["Agreement", "Card", "Round", "Session", "holder_round", "init_holder"]

@@ -1,0 +1,78 @@
+"""What holders agree on before one release of all their records: the plan of one fit, and who may work together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sfumato.errors import ConfigError
+from sfumato.mechanisms.noise_shares import noise_part
+from sfumato.privacy.certificate import installed_versions
+from sfumato.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """The public facts of a joint fit by the method max-entropy.
+
+    Attributes:
+        schema: of all holders' records, as `Schema.to_dict`.
+        epsilon, delta: of the release.
+        rows: public number of all holders' records together; None to measure one.
+        holders: how many there are, 2 to 100.
+        colluding: how many of them may work together, and with whoever sees the messages, and learn no more.
+        target: column whose classes are modelled apart.
+        versions: of Python and the packages that the guarantee rests on.
+
+    Raises:
+        ConfigError: numbers of holders outside their domain.
+    """
+
+    schema: Mapping[str, Any]
+    epsilon: float
+    delta: float
+    rows: int | None
+    holders: int
+    colluding: int
+    target: str | None
+    versions: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        noise_part(self.holders, self.colluding)
+
+    @classmethod
+    def of(
+        cls, schema: Schema, *, epsilon: float, delta: float, rows: int | None, holders: int, colluding: int,
+        target: str | None,
+    ) -> Agreement:  # fmt: skip
+        """The agreement of holders that run this version."""
+        return cls(
+            schema=schema.to_dict(), epsilon=float(epsilon), delta=float(delta), rows=rows, holders=holders,
+            colluding=colluding, target=target, versions=installed_versions(),
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready copy."""
+        return asdict(self)
+
+    def require_same(self, other: Agreement, name: str) -> None:
+        """Refuse the card of a holder who agreed on something else.
+
+        Raises:
+            ConfigError: names it.
+        """
+        mine, theirs = self.to_dict(), other.to_dict()
+        differing = [key for key, value in mine.items() if value != theirs[key]]
+        if differing:
+            raise ConfigError(
+                f"Expected the card of {name!r} to agree on {', '.join(differing)}, got another. All holders give the "
+                "same schema, arguments and version of Sfumato."
+            )
+
+
+def digest(document: object) -> str:
+    """Return the SHA-256 of a JSON-ready document."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,198 @@
+"""Who takes part in one release of several holders: cards with public keys, the session they make, and secret keys.
+
+A session is the hash of all cards. Its fingerprint is to be compared by another way than the files came, by telephone
+say: whoever could exchange cards could read what is meant for their owners.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from sfumato.errors import ConfigError
+from sfumato.holders.agreement import Agreement, digest
+from sfumato.io.atomic import atomic_path, write_or_refuse
+from sfumato.io.strict_json import parse_object
+
+_FORMAT = "sfumato holder 1"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_MOST_BYTES = 16 << 20
+SUFFIX = ".card.json"
+
+
+def require_name(name: object) -> str:
+    """Return the name of a holder, which is part of names of files; ConfigError where it is none."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(f"Expected the name of a holder in up to 40 letters, digits, - and _, got {name!r}.")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What a holder shows the others.
+
+    Attributes:
+        name: of the holder.
+        agreement: what it agreed on.
+        exchange_key: X25519 public key, 64 hexadecimal digits.
+        signing_key: Ed25519 public key, 64 hexadecimal digits.
+    """
+
+    name: str
+    agreement: Agreement
+    exchange_key: str
+    signing_key: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready copy."""
+        return {
+            "format": _FORMAT, "name": self.name, "agreement": self.agreement.to_dict(),
+            "exchange_key": self.exchange_key, "signing_key": self.signing_key,
+        }  # fmt: skip
+
+    def write(self, path: Path) -> None:
+        """Write the card.
+
+        Raises:
+            OutputError: the file exists, or cannot be written.
+        """
+        with atomic_path(path, overwrite=False) as partial:
+            write_or_refuse(path, lambda: partial.write_text(json.dumps(self.to_dict(), indent=1), encoding="utf-8"))
+
+    @classmethod
+    def read(cls, path: Path) -> Card:
+        """Read a card.
+
+        Raises:
+            ConfigError: the file is none.
+        """
+        card = None
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            document = parse_object(path.read_bytes()) if path.stat().st_size <= _MOST_BYTES else {}
+            if document.pop("format") == _FORMAT:
+                card = cls(**{**document, "agreement": Agreement(**document["agreement"])})
+                require_name(card.name)
+                X25519PublicKey.from_public_bytes(bytes.fromhex(card.exchange_key))
+                Ed25519PublicKey.from_public_bytes(bytes.fromhex(card.signing_key))
+        if card is None or card.to_dict().keys() != {"format", *document}:
+            raise ConfigError(
+                f"Expected {path} to be the card of a holder, got something else. `holder init` writes one."
+            )
+        return card
+
+    def signed(self, content: bytes, signature: str) -> bool:
+        """Whether the holder signed a content."""
+        with contextlib.suppress(InvalidSignature, ValueError):
+            Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.signing_key)).verify(
+                bytes.fromhex(signature), content
+            )
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The holders of one release.
+
+    Attributes:
+        cards: by name.
+    """
+
+    cards: tuple[Card, ...]
+
+    @classmethod
+    def of(cls, cards: Sequence[Card]) -> Session:
+        """Return the session that cards make.
+
+        Raises:
+            ConfigError: two holders of one name or key, of other agreements, or not as many as agreed.
+        """
+        cards = sorted(cards, key=lambda card: card.name)
+        names = [card.name for card in cards]
+        for entries, what in (
+            (names, "names"),
+            ([c.exchange_key for c in cards], "keys"),
+            ([c.signing_key for c in cards], "keys"),
+        ):
+            if len(set(entries)) < len(entries):
+                raise ConfigError(
+                    f"Expected holders of different {what}, got two of the same. Take the older card away."
+                )
+        for card in cards[1:]:
+            cards[0].agreement.require_same(card.agreement, card.name)
+        if not cards or len(cards) != cards[0].agreement.holders:
+            expected = "some" if not cards else str(cards[0].agreement.holders)
+            raise ConfigError(
+                f"Expected the cards of {expected} holders, got {len(cards)}: {', '.join(names) or 'none'}."
+            )
+        return cls(tuple(cards))
+
+    @property
+    def id(self) -> str:
+        """The SHA-256 of all cards, in hexadecimal digits."""
+        return digest([card.to_dict() for card in self.cards])
+
+    @property
+    def fingerprint(self) -> str:
+        """The first 80 bits of `id`, in groups of four digits."""
+        return " ".join(self.id[i : i + 4] for i in range(0, 20, 4))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all holders, in order."""
+        return [card.name for card in self.cards]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The secret keys of a holder."""
+
+    exchange: X25519PrivateKey
+    signing: Ed25519PrivateKey
+
+    @classmethod
+    def new(cls) -> Keys:
+        """Return fresh keys."""
+        return cls(X25519PrivateKey.generate(), Ed25519PrivateKey.generate())
+
+    def card(self, name: str, agreement: Agreement) -> Card:
+        """Return the card of the holder of these keys."""
+        public = (key.public_key().public_bytes_raw().hex() for key in (self.exchange, self.signing))
+        exchange_key, signing_key = public
+        return Card(name=require_name(name), agreement=agreement, exchange_key=exchange_key, signing_key=signing_key)
+
+    def write(self, path: Path) -> None:
+        """Write the keys to a file that its owner alone may read."""
+        content = (self.exchange.private_bytes_raw() + self.signing.private_bytes_raw()).hex()
+        with atomic_path(path, overwrite=False, secret=True) as partial:
+            write_or_refuse(path, lambda: partial.write_text(content, encoding="utf-8"))
+
+    @classmethod
+    def read(cls, path: Path) -> Keys:
+        """Read what `write` wrote.
+
+        Raises:
+            ConfigError: the file holds no keys.
+        """
+        with contextlib.suppress(OSError, ValueError):
+            content = bytes.fromhex(path.read_text(encoding="utf-8"))
+            return cls(
+                X25519PrivateKey.from_private_bytes(content[:32]), Ed25519PrivateKey.from_private_bytes(content[32:])
+            )
+        raise ConfigError(f"Expected the secret keys of a holder in {path}, got none. `holder init` makes them.")
+
+    def pad_key(self, other: Card, purpose: str) -> bytes:
+        """Return the key of the pad that this holder and another have in common, 32 bytes; a purpose is used once."""
+        shared = self.exchange.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(other.exchange_key)))
+        return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=purpose.encode()).derive(shared)

@@ -1,0 +1,166 @@
+"""A holder's message of a round: its share of a noisy sum under pads, with what it is of, signed.
+
+    words = (share, 0, 0) + Σ_{j after i} pad(i, j) − Σ_{j before i} pad(i, j)     mod 2^64
+
+The pads of two holders go out in the sum over all, and only there. The last two words have to add up to 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from sfumato.engines.pads import TAG_WORDS, pad
+from sfumato.errors import ConfigError, DataError
+from sfumato.holders.cards import Keys, Session
+from sfumato.io.atomic import atomic_path, write_or_refuse
+from sfumato.io.strict_json import parse_object
+
+SUFFIX = ".round"
+_FORMAT = "sfumato round 1"
+_HEADER_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a share is of; the same for all holders.
+
+    Attributes:
+        session: `Session.id`.
+        number: of the round, from 1.
+        stage: of the plan, with its event.
+        statistic: SHA-256 of what is summed.
+        before: SHA-256 of all that was released before.
+    """
+
+    session: str
+    number: int
+    stage: str
+    statistic: str
+    before: str
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Return a JSON-ready copy."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def masked(share: np.ndarray, purpose: str, name: str, session: Session, keys: Keys) -> np.ndarray:
+    """Return a holder's share under the pads that it has in common with each of the others, uint64, shape (w + 2,).
+
+    Args:
+        share: int64, w numbers.
+        purpose: names the round; no two shares of a holder may have one.
+        name: of the holder.
+        session: all holders.
+        keys: of the holder.
+    """
+    words = np.zeros(share.size + TAG_WORDS, dtype=np.uint64)
+    words[: share.size] = share.reshape(-1).view(np.uint64)
+    for card in session.cards:
+        if card.name != name:
+            common = pad(keys.pad_key(card, f"{session.id} {purpose}"), 0, words.size)
+            words += common if name < card.name else np.uint64(0) - common
+    return words
+
+
+def message_path(folder: Path, name: str, number: int) -> Path:
+    """Return where a holder's message of a round lies."""
+    return folder / f"{name}.{number}{SUFFIX}"
+
+
+def write_message(path: Path, words: np.ndarray, place: Place, name: str, keys: Keys) -> None:
+    """Write a message; one that is there is written again, as it was.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    header = {"format": _FORMAT, "name": name, **place.to_dict(), "words": hashlib.sha256(words.tobytes()).hexdigest()}
+    content = json.dumps(header, sort_keys=True)
+    signature = keys.signing.sign(content.encode()).hex()
+    packed = safetensors.numpy.save({"words": words}, {"header": content, "signature": signature})
+    with atomic_path(path, overwrite=True) as partial:
+        write_or_refuse(path, lambda: partial.write_bytes(packed))
+
+
+def total_of(
+    folder: Path, place: Place, own: Mapping[str, np.ndarray], session: Session, size: int
+) -> np.ndarray | None:
+    """Return the sum of all holders' shares, int64, shape (size,); None as long as a message is missing.
+
+    Args:
+        folder: where messages lie.
+        place: of the round.
+        own: the words of the holder, by its name.
+        session: all holders.
+        size: of a share.
+
+    Raises:
+        ConfigError: a message is of another session, round, statistic or release before.
+        DataError: one is damaged, changed or not signed by its holder; or they do not add up.
+    """
+    total = np.zeros(size + TAG_WORDS, dtype=np.uint64)
+    for card in session.cards:
+        path = message_path(folder, card.name, place.number)
+        words = own.get(card.name)
+        if words is None:
+            if not path.exists():
+                return None
+            words = _words(path, place, card.name, session, size)
+        total += words
+    if total[size:].any():
+        raise DataError(
+            f"Expected the messages of round {place.number} to add up, got pads left: a holder used other cards, or "
+            "drew its share twice. Nothing was released of them. Begin anew with `holder init`."
+        )
+    return total[:size].view(np.int64)
+
+
+def missing(folder: Path, session: Session, name: str, number: int) -> list[str]:
+    """Return the names of the other holders whose message of a round is not there."""
+    return [n for n in session.names if n != name and not message_path(folder, n, number).exists()]
+
+
+def _words(path: Path, place: Place, name: str, session: Session, size: int) -> np.ndarray:
+    expected = 8 * (size + TAG_WORDS)
+    words, content, signature = None, "", ""
+    with contextlib.suppress(OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError):
+        if path.stat().st_size <= expected + _HEADER_BYTES:
+            with safetensors.safe_open(path, "numpy") as file:
+                content, signature = file.metadata()["header"], file.metadata()["signature"]
+                words = file.get_tensor("words")
+    card = next(card for card in session.cards if card.name == name)
+    if words is None or not card.signed(content.encode(), signature):
+        raise DataError(
+            f"Expected {path} to be a message of the holder {name!r}, got one that is damaged, changed or not signed "
+            "with the key of its card. Ask for it again."
+        )
+    header = parse_object(content)
+    differing = [key for key, value in place.to_dict().items() if header.get(key) != value]
+    if differing or header.get("name") != name or header.get("format") != _FORMAT:
+        raise ConfigError(f"Expected {path} to be of this round, got one of {_problem(differing)}.")
+    if (
+        words.dtype != np.uint64
+        or words.shape != (size + TAG_WORDS,)
+        or (hashlib.sha256(words.tobytes()).hexdigest() != header.get("words"))
+    ):
+        raise DataError(f"Expected {path} to hold the numbers that {name!r} signed, got others. Ask for it again.")
+    return words
+
+
+def _problem(differing: Sequence[str]) -> str:
+    texts = {
+        "session": "another session: other cards, or an earlier `holder init`",
+        "number": "another round, under a wrong name",
+        "stage": "another stage of the plan",
+        "statistic": "another statistic: the processors of the holders round differently",
+        "before": "a holder who has another release of an earlier round: one of the messages was given out twice",
+    }
+    return texts[differing[0]] if differing else "another holder"

@@ -1,0 +1,242 @@
+"""A holder's side of one release of several holders: keys and a card, then rounds until the release is there.
+
+A holder runs the fit of the whole as if all records were its own. Where the fit measures, the holder's sum goes out
+with its part of the noise, under pads; the fit ends there, and goes on from its checkpoint when all messages are there.
+So every holder has the same noisy sums, and makes the same release of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from sfumato.errors import ConfigError, RoundPendingError
+from sfumato.fitting.arguments import check_resumable
+from sfumato.fitting.fit_options import FitOptions
+from sfumato.holders.agreement import Agreement, digest
+from sfumato.holders.cards import SUFFIX, Card, Keys, Session
+from sfumato.holders.messages import Place, masked, message_path, missing, total_of, write_message
+from sfumato.io.atomic import atomic_path, refuse_existing
+from sfumato.measurements.query_form import write_query
+from sfumato.mechanisms.noise_shares import noise_part
+from sfumato.methods.max_entropy import MaxEntropy
+from sfumato.privacy.budget import EstimateCount
+from sfumato.privacy.certificate_form import JointFit
+from sfumato.records.engine import Statistic
+from sfumato.release_front import Release
+from sfumato.schema.open_schema import open_schema
+from sfumato.schema.schema import Schema, SchemaLike
+
+_STATE, _KEYS, _CHECKPOINT = "holder.json", "keys", "fit.checkpoint"
+_START = hashlib.sha256(b"sfumato: nothing released yet").hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """The state of a holder after a call of `holder_round`.
+
+    Attributes:
+        number: of the round whose message is written; 0 where cards are missing, or the release is there.
+        waiting: the holders whose card or message is not there yet.
+        fingerprint: of the session, to be compared with the other holders by telephone; None where cards are missing.
+        release: where the release is; None before.
+    """
+
+    number: int
+    waiting: tuple[str, ...] = ()
+    fingerprint: str | None = None
+    release: Release | None = None
+
+
+def init_holder(
+    folder: str | os.PathLike[str],
+    schema: SchemaLike,
+    *,
+    messages: str | os.PathLike[str],
+    name: str,
+    holders: int,
+    epsilon: float,
+    delta: float,
+    colluding: int = 0,
+    target: str | None = None,
+    n_public: int | EstimateCount | None = None,
+) -> Card:
+    """Make a holder's keys and its card, for one release of the records of several holders. Reads no record.
+
+    Args:
+        folder: of this holder alone, secret: made here, with its keys; later the checkpoint of the fit.
+        schema: public description of the records, the same for all holders. Its `rows` are those of all together.
+        messages: a folder for what holders exchange: cards and messages of rounds.
+        name: of this holder: up to 40 letters, digits, - and _.
+        holders: how many there are, 2 to 100.
+        epsilon: of the release, for each person.
+        delta: of the release.
+        colluding: how many holders may work together, and with whoever passes the messages on, and learn no more than
+            the release; the noise of the release is √(k/(k − t)) times as large.
+        target: column whose classes are modelled apart.
+        n_public: the public number of rows of all holders together; by default the schema's. `EstimateCount()` spends
+            part of the budget on a noisy count.
+
+    Returns:
+        The card, which lies in `messages` as NAME.card.json.
+
+    Raises:
+        ConfigError, SchemaError: an argument is outside its domain, or no such fit can go on from a checkpoint.
+        OutputError: the folder or the card exists, or cannot be written.
+    """
+    opened = open_schema(schema)
+    synthesizer = MaxEntropy(epsilon=epsilon, delta=delta)
+    plan_rows = n_public if n_public is not None else opened.n_records
+    synthesizer.plan(opened, target=target, n_public=plan_rows)  # refuses what cannot be planned
+    check_resumable(opened, synthesizer.method, resumable=synthesizer.resumable)
+    rows = None if isinstance(plan_rows, EstimateCount) else plan_rows
+    agreement = Agreement.of(
+        opened, epsilon=epsilon, delta=delta, rows=rows, holders=holders, colluding=colluding, target=target
+    )
+    keys, state, common = Keys.new(), Path(folder), Path(messages)
+    card = keys.card(name, agreement)
+    if not common.is_dir():
+        raise ConfigError(f"Expected the folder of messages {common} to exist, got none. Make it first.")
+    refuse_existing(common / f"{name}{SUFFIX}", overwrite=False)
+    with atomic_path(state, overwrite=False) as partial:
+        partial.mkdir(mode=0o700)
+        keys.write(partial / _KEYS)
+        card.write(partial / _STATE)
+    card.write(common / f"{name}{SUFFIX}")
+    return card
+
+
+def holder_round(
+    folder: str | os.PathLike[str],
+    data: object,
+    *,
+    messages: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    ledger: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+) -> Round:
+    """Go on with one release of the records of several holders, as far as the messages that are there allow.
+
+    Privacy: (ε, δ) for each person whose rows one holder has, against the other holders, and whoever sees all messages,
+        as long as no more than `colluding` of the holders work with them. Proof: docs/proofs/holders.md.
+
+    Args:
+        folder: that `init_holder` made.
+        data: this holder's records, as `fit` takes them.
+        messages: the folder of cards and messages, of all holders.
+        out: where the release is written, when it is there.
+        ledger: the account of these data; charged once, in the first round.
+        seed: for tests only: reproducible noise, and a release that says it is not private.
+
+    Returns:
+        What was written, and for whom it waits.
+
+    Raises:
+        ConfigError: the cards or a message do not belong to this session or round.
+        DataError: a message is damaged or changed, or the records cannot be read.
+        BudgetExceededError: the ledger cannot pay. Nothing was read or charged.
+        OutputError: a file exists, or cannot be written.
+    """
+    state, common, out = Path(folder), Path(messages), Path(out)
+    own = Card.read(state / _STATE)
+    refuse_existing(out, overwrite=False)
+    cards = [Card.read(path) for path in sorted(common.glob(f"*{SUFFIX}"))]
+    if own not in cards:
+        raise ConfigError(f"Expected the card of {own.name!r} in {common}, got none, or another. Put it there again.")
+    if len(cards) < own.agreement.holders:
+        return Round(number=0, waiting=(f"{own.agreement.holders - len(cards)} cards",))
+    session = Session.of(cards)
+    agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))
+    fit = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta)
+    options = FitOptions(
+        target=agreement.target, n_public=EstimateCount() if agreement.rows is None else agreement.rows,
+        checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed,
+    )  # fmt: skip
+    while True:
+        exchange = FileExchange(common, own.name, session, state / _KEYS)
+        try:
+            release = fit.fit_with(options, data, schema, exchange=exchange)
+        except RoundPendingError as pending:
+            waiting = missing(common, session, own.name, pending.number)
+            if waiting:
+                return Round(number=pending.number, waiting=tuple(waiting), fingerprint=session.fingerprint)
+            continue
+        release.save(out)
+        return Round(number=0, fingerprint=session.fingerprint, release=release)
+
+
+@final
+class FileExchange:
+    """Shares of noisy sums, as files in a folder that holders have in common: an `Exchange` of an account.
+
+    Args:
+        folder: of messages.
+        name: of this holder.
+        session: all holders.
+        keys: where the holder's secret keys are.
+    """
+
+    def __init__(self, folder: Path, name: str, session: Session, keys: Path) -> None:
+        agreement = session.cards[0].agreement
+        self.part = noise_part(agreement.holders, agreement.colluding)
+        self.noise_factor = (agreement.holders * self.part) ** 0.5
+        self.stated = JointFit(names=tuple(session.names), colluding=agreement.colluding, session=session.id)
+        self._folder, self._name, self._session, self._keys = folder, name, session, keys
+        self._before, self._number = _START, 1
+
+    def masked(self, share: np.ndarray, stage: str, event: int | None) -> np.ndarray:
+        """Return a share under one-time pads that go out in the sum over all holders, uint64."""
+        return masked(share, _event(stage, event), self._name, self._session, Keys.read(self._keys))
+
+    def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
+        """Write the message of a round; return the error that ends it."""
+        path = message_path(self._folder, self._name, self._number)
+        write_message(path, words, self._place(statistic, stage, event), self._name, Keys.read(self._keys))
+        return RoundPendingError(self._number, str(path))
+
+    def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
+        """Return the sum of all holders' shares, int64, in the statistic's shape.
+
+        Raises:
+            RoundPendingError: a message is not there yet.
+            ConfigError, DataError: as `total_of`.
+        """
+        shape = statistic.zero().shape
+        size = int(np.prod(shape, dtype=np.int64))
+        place = self._place(statistic, stage, event)
+        total = total_of(self._folder, place, {self._name: words}, self._session, size)
+        if total is None:
+            raise self.pending(words, statistic, stage, event)
+        return total.reshape(shape)
+
+    def agree(self, value: np.ndarray) -> None:
+        """Note what a round released."""
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        self._before, self._number = digest([self._before, content]), self._number + 1
+
+    def _place(self, statistic: Statistic, stage: str, event: int | None) -> Place:
+        return Place(
+            session=self._session.id, number=self._number, stage=_event(stage, event),
+            statistic=_digest_of(statistic), before=self._before,
+        )  # fmt: skip
+
+
+def _event(stage: str, event: int | None) -> str:
+    return stage if event is None else f"{stage} {event}"
+
+
+def _digest_of(statistic: Statistic) -> str:
+    """Return the SHA-256 of what is summed: shape, bounds and steps, and the query, where it has one."""
+    arrays: dict[str, np.ndarray] = {}
+    query = getattr(statistic, "query", None)
+    document = None if query is None else write_query(query, arrays)
+    step = np.asarray(statistic.step, dtype=np.float64)
+    arrays |= {"step": step}
+    contents = {name: hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest() for name, a in arrays.items()}
+    bounds = [float(statistic.norm_bound), float(statistic.replace_bound)]
+    return digest([statistic.name, list(statistic.zero().shape), bounds, document, contents])
