@@ -43,7 +43,8 @@ _HELP: Mapping[str, Mapping[str, str]] = {
     "Plan and fit": {
         "plan": "Show what a fit would spend the budget on, and how accurate it would be. Reads no record.",
         "fit": "Fit a model to private data, and write it as a release that can be published.",
-        "model": "Fit otherwise: the best of several settings, a mixture, a factor analysis or clusters.",
+        "model": "Fit otherwise: the best of several settings, several holders together, a mixture, a factor analysis "
+        "or clusters.",
     },
     "Use a release": {
         "sample": "Draw synthetic rows from a release, any number, in constant memory.",

@@ -34,6 +34,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sfumato model tune people.csv --schema schema.yaml --epsilon 1 --out best.sfm",
         "sfumato model tune people.csv --schema s.yaml --epsilon 1 --method p3gm --grid latent_dim=5,10 --out best.sfm",
     ),
+    "model join": (
+        "sfumato model join north --name north --messages shared --schema s.yaml --holders 3 --epsilon 1 --delta 1e-6",
+    ),
+    "model round": ("sfumato model round north north.csv --messages shared --out all.sfm",),
     "model mixture": ("sfumato model mixture points.csv --schema s.yaml --epsilon 1 --components 3 --out m.sfm",),
     "model factors": ("sfumato model factors points.csv --schema s.yaml --epsilon 1 --factors 2 --out f.sfm",),
     "model cluster": ("sfumato model cluster points.csv --schema s.yaml --epsilon 1 --clusters 5 --out c.sfm",),

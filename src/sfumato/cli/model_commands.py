@@ -1,4 +1,4 @@
-"""Commands that fit a model of another kind, with a release as output: model tune, mixture, factors, cluster."""
+"""Commands that fit a model of another kind, with a release as output: model mixture, factors, cluster; others join."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
+from sfumato.cli.holder_commands import join_command, round_command
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import (
@@ -41,8 +42,12 @@ else:
     covariances, files = later("sfumato.models.mixtures.covariances"), later("sfumato.release.files")
     sources = later("sfumato.schema.sources")
 
-model_app = command_group("Fit otherwise: the best of several settings, a mixture, a factor analysis or clusters.")
+model_app = command_group(
+    "Fit otherwise: the best of several settings, several holders together, a mixture, a factor analysis or clusters."
+)
 model_app.command("tune")(tune_command)
+model_app.command("join")(join_command)
+model_app.command("round")(round_command)
 
 EpsilonOption = Annotated[
     float,

@@ -77,7 +77,7 @@ class Card:
         Raises:
             ConfigError: the file is none.
         """
-        card = None
+        card, document = None, {}
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = parse_object(path.read_bytes()) if path.stat().st_size <= _MOST_BYTES else {}
             if document.pop("format") == _FORMAT:
@@ -87,7 +87,7 @@ class Card:
                 Ed25519PublicKey.from_public_bytes(bytes.fromhex(card.signing_key))
         if card is None or card.to_dict().keys() != {"format", *document}:
             raise ConfigError(
-                f"Expected {path} to be the card of a holder, got something else. `holder init` writes one."
+                f"Expected {path} to be the card of a holder, got something else. `sfumato model join` writes one."
             )
         return card
 
@@ -145,8 +145,8 @@ class Session:
 
     @property
     def fingerprint(self) -> str:
-        """The first 80 bits of `id`, in groups of four digits."""
-        return " ".join(self.id[i : i + 4] for i in range(0, 20, 4))
+        """The first 160 bits of `id`, in groups of four digits."""
+        return " ".join(self.id[i : i + 4] for i in range(0, 40, 4))
 
     @property
     def names(self) -> list[str]:
@@ -190,7 +190,7 @@ class Keys:
             return cls(
                 X25519PrivateKey.from_private_bytes(content[:32]), Ed25519PrivateKey.from_private_bytes(content[32:])
             )
-        raise ConfigError(f"Expected the secret keys of a holder in {path}, got none. `holder init` makes them.")
+        raise ConfigError(f"Expected the secret keys of a holder in {path}, got none. `sfumato model join` makes them.")
 
     def pad_key(self, other: Card, purpose: str) -> bytes:
         """Return the key of the pad that this holder and another have in common, 32 bytes; a purpose is used once."""

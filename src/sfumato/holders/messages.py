@@ -118,7 +118,7 @@ def total_of(
     if total[size:].any():
         raise DataError(
             f"Expected the messages of round {place.number} to add up, got pads left: a holder used other cards, or "
-            "drew its share twice. Nothing was released of them. Begin anew with `holder init`."
+            "drew its share twice. Nothing was released of them. Begin anew with `sfumato model join`."
         )
     return total[:size].view(np.int64)
 
@@ -142,7 +142,9 @@ def _words(path: Path, place: Place, name: str, session: Session, size: int) -> 
             f"Expected {path} to be a message of the holder {name!r}, got one that is damaged, changed or not signed "
             "with the key of its card. Ask for it again."
         )
-    header = parse_object(content)
+    header: Mapping[str, object] = {}
+    with contextlib.suppress(ValueError):
+        header = parse_object(content)
     differing = [key for key, value in place.to_dict().items() if header.get(key) != value]
     if differing or header.get("name") != name or header.get("format") != _FORMAT:
         raise ConfigError(f"Expected {path} to be of this round, got one of {_problem(differing)}.")
@@ -157,7 +159,7 @@ def _words(path: Path, place: Place, name: str, session: Session, size: int) -> 
 
 def _problem(differing: Sequence[str]) -> str:
     texts = {
-        "session": "another session: other cards, or an earlier `holder init`",
+        "session": "another session: other cards, or an earlier `sfumato model join`",
         "number": "another round, under a wrong name",
         "stage": "another stage of the plan",
         "statistic": "another statistic: the processors of the holders round differently",

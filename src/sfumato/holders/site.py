@@ -21,7 +21,7 @@ from sfumato.fitting.fit_options import FitOptions
 from sfumato.holders.agreement import Agreement, digest
 from sfumato.holders.cards import SUFFIX, Card, Keys, Session
 from sfumato.holders.messages import Place, masked, message_path, missing, total_of, write_message
-from sfumato.io.atomic import atomic_path, refuse_existing
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms.noise_shares import noise_part
 from sfumato.methods.max_entropy import MaxEntropy
@@ -32,7 +32,7 @@ from sfumato.release_front import Release
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 
-_STATE, _KEYS, _CHECKPOINT = "holder.json", "keys", "fit.checkpoint"
+_STATE, _KEYS, _CHECKPOINT, _SESSION = "holder.json", "keys", "fit.checkpoint", "session"
 _START = hashlib.sha256(b"sfumato: nothing released yet").hexdigest()
 
 
@@ -41,14 +41,16 @@ class Round:
     """The state of a holder after a call of `holder_round`.
 
     Attributes:
-        number: of the round whose message is written; 0 where cards are missing, or the release is there.
-        waiting: the holders whose card or message is not there yet.
-        fingerprint: of the session, to be compared with the other holders by telephone; None where cards are missing.
-        release: where the release is; None before.
+        number: of the round whose message is written; 0 before the first, and where the release is there.
+        waiting: the holders whose message is not there yet.
+        cards: how many cards are not there yet.
+        fingerprint: of the session, to be compared with the other holders; None where cards are missing.
+        release: the release; None before.
     """
 
-    number: int
+    number: int = 0
     waiting: tuple[str, ...] = ()
+    cards: int = 0
     fingerprint: str | None = None
     release: Release | None = None
 
@@ -62,7 +64,7 @@ def init_holder(
     holders: int,
     epsilon: float,
     delta: float,
-    colluding: int = 0,
+    colluding: int = 1,
     target: str | None = None,
     n_public: int | EstimateCount | None = None,
 ) -> Card:
@@ -76,8 +78,8 @@ def init_holder(
         holders: how many there are, 2 to 100.
         epsilon: of the release, for each person.
         delta: of the release.
-        colluding: how many holders may work together, and with whoever passes the messages on, and learn no more than
-            the release; the noise of the release is √(k/(k − t)) times as large.
+        colluding: t, how many of the k holders may put together what they know, and learn no more than the release: 1
+            protects against each of them, 0 against all others alone. The noise is √(k/(k − t)) times as large.
         target: column whose classes are modelled apart.
         n_public: the public number of rows of all holders together; by default the schema's. `EstimateCount()` spends
             part of the budget on a noisy count.
@@ -117,6 +119,7 @@ def holder_round(
     *,
     messages: str | os.PathLike[str],
     out: str | os.PathLike[str],
+    fingerprint: str | None = None,
     ledger: str | os.PathLike[str] | None = None,
     seed: int | None = None,
 ) -> Round:
@@ -130,6 +133,9 @@ def holder_round(
         data: this holder's records, as `fit` takes them.
         messages: the folder of cards and messages, of all holders.
         out: where the release is written, when it is there.
+        fingerprint: of the session, as the first call returns it, once the other holders have read out the same by
+            another way than the files came. Without it no message is written: who exchanged cards on their way could
+            read it.
         ledger: the account of these data; charged once, in the first round.
         seed: for tests only: reproducible noise, and a release that says it is not private.
 
@@ -149,8 +155,10 @@ def holder_round(
     if own not in cards:
         raise ConfigError(f"Expected the card of {own.name!r} in {common}, got none, or another. Put it there again.")
     if len(cards) < own.agreement.holders:
-        return Round(number=0, waiting=(f"{own.agreement.holders - len(cards)} cards",))
+        return Round(cards=own.agreement.holders - len(cards))
     session = Session.of(cards)
+    if not _confirmed(state / _SESSION, session, fingerprint):
+        return Round(fingerprint=session.fingerprint)
     agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))
     fit = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta)
     options = FitOptions(
@@ -167,7 +175,29 @@ def holder_round(
                 return Round(number=pending.number, waiting=tuple(waiting), fingerprint=session.fingerprint)
             continue
         release.save(out)
-        return Round(number=0, fingerprint=session.fingerprint, release=release)
+        return Round(fingerprint=session.fingerprint, release=release)
+
+
+def _confirmed(path: Path, session: Session, fingerprint: str | None) -> bool:
+    """Whether the holder has compared the fingerprint of this session, now or before; it is kept.
+
+    Raises:
+        ConfigError: the fingerprint is of other cards, or the cards have changed since.
+    """
+    if fingerprint is not None and fingerprint.split() != session.fingerprint.split():
+        raise ConfigError(
+            f"Expected the fingerprint {session.fingerprint} of these cards, got another. Somebody exchanged a card, "
+            "or one is old: ask for the cards again."
+        )
+    if path.exists():
+        if path.read_text(encoding="utf-8") != session.id:
+            raise ConfigError("Expected the cards that the session began with, got others. Put the first ones back.")
+        return True
+    if fingerprint is None:
+        return False
+    with atomic_path(path, overwrite=False) as partial:
+        write_or_refuse(path, lambda: partial.write_text(session.id, encoding="utf-8"))
+    return True
 
 
 @final

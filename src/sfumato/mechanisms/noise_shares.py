@@ -2,7 +2,8 @@
 
     S̃ = Σⱼ (Sⱼ + Rⱼ),   Rⱼ the rounding of N(0, (σB)² / (k − t))
 
-k holders, t of whom may work together with whoever sees the sum: what the others added is N(0, (σB)²) at least. A sum
+k holders, t of whom may work together with whoever sees the sum: what the others added is N(0, (σB)²) at least. A
+holder that takes its own part off is one such, so t is at least 1 where holders are to learn no more than others. A sum
 of rounded normals is the rounding of a normal and of something that no record has a part in. Proof:
 docs/proofs/holders.md.
 """
@@ -33,7 +34,7 @@ def noise_part(holders: int, colluding: int) -> float:
     """Return the part of the noise's variance that each holder draws, 1/(k − t).
 
     Raises:
-        ConfigError: not 2 to 100 holders, or not at least two of them who do not work together.
+        ConfigError: not 2 to 100 holders, or all of them work together.
 
     Example:
         >>> noise_part(5, 1)
@@ -41,10 +42,9 @@ def noise_part(holders: int, colluding: int) -> float:
     """
     require_integer(at_least=2, holders=holders)
     require_integer(at_least=0, colluding=colluding)
-    if holders > MOST_HOLDERS or colluding > holders - 2:
+    if holders > MOST_HOLDERS or colluding >= holders:
         raise ConfigError(
-            f"Expected 2 to {MOST_HOLDERS} holders, two of whom at least do not work together with the others, got "
-            f"{holders=} and {colluding=}."
+            f"Expected 2 to {MOST_HOLDERS} holders, and fewer that may work together, got {holders=} and {colluding=}."
         )
     return 1 / (holders - colluding)
 

@@ -107,14 +107,18 @@ def of_prior(prior: PriorRelease) -> str:
 
 def of_holders(joint: JointFit) -> list[str]:
     """Say whose records a joint fit had, and against whom it protects."""
-    allowed = "two holders" if joint.colluding == 0 else f"more than {joint.colluding} of the holders"
+    t = joint.colluding
+    against = {
+        0: "all but the holders, each of whom knows its own part of the noise",
+        1: "everybody, the other holders and whoever passed the messages on among them, as long as no two holders put "
+        "together what they know",
+    }
+    several = f"everybody, and against up to {t} holders who put together what they know"
     return [
-        f"One release of the records of {len(joint.names)} holders: {', '.join(joint.names)}. Each added a part of the "
-        "noise to its sums, and sent them under one-time pads.",
-        f"Neither a holder nor whoever passed the messages on saw more than this release, unless {allowed} worked "
-        "together or with them. Holders are trusted to follow the protocol.",
-        "The guarantee is for the rows that one holder has of a person: whoever is in the data of several has a larger "
-        "epsilon.",
+        f"One release of the records of {len(joint.names)} holders: {', '.join(joint.names)}. Each sent its sums with "
+        "a part of the noise, under one-time pads that go out in the sum of all.",
+        f"The guarantee holds against {against.get(t, several)}. The others are trusted to follow the protocol.",
+        "It is for the rows that one holder has of a person: whoever is in the data of several has a larger epsilon.",
     ]
 
 
