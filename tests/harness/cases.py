@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from sfumato.fitting.kind_counts import KindCounts
 from sfumato.lenses.chain import plain_records, plain_schema
 from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.contributions import clip_rows, product_bits
+from sfumato.mechanisms.noise_shares import noise_part, noise_share, sum_of_shares
 from sfumato.mechanisms.norms import joint_exact, norm_bins
-from sfumato.mechanisms.queries import noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
+from sfumato.mechanisms.queries import Noisy, noisy_count, noisy_histogram, noisy_second_moment, noisy_sum
 from sfumato.mechanisms.statistics import QueryCounts
 from sfumato.methods.dpgm.profiles import ClusterProfiles, TotalLength
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
@@ -52,6 +54,8 @@ from sfumato.models.mixtures.covariances import DiagonalCovariance, FullCovarian
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.flat import ImageVectors, RankVectors
 from sfumato.models.sets import SetEncoder
+from sfumato.privacy.ledger import Ledger
+from sfumato.records.engine import Exact
 from sfumato.records.sequences import STEPS
 from sfumato.schema.accept import Criterion
 from sfumato.schema.grid import Grid
@@ -674,9 +678,36 @@ def _cases() -> dict[str, StatisticCase]:
 
 STATISTICS = _cases()
 
+
+def _of_holders(*, symmetric: bool = False, holders: int = 3) -> Callable[..., Noisy]:
+    """One noisy sum of holders of whom the first has all records, with as much noise together as one has alone."""
+
+    def run(exact, *, stage, ledger, noise):
+        if noise.silent:
+            return (noisy_second_moment if symmetric else noisy_sum)(exact, stage=stage, ledger=ledger, noise=noise)
+        own = {name: getattr(exact, name) for name in ("name", "norm_bound", "replace_distance", "step")}
+        nobody = Exact(np.zeros_like(exact.whole_in_mechanism()), **own)
+        shares = [
+            noise_share(
+                some, stage=stage, ledger=Ledger(ledger.plan, None), noise=noise, part=noise_part(holders, 0),
+                symmetric=symmetric,
+            )
+            for some in (exact, *[nobody] * (holders - 1))
+        ]  # fmt: skip
+        total = np.sum(shares, axis=0)
+        return sum_of_shares(nobody, total, stage=stage, ledger=ledger, noise_factor=1.0, symmetric=symmetric)
+
+    return run
+
+
 MECHANISMS = {
     case.name: case
     for case in (
+        MechanismCase("noise_share, counts", _of_holders(), STATISTICS["class cell counts"]),
+        MechanismCase("noise_share", _of_holders(), STATISTICS["counts at two resolutions"]),
+        MechanismCase(
+            "noise_share, second moments", _of_holders(symmetric=True), STATISTICS["second moments"], symmetric=True
+        ),
         MechanismCase("noisy_count", noisy_count, STATISTICS["row count"]),
         MechanismCase("noisy_histogram", noisy_histogram, STATISTICS["class cell counts"]),
         MechanismCase("noisy_histogram, cells that parse", noisy_histogram, STATISTICS["cells that parse"]),

@@ -93,6 +93,7 @@ ATTACKED = [
     "noisy_second_moment",
     "noisy_sum, mixture moments",
     "noisy_sum, cluster sums",
+    "noise_share, second moments",
 ]
 
 

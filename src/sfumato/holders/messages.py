@@ -76,18 +76,19 @@ def message_path(folder: Path, name: str, number: int) -> Path:
     return folder / f"{name}.{number}{SUFFIX}"
 
 
-def write_message(path: Path, words: np.ndarray, place: Place, name: str, keys: Keys) -> None:
-    """Write a message; one that is there is written again, as it was.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+def packed_message(words: np.ndarray, place: Place, name: str, keys: Keys) -> bytes:
+    """Return a message as its file holds it; the same for the same words."""
     header = {"format": _FORMAT, "name": name, **place.to_dict(), "words": hashlib.sha256(words.tobytes()).hexdigest()}
     content = json.dumps(header, sort_keys=True)
     signature = keys.signing.sign(content.encode()).hex()
-    packed = safetensors.numpy.save({"words": words}, {"header": content, "signature": signature})
+    # one entry: several would come in any order, and the bytes would not be the same
+    return safetensors.numpy.save({"words": words}, {"message": json.dumps([content, signature])})
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; OutputError where the system refuses."""
     with atomic_path(path, overwrite=True) as partial:
-        write_or_refuse(path, lambda: partial.write_bytes(packed))
+        write_or_refuse(path, lambda: partial.write_bytes(content))
 
 
 def total_of(
@@ -131,13 +132,13 @@ def missing(folder: Path, session: Session, name: str, number: int) -> list[str]
 def _words(path: Path, place: Place, name: str, session: Session, size: int) -> np.ndarray:
     expected = 8 * (size + TAG_WORDS)
     words, content, signature = None, "", ""
-    with contextlib.suppress(OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
         if path.stat().st_size <= expected + _HEADER_BYTES:
             with safetensors.safe_open(path, "numpy") as file:
-                content, signature = file.metadata()["header"], file.metadata()["signature"]
+                content, signature = json.loads(file.metadata()["message"])
                 words = file.get_tensor("words")
     card = next(card for card in session.cards if card.name == name)
-    if words is None or not card.signed(content.encode(), signature):
+    if words is None or not card.signed(str(content).encode(), str(signature)):
         raise DataError(
             f"Expected {path} to be a message of the holder {name!r}, got one that is damaged, changed or not signed "
             "with the key of its card. Ask for it again."

@@ -20,7 +20,8 @@ from sfumato.fitting.arguments import check_resumable
 from sfumato.fitting.fit_options import FitOptions
 from sfumato.holders.agreement import Agreement, digest
 from sfumato.holders.cards import SUFFIX, Card, Keys, Session
-from sfumato.holders.messages import Place, masked, message_path, missing, total_of, write_message
+from sfumato.holders.messages import SUFFIX as SUFFIX_OF_ROUNDS
+from sfumato.holders.messages import Place, masked, message_path, missing, packed_message, total_of, write_bytes
 from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms.noise_shares import noise_part
@@ -166,7 +167,8 @@ def holder_round(
         checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed,
     )  # fmt: skip
     while True:
-        exchange = FileExchange(common, own.name, session, state / _KEYS)
+        exchange = FileExchange(common, own.name, session, state)
+        exchange.hand_out()
         try:
             release = fit.fit_with(options, data, schema, exchange=exchange)
         except RoundPendingError as pending:
@@ -208,26 +210,33 @@ class FileExchange:
         folder: of messages.
         name: of this holder.
         session: all holders.
-        keys: where the holder's secret keys are.
+        own: the holder's own folder, with its keys, and a copy of each message that it wrote.
     """
 
-    def __init__(self, folder: Path, name: str, session: Session, keys: Path) -> None:
+    def __init__(self, folder: Path, name: str, session: Session, own: Path) -> None:
         agreement = session.cards[0].agreement
         self.part = noise_part(agreement.holders, agreement.colluding)
         self.noise_factor = (agreement.holders * self.part) ** 0.5
         self.stated = JointFit(names=tuple(session.names), colluding=agreement.colluding, session=session.id)
-        self._folder, self._name, self._session, self._keys = folder, name, session, keys
+        self._folder, self._name, self._session, self._own = folder, name, session, own
         self._before, self._number = _START, 1
 
     def masked(self, share: np.ndarray, stage: str, event: int | None) -> np.ndarray:
         """Return a share under one-time pads that go out in the sum over all holders, uint64."""
-        return masked(share, _event(stage, event), self._name, self._session, Keys.read(self._keys))
+        return masked(share, _event(stage, event), self._name, self._session, self._keys())
 
     def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
         """Write the message of a round; return the error that ends it."""
-        path = message_path(self._folder, self._name, self._number)
-        write_message(path, words, self._place(statistic, stage, event), self._name, Keys.read(self._keys))
-        return RoundPendingError(self._number, str(path))
+        path = message_path(self._own, self._name, self._number)
+        write_bytes(path, packed_message(words, self._place(statistic, stage, event), self._name, self._keys()))
+        self.hand_out()
+        return RoundPendingError(self._number, str(self._folder / path.name))
+
+    def hand_out(self) -> None:
+        """Put the messages that were written so far where the other holders find them, if they are not there."""
+        for path in sorted(self._own.glob(f"*{SUFFIX_OF_ROUNDS}")):
+            if not (self._folder / path.name).exists():
+                write_bytes(self._folder / path.name, path.read_bytes())
 
     def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
         """Return the sum of all holders' shares, int64, in the statistic's shape.
@@ -248,6 +257,9 @@ class FileExchange:
         """Note what a round released."""
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         self._before, self._number = digest([self._before, content]), self._number + 1
+
+    def _keys(self) -> Keys:
+        return Keys.read(self._own / _KEYS)
 
     def _place(self, statistic: Statistic, stage: str, event: int | None) -> Place:
         return Place(

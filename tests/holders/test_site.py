@@ -1,0 +1,332 @@
+"""One release of several holders: the bits of one fit of all records, whatever happens to files on the way."""
+
+import contextlib
+import shutil
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato.fitting.account as accounts
+import sfumato.fitting.synthesizer as synthesizers
+from sfumato import EstimateCount, MaxEntropy, create_ledger, load
+from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
+from sfumato.holders import holder_round, init_holder
+from sfumato.holders.agreement import Agreement
+from sfumato.holders.cards import Card, Keys, Session
+from sfumato.holders.messages import masked, message_path
+from sfumato.mechanisms.noise import SeededNoise
+from sfumato.mechanisms.noise_shares import noise_part
+from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
+
+NAMES = ("north", "south", "west")
+SCHEMA = {"columns": {"age": (0, 99), "job": ["a", "b", "c"]}, "rows": 900}
+
+
+def table(seed, n=300):
+    rng = np.random.default_rng(seed)
+    age = rng.normal(40 + 5 * seed, 10, n).clip(0, 99).round()
+    return pd.DataFrame({"age": age, "job": np.where(rng.random(n) < age / 120, "a", rng.choice(["b", "c"], n))})
+
+
+TABLES = {name: table(i) for i, name in enumerate(NAMES)}
+
+
+class Site:
+    """All holders of a test, each with a folder of its own."""
+
+    def __init__(self, folder: Path, names=NAMES, tables=TABLES, schema=SCHEMA, ledger=False, **options):
+        self.folder, self.messages, self.tables = folder, folder / "shared", tables
+        self.messages.mkdir(parents=True)
+        options = {"epsilon": 1.0, "delta": 1e-6, **options}
+        for name in names:
+            init_holder(folder / name, schema, messages=self.messages, name=name, holders=len(names), **options)
+        self.ledgers = {name: folder / f"{name}.ledger" for name in names} if ledger else {}
+        for path in self.ledgers.values():
+            create_ledger(path, epsilon=3, delta=1e-5)
+        self.fingerprint = self.round(names[0]).fingerprint
+
+    def round(self, name, **options):
+        options = {
+            "seed": None if self.ledgers else NAMES.index(name),
+            "fingerprint": getattr(self, "fingerprint", None),
+            **options,
+        }
+        return holder_round(
+            self.folder / name, self.tables[name], messages=self.messages, out=self.folder / f"{name}.sfm",
+            ledger=self.ledgers.get(name), **options,
+        )  # fmt: skip
+
+    def finished(self):
+        """The releases, by name."""
+        done = {}
+        for _ in range(12):
+            for name in self.tables:
+                path = self.folder / f"{name}.sfm"
+                if name not in done and (release := load(path) if path.exists() else self.round(name).release):
+                    done[name] = release
+        return done
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+class TogetherNoise(SeededNoise):
+    """The sum of what each holder draws; begun anew for each statistic, as each call of a round is."""
+
+    def __init__(self, seeds, part):
+        super().__init__(0)
+        self._seeds, self._part = seeds, part
+        self.begin()
+
+    def begin(self):
+        self._sources = [SeededNoise(seed) for seed in self._seeds]
+
+    def rounded_gaussian(self, shape, noise_std, step):
+        return np.sum([s.rounded_gaussian(shape, noise_std * np.sqrt(self._part), step) for s in self._sources], axis=0)
+
+
+@pytest.mark.parametrize("colluding", [0, 1, 2])
+def test_the_release_has_the_bits_of_one_fit_with_the_same_noise(tmp_path, monkeypatch, colluding):
+    releases = Site(tmp_path, colluding=colluding).finished()
+    together = TogetherNoise(range(3), noise_part(3, colluding))
+
+    def anew(mechanism):
+        return lambda exact, **how: (together.begin(), mechanism(exact, **how))[1]
+
+    monkeypatch.setattr(synthesizers, "noise_source", lambda *_: together)
+    monkeypatch.setattr(accounts, "noisy_sum", anew(noisy_sum))
+    monkeypatch.setattr(accounts, "noisy_second_moment", anew(noisy_second_moment))
+    central = MaxEntropy(epsilon=1.0, delta=1e-6).fit(pd.concat(TABLES.values()), schema=SCHEMA)
+    factor = np.sqrt(3 / (3 - colluding))
+    for release in releases.values():
+        assert len(release.measurements) == len(central.measurements) > 2
+        # the second stage is laid out by the first, and by how noisy that is
+        both = zip(release.measurements, central.measurements, strict=True)
+        for own, one in list(both)[: None if colluding == 0 else 2]:
+            np.testing.assert_array_equal(own.value, one.value)
+            assert own.noise_std == pytest.approx(one.noise_std * factor)
+    if not colluding:
+        assert {r.hashes.arrays for r in releases.values()} == {central.hashes.arrays}
+
+
+def test_all_holders_have_the_same_release_and_it_says_who_they_are(site):
+    releases = site.finished()
+    assert len({r.hashes for r in releases.values()}) == 1
+    joint = load(site.folder / "west.sfm").certificate.joint
+    assert (joint.names, joint.colluding) == (NAMES, 1)
+    text = " ".join(releases["north"].certificate.assumptions)
+    assert "records of 3 holders: north, south, west" in text
+    assert "no two holders" in text
+
+
+def test_noise_that_does_not_fit_the_holders_is_refused(site, tmp_path):
+    release = site.finished()["north"]
+    forged = replace(release.certificate, joint=replace(release.certificate.joint, colluding=0))
+    with pytest.raises(SfumatoError, match="other noise"):
+        write_and_load(replace(release, certificate=forged), tmp_path / "f.sfm")
+
+
+def write_and_load(release, path):
+    release.save(path)
+    return load(path)
+
+
+def test_nothing_goes_out_before_the_fingerprint_is_compared(site):
+    assert not site.round("north", fingerprint=None).number
+    with pytest.raises(ConfigError, match="fingerprint"):
+        site.round("north", fingerprint="0000 " * 10)
+    assert not list(site.messages.glob("*.round"))
+    assert not (site.folder / "north" / "fit.checkpoint").exists()
+
+
+def test_cards_that_change_are_refused(site):
+    site.round("north")
+    card = Card.read(site.messages / "south.card.json")
+    (site.messages / "south.card.json").unlink()
+    Keys.new().card("south", card.agreement).write(site.messages / "south.card.json")
+    with pytest.raises(ConfigError):
+        site.round("north")
+    with pytest.raises(ConfigError):
+        site.round("north", fingerprint=None)
+
+
+@pytest.mark.parametrize("fact", [{"epsilon": 2.0}, {"schema": {**SCHEMA, "rows": 901}}, {"colluding": 0}])
+def test_holders_who_agreed_on_something_else_are_refused(site, fact):
+    options = {"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-6, **fact}
+    (site.messages / "south.card.json").unlink()
+    init_holder(
+        site.folder / "other", options.pop("schema"), messages=site.messages, name="south", holders=3, **options
+    )
+    with pytest.raises(ConfigError, match="south"):
+        site.round("north", fingerprint=None)
+
+
+def alter(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def of_another_session(site, path):
+    other = Site(site.folder / "again")
+    other.round("south")
+    shutil.copy(other.messages / path.name, path)
+
+
+DAMAGE = {
+    "altered": lambda site, path: alter(path),
+    "cut": lambda site, path: path.write_bytes(path.read_bytes()[:-8]),
+    "empty": lambda site, path: path.write_bytes(b""),
+    "text": lambda site, path: path.write_text("hello"),
+    "doubled": lambda site, path: shutil.copy(message_path(site.messages, "north", 1), path),
+    "another session": of_another_session,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_message_that_is_not_what_it_has_to_be_is_refused(tmp_path, damage):
+    site = Site(tmp_path, ledger=True)
+    for name in NAMES:
+        site.round(name)
+    path = message_path(site.messages, "south", 1)
+    kept = path.read_bytes()
+    DAMAGE[damage](site, path)
+    before = site.ledgers["north"].read_bytes().count(b'"charge"')
+    with pytest.raises((ConfigError, DataError), match="south"):
+        site.round("north")
+    path.write_bytes(kept)
+    assert len(site.finished()) == 3
+    assert site.ledgers["north"].read_bytes().count(b'"charge"') == before
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_missing_message_is_waited_for_and_written_again(site, rounds):
+    for _ in range(rounds):
+        site.round("south")
+        site.round("west")
+        if rounds == 2:
+            site.round("north")
+    lost = message_path(site.messages, "south", 1)
+    content = lost.read_bytes()
+    lost.unlink()
+    if rounds == 1:
+        assert site.round("north").waiting == ("south",)
+    site.round("south")
+    assert lost.read_bytes() == content
+    assert len(site.finished()) == 3
+
+
+def test_a_message_of_an_earlier_round_is_refused(site):
+    for _ in range(2):
+        for name in NAMES:
+            site.round(name)
+    shutil.copy(message_path(site.messages, "south", 1), message_path(site.messages, "south", 2))
+    with pytest.raises(ConfigError, match="another round"):
+        site.round("north")
+
+
+def test_a_call_that_is_killed_at_any_write_goes_on(tmp_path, monkeypatch):
+    """Each renaming of an output fails once: no share is drawn twice, no ledger charged twice, the release is one."""
+    site, real, contents = Site(tmp_path, ledger=True), Path.replace, {}
+
+    def killed(source, target):
+        first = target not in contents
+        contents.setdefault(target, set()).add(source.read_bytes())
+        if first:
+            raise KeyboardInterrupt
+        return real(source, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    for _ in range(60):
+        for name in NAMES:
+            with contextlib.suppress(KeyboardInterrupt, OutputError):  # the release is there, and its call ended
+                site.round(name)
+    assert len({load(site.folder / f"{name}.sfm").hashes.arrays for name in NAMES}) == 1
+    messages = {path: kept for path, kept in contents.items() if path.suffix == ".round"}
+    assert len(messages) == 2 * 2 * len(NAMES)  # the holder's own copies too
+    assert all(len(kept) == 1 for kept in messages.values())
+    assert all(path.read_bytes().count(b'"method"') == 1 for path in site.ledgers.values())
+
+
+def test_under_a_ledger_a_copied_folder_draws_no_second_share(tmp_path):
+    site = Site(tmp_path, ledger=True)
+    for name in NAMES:
+        site.round(name)
+    shutil.copytree(site.folder / "north", site.folder / "copy")
+    site.round("north")
+    (site.folder / "copy").rename(site.folder / "moved")
+    shutil.rmtree(site.folder / "north")
+    (site.folder / "moved").rename(site.folder / "north")
+    with pytest.raises(ConfigError, match="checkpoint"):
+        site.round("north")
+
+
+def test_what_is_secret_is_readable_by_its_owner_alone(site):
+    site.round("north")
+    own = site.folder / "north"
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    assert {stat.S_IMODE((own / name).stat().st_mode) for name in ("keys", "fit.checkpoint")} == {0o600}
+
+
+def test_a_message_shows_nothing_of_its_share():
+    """Fresh keys, the same share of zeros or of large numbers: words are uniform, and do not go along with it."""
+    rng, words = np.random.default_rng(0), []
+    cards = [Keys.new() for _ in range(3)]
+    agreed = Agreement(schema={}, epsilon=1.0, delta=1e-6, rows=9, holders=3, colluding=1, target=None, versions={})
+    session = Session.of([keys.card(name, agreed) for name, keys in zip(NAMES, cards, strict=True)])
+    shares = [np.zeros(4_000, dtype=np.int64), np.full(4_000, 1 << 40), rng.integers(-9, 9, 4_000)]
+    for i, share in enumerate(shares):
+        words.append(masked(share, f"stage {i}", "north", session, cards[0])[:4_000])
+        bits = np.unpackbits(words[-1].view(np.uint8)).reshape(4_000, 64).mean(axis=0)
+        assert np.abs(bits - 0.5).max() < 6 * 0.5 / np.sqrt(4_000)
+    difference = np.unpackbits((words[1] - words[0]).view(np.uint8)).mean()
+    assert difference == pytest.approx(0.5, abs=6 * 0.5 / np.sqrt(256_000))
+    together = [masked(shares[1], "sum", name, session, keys) for name, keys in zip(NAMES, cards, strict=True)]
+    total = np.sum(together, axis=0, dtype=np.uint64)
+    assert (total[:4_000] == 3 << 40).all()
+    assert not total[4_000:].any()
+
+
+FITS = {
+    "estimated number": ({"columns": SCHEMA["columns"]}, {"n_public": EstimateCount()}, TABLES),
+    "target": (SCHEMA, {"target": "job"}, TABLES),
+    "questions": ({**SCHEMA, "questions": ["ols: age ~ C(job)"]}, {}, TABLES),
+    "areas": ({**SCHEMA, "areas": ["job"]}, {}, TABLES),
+    "linked rows": (
+        {
+            "columns": {"person": "identifier", "sex": ["f", "m"], "year": (0, 9), "x": (0, 20)},
+            "unit": {"column": "person", "max_rows": 3, "order": "year", "constant": ["sex"], "units": 300},
+        },
+        {},
+        {
+            name: pd.DataFrame({
+                "person": np.repeat(np.arange(100), 3),
+                "sex": np.repeat(["f", "m"], 150),
+                "year": np.tile([0, 1, 2], 100),
+                "x": np.random.default_rng(i).integers(0, 20, 300),
+            })
+            for i, name in enumerate(NAMES)
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_shapes_of_data_and_facts(tmp_path, kind):
+    schema, options, tables = FITS[kind]
+    releases = Site(tmp_path, tables=tables, schema=schema, **options).finished()
+    assert len({r.hashes.arrays for r in releases.values()}) == 1
+    assert len(releases["north"].sample(20, seed=1)) > 0
+
+
+def test_columns_to_discover_are_refused_before_anything_is_written(tmp_path):
+    schema = {"columns": {"age": {"kind": "integer", "discover": True}}, "rows": 900}
+    with pytest.raises(SfumatoError):
+        Site(tmp_path, schema=schema)
+    assert not (tmp_path / "north").exists()
