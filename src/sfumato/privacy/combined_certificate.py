@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, ReleaseError
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Point
 from sfumato.privacy.plan import Neighbours
@@ -113,8 +113,14 @@ class CombinedCertificate:
         Raises:
             ReleaseError: the events of a part cost more than it states.
         """
-        for own in self.certificates:
-            own.verify()
+        for place, own in enumerate(self.certificates, 1):
+            try:
+                own.verify()
+            except ReleaseError as error:
+                problem = str(error)
+            else:
+                continue
+            raise ReleaseError(f"Expected a part {place} whose certificate holds. {problem}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy: the keys of `certificate --json` of a combined release."""
