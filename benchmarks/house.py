@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 85_760,
-    "lines of the core": 55_600,
+    "lines": 85_790,
+    "lines of the core": 55_650,
     "files": 534,
     "circles of files": 0,
     "files in circles": 0,

@@ -38,6 +38,12 @@ def test_samples_are_of_the_parts_by_their_public_shares(union, parts):
     assert union.sample(20_000, seed=3)["x"].mean() == pytest.approx(expected, abs=0.05)
 
 
+def test_a_part_that_cost_more_than_it_states_is_refused(parts):
+    less = dataclasses.replace(parts[1], certificate=dataclasses.replace(parts[1].certificate, epsilon=0.01))
+    with pytest.raises(ReleaseError, match=r"part 2 whose certificate holds.*got events that cost"):
+        combine_releases([parts[0], less], disjoint=True)
+
+
 def test_samples_go_to_files(union, tmp_path):
     union.write_sample(tmp_path / "s.csv", 50, seed=1)
     assert pd.read_csv(tmp_path / "s.csv")["x"].tolist() == union.sample(50, seed=1)["x"].tolist()

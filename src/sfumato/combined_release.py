@@ -256,7 +256,7 @@ def combine_releases(
     Raises:
         ConfigError: the word is missing, one release is there twice, or they differ in a column, in the target or in
             the neighbouring relation, or are of another shape.
-        ReleaseError: a path is not that of a release.
+        ReleaseError: a path is not that of a release, or the events of a part cost more than it states.
 
     Example:
         >>> union = sfumato.combine_releases([north, south], disjoint=True)  # doctest: +SKIP
@@ -275,7 +275,9 @@ def combine_releases(
             raise ConfigError(f"Expected releases or their paths to combine, got a {type(given).__name__} as {place}.")
         files.append(given.to_bytes() if isinstance(given, Release) else part_bytes(require_path(releases=given)))
         parts.append(given if isinstance(given, Release) else _opened(files[-1], str(given)))
-    return CombinedRelease(tuple(parts), tuple(files))
+    combined = CombinedRelease(tuple(parts), tuple(files))
+    combined.certificate.verify()
+    return combined
 
 
 def _opened(file: bytes, label: str) -> Release:

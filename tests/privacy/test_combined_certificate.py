@@ -6,9 +6,11 @@ import pytest
 
 from fixtures.parts import part
 from sfumato.errors import ConfigError
+from sfumato.fitting.contents import AS_SOURCE
 from sfumato.privacy.certificate_form import PriorRelease
 from sfumato.privacy.combined_certificate import CombinedCertificate
 from sfumato.privacy.plan import Neighbours
+from sfumato.privacy.words import of_prior
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +40,13 @@ def test_another_relation_is_refused(certificates):
         CombinedCertificate.of([certificates[0], other], ["a", "b"])
 
 
-def test_the_prior_of_a_part_is_told(certificates):
-    prior = PriorRelease(arrays="a" * 64, content="b" * 64, epsilon=1.0, delta=1e-6)
-    union = CombinedCertificate.of([certificates[0], dataclasses.replace(certificates[1], prior=prior)], ["a", "b"])
-    assert f"Part 2: The release {'b' * 16} (epsilon 1" in union.summary()
-    assert "Part 1: The release" not in union.summary()
+def test_what_the_guarantee_of_a_part_rests_on_and_does_not_cover_is_told(certificates):
+    first, second = certificates
+    own = of_prior(PriorRelease(arrays="a" * 64, content="b" * 64, epsilon=1.0, delta=1e-6))
+    both = [dataclasses.replace(c, assumptions=(*c.assumptions, AS_SOURCE)) for c in (first, second)]
+    both[1] = dataclasses.replace(both[1], assumptions=(*both[1].assumptions, own), read_off=("bounds of 'x'",))
+    union = CombinedCertificate.of(both, ["a", "b"])
+    assert union.assumptions[-2:] == [AS_SOURCE, f"Part 2: {own}"]
+    assert union.to_dict()["assumptions"] == union.assumptions
+    assert union.to_dict()["read_off"] == ["bounds of 'x'"]
+    assert f"\n{AS_SOURCE}\nPart 2: The release {'b' * 16} (epsilon 1" in union.summary()

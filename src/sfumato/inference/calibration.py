@@ -152,6 +152,11 @@ class Calibration:
         return self._weights if self._parts is None else self._parts.spread(self._weights)
 
     @property
+    def noisy(self) -> bool:
+        """Whether the measured totals have noise."""
+        return bool(self._noise.any())
+
+    @property
     def surprise(self) -> float:
         """By how much the measured totals miss the model's, in variances of the law above: about 1 where it holds."""
         return self._surprise

@@ -51,6 +51,7 @@ class Questions(CalibratedRows):
             share, part = self.group_share(estimator, by, present * rows, present)
             beyond = bounds and bounds.of_mean(share, groups=part)
             what = f"the mean of {name!r}{of}"
+            self._require_spread(estimator, values[present * rows > 0], what)
             estimate = estimator.ratio(values * present * rows, present * rows, what, over=over, beyond=beyond)
             return self.of_kind(estimate, name)
 
@@ -77,6 +78,7 @@ class Questions(CalibratedRows):
         def one(rows: np.ndarray, of: str) -> Estimate:
             unsaid, what = self.unsplit(estimator, condition, rows), f"the share of {quoted(names)}{of}"
             over = _UNSPLIT if unsaid else ""
+            self._require_spread(estimator, matches[rows > 0], what)
             return within_bounds(estimator.ratio(matches * rows, rows, what, over=over, unsaid=unsaid), 0.0, 1.0)
 
         return self.grouped(estimator, by, one)
@@ -106,6 +108,20 @@ class Questions(CalibratedRows):
         """Refuse labels that the model hardly draws: nothing above noise was measured of them, which is not 0 ± 0."""
         if np.count_nonzero(matches) < FEWEST_ROWS:
             self._refuse_rows(names)
+
+    def _require_spread(self, estimator: Estimator, values: np.ndarray, what: str) -> None:
+        """Refuse a noisy answer where all rows of the model are alike: noise hid what else there is, and none is left.
+
+        Args:
+            estimator: of the answer.
+            values: of the rows that it is of.
+            what: is asked.
+        """
+        if estimator.calibration.noisy and values.size and np.ptp(values) == 0:
+            raise EstimateError(
+                f"Expected rows that differ for {what}, got a release in which noise hides all but one value. Ask of "
+                "larger groups, or fit with a larger epsilon."
+            )
 
     def _refuse_rows(self, names: tuple[str, ...]) -> NoReturn:
         raise EstimateError(
@@ -155,6 +171,7 @@ class Questions(CalibratedRows):
         def one(rows: np.ndarray, of: str) -> Estimate:
             some, what = present * rows, f"a quantile of {name!r}{of}"
             inside = order[some[order] > 0]
+            self._require_spread(estimator, values[inside], what)
             over = estimator.positive(some, what)
             if bounds is not None:
                 bounds.require_within(q, self.group_share(estimator, by, some, present)[0])
@@ -191,6 +208,7 @@ class Questions(CalibratedRows):
         def one(rows: np.ndarray, of: str) -> Estimate:
             what = f"the variance of {name!r}{of}"
             whole = present * rows
+            self._require_spread(estimator, values[whole > 0], what)
             middle = float(estimator.calibration.total((values * whole)[:, None])[0]) / estimator.positive(whole, what)
             squares = (values - middle) ** 2 * whole
             value = estimator.ratio(squares, whole, what).value

@@ -255,6 +255,8 @@ class PriorReleaseConstants:
     """What an earlier release says of the next one."""
 
     rows: int = 1 << 17  # of its model | not tuned
+    most_cells: int = 1 << 24  # of these rows in all columns: of more columns, fewer rows | not tuned
+    most_runs: int = 4_096  # of all columns, beyond which rows are not tilted: 25 seconds, .8 GB | not tuned
     seed: int = 20_262  # of the stream that draws them | not tuned: any is as good
     tilts: tuple[float, ...] = (0.0, *(4.0**p for p in range(-14, 3)))  # variances of a tilt that are tried | not tuned
     # such a variance, above which the prior is wrong | chosen on adult and a made-up table (.001 right, .25 wrong);

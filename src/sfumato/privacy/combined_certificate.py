@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, ReleaseError
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Point
 from sfumato.privacy.plan import Neighbours
 from sfumato.privacy.reading import document, entry, number, plain, whole
-from sfumato.privacy.words import of_prior, shown
+from sfumato.privacy.words import shown
+from sfumato.privacy.words import whole as whole_line
 
 DISJOINT = (
     "The holder states that no person is in two of the parts, and that the part a person is in does not depend on who "
@@ -98,14 +99,28 @@ class CombinedCertificate:
         """Whether the noise of all parts was secret."""
         return all(own.private for own in self.certificates)
 
+    @property
+    def assumptions(self) -> list[str]:
+        """What the guarantees of the parts rest on, do not cover, and what their priors were: what all say, once."""
+        lines = [own.assumptions for own in self.certificates]
+        shared = [line for line in lines[0] if all(line in own for own in lines)]
+        of_some = [f"Part {i}: {line}" for i, own in enumerate(lines, 1) for line in own if line not in shared]
+        return [whole_line(line) for line in (*shared, *of_some)]
+
     def verify(self) -> None:
         """Check the cost of each part against its events: `Certificate.verify`.
 
         Raises:
             ReleaseError: the events of a part cost more than it states.
         """
-        for own in self.certificates:
-            own.verify()
+        for place, own in enumerate(self.certificates, 1):
+            try:
+                own.verify()
+            except ReleaseError as error:
+                problem = str(error)
+            else:
+                continue
+            raise ReleaseError(f"Expected a part {place} whose certificate holds. {problem}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy: the keys of `certificate --json` of a combined release."""
@@ -114,7 +129,8 @@ class CombinedCertificate:
             "epsilon": self.epsilon, "delta": self.delta, "neighbours": self.certificates[0].neighbours.value,
             "replace_one": None if point is None else {"epsilon": point.epsilon, "delta": point.delta},
             "unit": plain(self.certificates[0].unit), "n_public": self.n_public, "private": self.private,
-            "disjoint": DISJOINT, "parts": [plain(part) for part in self.parts],
+            "disjoint": DISJOINT, "assumptions": self.assumptions, "parts": [plain(part) for part in self.parts],
+            "read_off": sorted({fact for own in self.certificates for fact in own.read_off}),
         }  # fmt: skip
 
     def summary(self) -> str:
@@ -134,12 +150,9 @@ class CombinedCertificate:
             f"sha256 {part.sha256}."
             for i, part in enumerate(self.parts, 1)
         ]
-        lines += [
-            f"Part {i}: {of_prior(own.prior)}" for i, own in enumerate(self.certificates, 1) if own.prior is not None
-        ]
         if any(own.read_off for own in self.certificates):
             lines.append("Facts of a part's schema were read off its records, which the guarantee does not cover.")
-        return "\n".join(lines)
+        return "\n".join([*lines, "The parts rest on these assumptions:", *self.assumptions])
 
     def __repr__(self) -> str:
         return self.summary()

@@ -98,10 +98,14 @@ def meaning(certificate: Statement) -> list[str]:
 
 def of_prior(prior: PriorRelease) -> str:
     """Say what a prior was, and what it means for whoever is in the data of both."""
-    cost = "" if prior.epsilon is None else f" (epsilon {figure(prior.epsilon)}, delta {figure(prior.delta)})"
+    if prior.epsilon is None:
+        cost, both = "of no stated epsilon", "no bound on what both show"
+    else:
+        cost = f"(epsilon {figure(prior.epsilon)}, delta {figure(prior.delta)})"
+        both = "both epsilons, and deltas, added"
     return (
-        f"The release {prior.content[:16]}{cost} is the prior: where noise hides the records, the model follows it. "
-        "Estimates rest on what this fit measured. Whoever is in the data of both has both epsilons, and deltas, added."
+        f"The release {prior.content[:16]} {cost} is the prior: where noise hides the records, the model follows it. "
+        f"Estimates rest on what this fit measured. Whoever is in the data of both has {both}."
     )
 
 

@@ -11,8 +11,11 @@ from sfumato import MaxEntropy, NonPrivate, Release, Schema
 from sfumato.columns import Categorical, Integer
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.evaluate import total_variation
+from sfumato.maths.constants import PRIOR
 from sfumato.maths.shrinkage import shrunk, toward
-from sfumato.methods.tables.prior_rows import _joint
+from sfumato.methods.tables import prior_rows
+from sfumato.methods.tables.prior_rows import PriorRows, _joint
+from sfumato.privacy.certificate import measured_elsewhere
 
 N = 4_000
 LETTERS = tuple("abcde")
@@ -125,6 +128,28 @@ def test_priors_that_do_not_fit_are_refused_before_a_charge(last_year: Release, 
     with pytest.raises(ConfigError, match="no prior for the method dpmix"):
         sfumato.fit(table(2), SCHEMA, epsilon=1.0, method="dpmix", prior=last_year, ledger=ledger)
     assert ledger.read_bytes() == state
+
+
+def test_the_cost_that_a_prior_states_is_verified_and_none_is_told(last_year: Release) -> None:
+    stated = last_year.certificate
+    less = dataclasses.replace(last_year, certificate=dataclasses.replace(stated, epsilon=0.01))
+    with pytest.raises(ReleaseError, match=r"prior.* got events that cost"):
+        fit(table(2), prior=less)
+    nobodys = measured_elsewhere("others", stated.unit, n_public=N, declared=True)
+    told = fit(table(2), prior=dataclasses.replace(last_year, certificate=nobodys))
+    assert "of no stated epsilon is the prior" in told.certificate.assumptions[-1]
+    assert "no bound on what both show" in told.certificate.assumptions[-1]
+
+
+def test_rows_of_wide_tables_are_fewer_and_those_of_many_labels_are_not_tilted(last_year: Release, monkeypatch) -> None:
+    drawn = []
+    few = dataclasses.replace(PRIOR, most_cells=4 * 500, most_runs=5)
+    monkeypatch.setattr(prior_rows, "PRIOR", few)
+    monkeypatch.setattr(prior_rows, "_joint", lambda *_: pytest.fail("tilted"))
+    tilted = PriorRows.tilted
+    monkeypatch.setattr(PriorRows, "tilted", lambda self, runs: drawn.append(self.weights.size) or tilted(self, runs))
+    fit(table(2), prior=last_year)
+    assert drawn == [400]
 
 
 def test_shapes_without_a_prior_are_refused(last_year: Release) -> None:

@@ -95,9 +95,10 @@ class PriorRows:
     def of(cls, sampler: Sampler, layout: TableLayout) -> PriorRows:
         """Draw them from a public stream."""
         assert not isinstance(sampler, DataSet)
-        codes = sampler.rows(PRIOR.rows, public_stream(PRIOR.seed))
+        n = min(PRIOR.rows, PRIOR.most_cells // (len(layout.features) + 1))
+        codes = sampler.rows(n, public_stream(PRIOR.seed))
         cells = tuple(column.cells(codes[column.name]) for column in layout.features)
-        return cls(layout, layout.classes(codes), cells, np.full(PRIOR.rows, 1 / PRIOR.rows))
+        return cls(layout, layout.classes(codes), cells, np.full(n, 1 / n))
 
     def tilted(self, runs: RunShares) -> PriorRows:
         """Return the rows with weights that follow noisy shares of all columns' runs as far as these are known.
@@ -108,6 +109,8 @@ class PriorRows:
         columns = [of_cell[cells] for of_cell, cells in zip(runs.runs, self.cells, strict=True)]
         columns += [self.classes] if len(runs.values) > len(columns) else []
         sizes = [values.size for values in runs.values]
+        if sum(sizes) > PRIOR.most_runs:  # time grows with the cube, when the fit is charged
+            return replace(self, seen=runs)
         covariance, means = _joint(columns, sizes, self.weights)
         roots = np.sqrt(np.concatenate(runs.variances))
         lengths, vectors = linalg.eigh(covariance / np.outer(roots, roots))
