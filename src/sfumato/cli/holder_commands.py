@@ -108,7 +108,7 @@ def round_command(
         )
         return
     if result.release is not None:
-        say(f"Wrote {out}, the same release as that of the other holders. {result.release.certificate}")
+        say(f"Wrote {out}, the same model as that of the other holders. {result.release.certificate}")
     elif result.fingerprint is None:
         say(f"Waiting for the cards of other holders: {result.cards} are not in {messages}.")
     elif not result.number:

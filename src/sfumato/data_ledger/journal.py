@@ -1,8 +1,9 @@
 """The releases of a long fit so far, in a file, so that a killed fit goes on without spending twice.
 
 The file holds released values and functions of them: noisy statistics, and the weights and optimiser of a descent after
-some step. It holds no record, and is as private as a release of the same plan. What a killed fit had drawn and not
-written was never released: its steps are made again, with new noise, and are in the account once.
+some step. It holds no record, and is as private as a release of the same plan; but of a fit of several holders, who
+has the holder's keys too can read its sums. What a killed fit had drawn and not written was never released: its steps
+are made again, with new noise, and are in the account once.
 
 A copy that is gone on with beside the file would draw anew under the same charge. Under a ledger two cannot be: the
 file carries the mark of the run that wrote it, the ledger that of the last run. Without one nothing tells them apart.

@@ -43,7 +43,11 @@ class Exchange(Protocol):
     noise_factor: float
     stated: JointFit
 
-    def masked(self, share: np.ndarray, stage: str, event: int | None) -> np.ndarray:
+    def begin(self) -> None:
+        """Refuse to draw a share where one of this round has been handed out; `ConfigError`."""
+        ...
+
+    def masked(self, share: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
         """Return a share under one-time pads that go out in the sum over all holders, uint64."""
         ...
 
@@ -142,11 +146,12 @@ class Account:
         symmetric, place = isinstance(statistic, OuterProducts), f"share of {stage}"
         kept = self.journal.read(place, event)
         if kept is None:
+            exchange.begin()
             share = noise_share(
                 reduce(statistic, records),
                 stage=stage, ledger=self.ledger, noise=self.noise, part=exchange.part, symmetric=symmetric,
             )  # fmt: skip
-            kept = {"words": exchange.masked(share, stage, event)}
+            kept = {"words": exchange.masked(share, statistic, stage, event)}
             self.journal.write(place, event, kept)
             raise exchange.pending(kept["words"], statistic, stage, event)
         total = exchange.total(kept["words"], statistic, stage, event)
@@ -157,6 +162,7 @@ class Account:
 
     def once(self, stage: str, make: Callable[[], Arrays]) -> Arrays:
         """Return the values that all events of a stage released: kept ones, or made now by a function that charges."""
+        self._refuse_exchange(stage)
         return self._journal_entry(stage, None, self.plan[stage].count, make)
 
     def descent(self, stage: str) -> Progress:
@@ -165,9 +171,14 @@ class Account:
         Raises:
             LedgerError: steps are kept, but not all that was released before them.
         """
+        self._refuse_exchange(stage)
         if self.journal.progress(stage)[0]:
             self._refuse_new_draws(stage)
         return self.journal.descent(stage)
+
+    def _refuse_exchange(self, stage: str) -> None:
+        if self.exchange is not None:
+            raise LedgerError(f"Expected stage {stage!r} of several holders to be a sum over records, got none.")
 
     def _journal_entry(self, stage: str, event: int | None, count: int, make: Callable[[], Arrays]) -> Arrays:
         arrays = self.journal.read(stage, event)

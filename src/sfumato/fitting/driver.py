@@ -97,8 +97,9 @@ class AccountHolder:
 
     @property
     def plan(self) -> Plan:
-        """The calibrated plan."""
-        return self.account.plan
+        """The calibrated plan, with the noise that is drawn: of several holders, of all of them together."""
+        exchange = self.account.exchange
+        return self.account.plan if exchange is None else self.account.plan.scaled(exchange.noise_factor)
 
     @property
     def ledger(self) -> Ledger:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +23,27 @@ from sfumato.errors import ConfigError
 from sfumato.holders.agreement import Agreement, digest
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
+from sfumato.privacy.certificate_form import HOLDER_NAME
 
 _FORMAT = "sfumato holder 1"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _MOST_BYTES = 16 << 20
 SUFFIX = ".card.json"
 
 
+def bytes_of(path: Path, most: int) -> bytes:
+    """Return the content of a file of at most so many bytes; OSError or ValueError where it is none, or larger."""
+    if not path.is_file():  # a pipe would wait for ever
+        raise ValueError
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError
+    return content
+
+
 def require_name(name: object) -> str:
     """Return the name of a holder, which is part of names of files; ConfigError where it is none."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not HOLDER_NAME.fullmatch(name):
         raise ConfigError(f"Expected the name of a holder in up to 40 letters, digits, - and _, got {name!r}.")
     return name
 
@@ -79,11 +89,13 @@ class Card:
         """
         card, document = None, {}
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            document = parse_object(path.read_bytes()) if path.stat().st_size <= _MOST_BYTES else {}
+            document = parse_object(bytes_of(path, _MOST_BYTES))
             if document.pop("format") == _FORMAT:
                 card = cls(**{**document, "agreement": Agreement(**document["agreement"])})
                 require_name(card.name)
-                X25519PublicKey.from_public_bytes(bytes.fromhex(card.exchange_key))
+                for key in (card.exchange_key, card.signing_key):
+                    if bytes.fromhex(key).hex() != key or len(key) != 64:
+                        raise ValueError
                 Ed25519PublicKey.from_public_bytes(bytes.fromhex(card.signing_key))
         if card is None or card.to_dict().keys() != {"format", *document}:
             raise ConfigError(
@@ -120,8 +132,9 @@ class Session:
         """
         cards = sorted(cards, key=lambda card: card.name)
         names = [card.name for card in cards]
+        folded = [name.casefold() for name in names]  # names of files
         for entries, what in (
-            (names, "names"),
+            (folded, "names"),
             ([c.exchange_key for c in cards], "keys"),
             ([c.signing_key for c in cards], "keys"),
         ):
@@ -147,6 +160,10 @@ class Session:
     def fingerprint(self) -> str:
         """The first 160 bits of `id`, in groups of four digits."""
         return " ".join(self.id[i : i + 4] for i in range(0, 40, 4))
+
+    def card(self, name: str) -> Card:
+        """Return the card of a holder."""
+        return next(card for card in self.cards if card.name == name)
 
     @property
     def names(self) -> list[str]:
@@ -192,7 +209,22 @@ class Keys:
             )
         raise ConfigError(f"Expected the secret keys of a holder in {path}, got none. `sfumato model join` makes them.")
 
-    def pad_key(self, other: Card, purpose: str) -> bytes:
-        """Return the key of the pad that this holder and another have in common, 32 bytes; a purpose is used once."""
-        shared = self.exchange.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(other.exchange_key)))
-        return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=purpose.encode()).derive(shared)
+    def pad_key(self, own: Card, other: Card, place: str) -> bytes:
+        """Return the key of the pad that this holder and another have in common in one place, 32 bytes.
+
+        Names and public keys of both are part of what the key is derived of: a card whose key is made from another
+        one's gives other pads than that one, even where the shared secret is the same.
+
+        Raises:
+            ConfigError: the other holder's key gives no secret.
+        """
+        secret = b""
+        with contextlib.suppress(ValueError):
+            secret = self.exchange.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(other.exchange_key)))
+        if not secret:
+            raise ConfigError(
+                f"Expected a key for exchange in the card of {other.name!r}, got one that gives no secret."
+            )
+        both = sorted([[own.name, own.exchange_key], [other.name, other.exchange_key]])
+        info = digest(["sfumato pad 1", place, both]).encode()
+        return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(secret)

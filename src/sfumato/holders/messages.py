@@ -20,7 +20,8 @@ import safetensors.numpy
 
 from sfumato.engines.pads import TAG_WORDS, pad
 from sfumato.errors import ConfigError, DataError
-from sfumato.holders.cards import Keys, Session
+from sfumato.holders.agreement import digest
+from sfumato.holders.cards import Keys, Session, bytes_of
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
 
@@ -52,21 +53,25 @@ class Place:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def masked(share: np.ndarray, purpose: str, name: str, session: Session, keys: Keys) -> np.ndarray:
+def masked(share: np.ndarray, place: Place, name: str, session: Session, keys: Keys) -> np.ndarray:
     """Return a holder's share under the pads that it has in common with each of the others, uint64, shape (w + 2,).
 
     Args:
         share: int64, w numbers.
-        purpose: names the round; no two shares of a holder may have one.
+        place: of the share; pads of two holders who see different places have nothing in common.
         name: of the holder.
         session: all holders.
         keys: of the holder.
+
+    Raises:
+        ConfigError: a card gives no pads.
     """
     words = np.zeros(share.size + TAG_WORDS, dtype=np.uint64)
     words[: share.size] = share.reshape(-1).view(np.uint64)
+    own = session.card(name)
     for card in session.cards:
         if card.name != name:
-            common = pad(keys.pad_key(card, f"{session.id} {purpose}"), 0, words.size)
+            common = pad(keys.pad_key(own, card, digest(place.to_dict())), 0, words.size)
             words += common if name < card.name else np.uint64(0) - common
     return words
 
@@ -130,15 +135,13 @@ def missing(folder: Path, session: Session, name: str, number: int) -> list[str]
 
 
 def _words(path: Path, place: Place, name: str, session: Session, size: int) -> np.ndarray:
-    expected = 8 * (size + TAG_WORDS)
     words, content, signature = None, "", ""
     with contextlib.suppress(OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
-        if path.stat().st_size <= expected + _HEADER_BYTES:
-            with safetensors.safe_open(path, "numpy") as file:
-                content, signature = json.loads(file.metadata()["message"])
-                words = file.get_tensor("words")
-    card = next(card for card in session.cards if card.name == name)
-    if words is None or not card.signed(str(content).encode(), str(signature)):
+        packed = bytes_of(path, 8 * (size + TAG_WORDS) + _HEADER_BYTES)
+        length = int.from_bytes(packed[:8], "little")
+        content, signature = json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])
+        words = safetensors.numpy.load(packed)["words"]
+    if words is None or not session.card(name).signed(str(content).encode(), str(signature)):
         raise DataError(
             f"Expected {path} to be a message of the holder {name!r}, got one that is damaged, changed or not signed "
             "with the key of its card. Ask for it again."

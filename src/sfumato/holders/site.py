@@ -15,14 +15,15 @@ from typing import final
 
 import numpy as np
 
-from sfumato.errors import ConfigError, RoundPendingError
+from sfumato.data_ledger.process import file_lock
+from sfumato.errors import ConfigError, OutputError, RoundPendingError
 from sfumato.fitting.arguments import check_resumable
 from sfumato.fitting.fit_options import FitOptions
 from sfumato.holders.agreement import Agreement, digest
 from sfumato.holders.cards import SUFFIX, Card, Keys, Session
 from sfumato.holders.messages import SUFFIX as SUFFIX_OF_ROUNDS
 from sfumato.holders.messages import Place, masked, message_path, missing, packed_message, total_of, write_bytes
-from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
+from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms.noise_shares import noise_part
 from sfumato.methods.max_entropy import MaxEntropy
@@ -150,16 +151,34 @@ def holder_round(
         OutputError: a file exists, or cannot be written.
     """
     state, common, out = Path(folder), Path(messages), Path(out)
+    if not (state / _STATE).is_file():
+        raise ConfigError(f"Expected {state} to be the folder of a holder, got none. `sfumato model join` makes it.")
+    with file_lock(state / _STATE):  # two calls at once would draw two shares under the same pads
+        return _round(state, data, common, out, fingerprint, ledger, seed)
+
+
+def _round(
+    state: Path,
+    data: object,
+    common: Path,
+    out: Path,
+    fingerprint: str | None,
+    ledger: str | os.PathLike[str] | None,
+    seed: int | None,
+) -> Round:
     own = Card.read(state / _STATE)
-    refuse_existing(out, overwrite=False)
     cards = [Card.read(path) for path in sorted(common.glob(f"*{SUFFIX}"))]
     if own not in cards:
         raise ConfigError(f"Expected the card of {own.name!r} in {common}, got none, or another. Put it there again.")
     if len(cards) < own.agreement.holders:
         return Round(cards=own.agreement.holders - len(cards))
     session = Session.of(cards)
-    if not _confirmed(state / _SESSION, session, fingerprint):
+    if not _confirmed(state / _SESSION, session, fingerprint, has_ledger=ledger is not None):
         return Round(fingerprint=session.fingerprint)
+    FileExchange(common, own, session, state).hand_out()
+    if os.path.lexists(out):
+        raise OutputError(f"Expected no release yet, got {out}, which exists. Take it, or name another file.")
+    _check_keys(state, own, session)
     agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))
     fit = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta)
     options = FitOptions(
@@ -167,8 +186,7 @@ def holder_round(
         checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed,
     )  # fmt: skip
     while True:
-        exchange = FileExchange(common, own.name, session, state)
-        exchange.hand_out()
+        exchange = FileExchange(common, own, session, state)
         try:
             release = fit.fit_with(options, data, schema, exchange=exchange)
         except RoundPendingError as pending:
@@ -177,28 +195,47 @@ def holder_round(
                 return Round(number=pending.number, waiting=tuple(waiting), fingerprint=session.fingerprint)
             continue
         release.save(out)
+        (state / _KEYS).unlink(missing_ok=True)  # what the checkpoint keeps under pads stays so
         return Round(fingerprint=session.fingerprint, release=release)
 
 
-def _confirmed(path: Path, session: Session, fingerprint: str | None) -> bool:
+def _check_keys(state: Path, own: Card, session: Session) -> None:
+    """Refuse keys that are not those of the card, and cards that give no pads, before anything is charged.
+
+    After the release there are no keys, and the checkpoint needs none.
+    """
+    if not (state / _KEYS).exists() and (state / _CHECKPOINT).exists():
+        return
+    keys = Keys.read(state / _KEYS)
+    if keys.card(own.name, own.agreement) != own:
+        raise ConfigError(f"Expected the keys of the card of {own.name!r} in {state}, got others. Put the first back.")
+    for card in session.cards:
+        if card.name != own.name:
+            keys.pad_key(own, card, "")
+
+
+def _confirmed(path: Path, session: Session, fingerprint: str | None, *, has_ledger: bool) -> bool:
     """Whether the holder has compared the fingerprint of this session, now or before; it is kept.
 
     Raises:
-        ConfigError: the fingerprint is of other cards, or the cards have changed since.
+        ConfigError: the fingerprint is of other cards, or cards or ledger are others than in the first round.
     """
     if fingerprint is not None and fingerprint.split() != session.fingerprint.split():
         raise ConfigError(
-            f"Expected the fingerprint {session.fingerprint} of these cards, got another. Somebody exchanged a card, "
-            "or one is old: ask for the cards again."
+            "Expected the fingerprint of the cards that are here, got another. Somebody exchanged a card, or one is "
+            "old: ask for the cards again, and compare once more."
         )
-    if path.exists():
-        if path.read_text(encoding="utf-8") != session.id:
-            raise ConfigError("Expected the cards that the session began with, got others. Put the first ones back.")
+    known = f"{session.id} {'with' if has_ledger else 'without'} a ledger"
+    if path.is_file():
+        if path.read_text(encoding="utf-8") != known:
+            raise ConfigError(
+                "Expected the cards, and the ledger, that the first round had, got others. Put the first cards back, "
+                "and name the same ledger, or none if there was none."
+            )
         return True
     if fingerprint is None:
         return False
-    with atomic_path(path, overwrite=False) as partial:
-        write_or_refuse(path, lambda: partial.write_text(session.id, encoding="utf-8"))
+    write_bytes(path, known.encode())
     return True
 
 
@@ -208,22 +245,36 @@ class FileExchange:
 
     Args:
         folder: of messages.
-        name: of this holder.
+        card: of this holder.
         session: all holders.
         own: the holder's own folder, with its keys, and a copy of each message that it wrote.
     """
 
-    def __init__(self, folder: Path, name: str, session: Session, own: Path) -> None:
-        agreement = session.cards[0].agreement
+    def __init__(self, folder: Path, card: Card, session: Session, own: Path) -> None:
+        agreement, name = card.agreement, card.name
         self.part = noise_part(agreement.holders, agreement.colluding)
         self.noise_factor = (agreement.holders * self.part) ** 0.5
         self.stated = JointFit(names=tuple(session.names), colluding=agreement.colluding, session=session.id)
         self._folder, self._name, self._session, self._own = folder, name, session, own
         self._before, self._number = _START, 1
 
-    def masked(self, share: np.ndarray, stage: str, event: int | None) -> np.ndarray:
+    def begin(self) -> None:
+        """Refuse to draw a share where one of this round has been handed out.
+
+        Raises:
+            ConfigError: a message of the round is there, and no share of it in the checkpoint.
+        """
+        folders = (self._own, self._folder)
+        if any(os.path.lexists(message_path(folder, self._name, self._number)) for folder in folders):
+            raise ConfigError(
+                f"Expected the share of round {self._number} in the checkpoint, as its message has been written, got "
+                "none: the checkpoint was removed, or is an older one. A second share would show the first. Begin "
+                "anew: all holders run `sfumato model join` again, in new folders."
+            )
+
+    def masked(self, share: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
         """Return a share under one-time pads that go out in the sum over all holders, uint64."""
-        return masked(share, _event(stage, event), self._name, self._session, self._keys())
+        return masked(share, self._place(statistic, stage, event), self._name, self._session, self._keys())
 
     def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
         """Write the message of a round; return the error that ends it."""

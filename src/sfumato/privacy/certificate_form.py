@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -140,6 +141,11 @@ class PriorRelease:
     delta: float | None = entry(optional(_delta), default=None)
 
 
+HOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+"""Of a holder of records: part of names of files."""
+_HASH = re.compile("[0-9a-f]{64}")
+
+
 @document
 class JointFit:
     """The holders whose records a fit had, without one seeing those of another.
@@ -147,7 +153,7 @@ class JointFit:
     Attributes:
         names: of all holders.
         colluding: how many of them may work together and learn no more than the release.
-        session: SHA-256 of their cards.
+        session: SHA-256 of their cards, in 64 hexadecimal digits.
     """
 
     names: tuple[str, ...] = entry(many(str))
@@ -158,6 +164,12 @@ class JointFit:
     def noise_factor(self) -> float:
         """By which the noise of all holders is larger than that of those who need not work together."""
         return float((len(self.names) / max(len(self.names) - self.colluding, 1)) ** 0.5)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there are two holders or more, of names of their own, and fewer that may collude."""
+        own = {name.casefold() for name in self.names if HOLDER_NAME.fullmatch(name)}
+        return 2 <= len(own) == len(self.names) and self.colluding < len(own) and bool(_HASH.fullmatch(self.session))
 
 
 @document
@@ -305,6 +317,8 @@ class Statement:
     def contradiction(self) -> str | None:
         """Return how what is stated contradicts itself, or None."""
         cost = (self.delta, self.replace_one, self.accountant)
+        if self.joint is not None and not self.joint.is_sound:
+            return "names holders of a joint fit that cannot have been"
         if self.epsilon is None:
             free = all(part is None for part in cost) and not (self.curve or self.events or self.stages)
             return None if free else "states no epsilon, and yet what follows from one, or what was charged for"

@@ -121,7 +121,9 @@ def of_holders(joint: JointFit) -> list[str]:
     return [
         f"One release of the records of {len(joint.names)} holders: {', '.join(joint.names)}. Each sent its sums with "
         "a part of the noise, under one-time pads that go out in the sum of all.",
-        f"The guarantee holds against {against.get(t, several)}. The others are trusted to follow the protocol.",
+        f"The guarantee holds against {against.get(t, several)}. The others are trusted to follow the protocol, and to "
+        "have compared the fingerprint of all cards. Pads and signatures rest on X25519, HKDF, AES-256 and Ed25519.",
+        f"The noise of all holders is {joint.noise_factor:.2f} times that of the stages, which is what is guaranteed.",
         "It is for the rows that one holder has of a person: whoever is in the data of several has a larger epsilon.",
     ]
 
