@@ -21,12 +21,13 @@ class PlantedBug:
 
 
 QUERIES = "mechanisms/queries.py"
-DRAW = "value = noise.rounded_gaussian(whole.shape, noise_std, grid)\n"
+DRAW = "value = noise.rounded_gaussian(whole.shape, noise_std * np.sqrt(part), grid)\n"
 DRAW_OF_FLOATS = "value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)\n"
 ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
 EVENTS_OF_PLAN = "tests/mechanisms/test_events.py -k of_its_plan"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
+SITE = "tests/holders/test_site.py"
 RECIPES = "tests/attacks/test_recipes.py"
 TUNING = "search/tuning.py"
 DRIVER = "fitting/driver.py"
@@ -913,8 +914,57 @@ BUGS = [
         "if state.chain[of_charge] == '':",
         "tests/data_ledger/test_ledger_check.py -k put_back",
     ),
-    PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 2 / 3,"), LAW),
-    PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std,", "noise_std * 3 / 2,"), LAW),
+    PlantedBug(
+        "holders with keys of one secret have one pad",
+        "holders/cards.py",
+        'digest(["sfumato pad 1", place, both])',
+        'digest(["sfumato pad 1", place])',
+        f"{SITE} -k another_ones",
+    ),
+    PlantedBug(
+        "holders have one pad for all that they may be told",
+        "holders/cards.py",
+        'digest(["sfumato pad 1", place, both])',
+        'digest(["sfumato pad 1", both])',
+        f"{SITE} -k told_different",
+    ),
+    PlantedBug(
+        "a lost share is drawn anew under the same pads",
+        "fitting/account.py",
+        "            exchange.begin()\n",
+        "",
+        f"{SITE} -k second_share",
+    ),
+    PlantedBug(
+        "a share that is handed out is not kept",
+        "fitting/account.py",
+        "            self.journal.write(place, event, kept)\n",
+        "",
+        f"{SITE} -k killed",
+    ),
+    PlantedBug(
+        "messages that nobody signed",
+        "holders/cards.py",
+        "        with contextlib.suppress(InvalidSignature, ValueError):\n",
+        "        with contextlib.suppress(InvalidSignature, ValueError):\n            return True\n",
+        f"{SITE} -k what_it_has_to_be",
+    ),
+    PlantedBug(
+        "a share without its charge",
+        "mechanisms/noise_shares.py",
+        "    noise_std = charge_event(exact, stage, ledger).noise_std\n    whole",
+        "    noise_std = ledger.plan[stage].noise_multiplier * exact.norm_bound\n    whole",
+        "tests/mechanisms/test_noise_shares.py -k charges",
+    ),
+    PlantedBug(
+        "a share with the part of its deviation",
+        QUERIES,
+        DRAW,
+        DRAW.replace("np.sqrt(part)", "part"),
+        "tests/mechanisms/test_noise_shares.py -k noise_of_all",
+    ),
+    PlantedBug("noise × 2/3", QUERIES, DRAW, DRAW.replace("noise_std *", "noise_std * 2 / 3 *"), LAW),
+    PlantedBug("noise × 3/2", QUERIES, DRAW, DRAW.replace("noise_std *", "noise_std * 3 / 2 *"), LAW),
     PlantedBug(
         "noise of gradients × 2/3",
         QUERIES,
@@ -925,8 +975,8 @@ BUGS = [
     PlantedBug(
         "symmetric noise off the diagonal, halved",
         QUERIES,
-        "noise_std / np.sqrt(2), noise)",
-        "noise_std / np.sqrt(8), noise)",
+        "draw(whole[rows][upper], noise_std / np.sqrt(2))",
+        "draw(whole[rows][upper], noise_std / np.sqrt(8))",
         LAW,
     ),
     PlantedBug(
@@ -1220,8 +1270,8 @@ BUGS = [
     PlantedBug(
         "half the noise on the diagonal",
         QUERIES,
-        "np.fill_diagonal(result, on_grid(np.diagonal(whole), step, noise_std, noise))",
-        "np.fill_diagonal(result, on_grid(np.diagonal(whole), step, noise_std / 2, noise))",
+        "np.fill_diagonal(result, draw(np.diagonal(whole), noise_std))",
+        "np.fill_diagonal(result, draw(np.diagonal(whole), noise_std / 2))",
         LAW,
     ),
     PlantedBug(

@@ -214,11 +214,12 @@ def noisy_second_moment(exact: Exact, *, stage: str, ledger: Ledger, noise: Nois
     value = exact.whole_in_mechanism()
     result = np.empty(value.shape)
     for index in np.ndindex(*value.shape[:-2]):
-        step = float(steps[index].item())
-        fill_symmetric(
-            value[index], noise_std, lambda whole, std, step=step: on_grid(whole, step, std, noise), result[index]
-        )
+        _noisy_matrix(value[index], float(steps[index].item()), noise_std, noise, result[index])
     return Noisy(result, noise_std, symmetric=True)
+
+
+def _noisy_matrix(whole: np.ndarray, step: float, noise_std: float, noise: NoiseSource, result: np.ndarray) -> None:
+    fill_symmetric(whole, noise_std, lambda some, std: on_grid(some, step, std, noise), result)
 
 
 def matrix_steps(exact: Exact) -> np.ndarray:
