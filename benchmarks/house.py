@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 85_790,
-    "lines of the core": 55_650,
-    "files": 534,
+    "lines": 87_200,
+    "lines of the core": 56_000,
+    "files": 541,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -938,7 +938,7 @@ BUGS = [
     PlantedBug(
         "a share that is handed out is not kept",
         "fitting/account.py",
-        "            self.journal.write(place, event, kept)\n",
+        "            self.journal.write(place, event, entry)\n",
         "",
         f"{SITE} -k killed",
     ),

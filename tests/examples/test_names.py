@@ -24,8 +24,8 @@ PAGES = [
     *(ROOT / "docs" / "api").glob("*.md"),
 ]
 ROOMS = (
-    "audit", "columns", "demo", "engines", "errors", "estimators", "evaluate", "plugins", "report", "settings",
-    "two_stages",
+    "audit", "columns", "demo", "engines", "errors", "estimators", "evaluate", "holders", "plugins", "report",
+    "settings", "two_stages",
 )  # fmt: skip
 HOMES = {"sfumato": sfumato, **{f"sfumato.{room}": importlib.import_module(f"sfumato.{room}") for room in ROOMS}}
 PUBLIC = {f"{home}.{name}": getattr(module, name) for home, module in HOMES.items() for name in module.__all__}

@@ -18,8 +18,8 @@ from sfumato import EstimateCount, MaxEntropy, create_ledger, load
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders import holder_round, init_holder
 from sfumato.holders.agreement import Agreement
-from sfumato.holders.cards import Card, Keys, Session
-from sfumato.holders.messages import Place, masked, message_path
+from sfumato.holders.cards import Card, HolderSession, Keys
+from sfumato.holders.messages import ShareContext, masked, message_path
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.noise_shares import noise_part, noise_share
 from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
@@ -277,12 +277,12 @@ def test_what_is_secret_is_readable_by_its_owner_alone(site):
 
 
 AGREED = Agreement(schema={}, epsilon=1.0, delta=1e-6, rows=9, holders=3, colluding=1, target=None, versions={})
-PLACE = Place(session="s", number=1, stage="a", statistic="b", before="c")
+PLACE = ShareContext(session="s", number=1, stage="a", statistic="b", before="c")
 
 
 def three_holders():
     keys = {name: Keys.new() for name in NAMES}
-    return keys, Session.of([own.card(name, AGREED) for name, own in keys.items()])
+    return keys, HolderSession.of([own.card(name, AGREED) for name, own in keys.items()])
 
 
 def test_a_message_shows_nothing_of_its_share():
@@ -314,7 +314,7 @@ def test_a_key_made_from_another_ones_takes_no_pad_off(made):
         "high bit": (number | 1 << 255).to_bytes(32, "little").hex(),
         "inverse": pow(number, -1, PRIME).to_bytes(32, "little").hex(),
     }
-    session = Session.of([cards["north"], cards["south"], replace(cards["west"], exchange_key=copies[made])])
+    session = HolderSession.of([cards["north"], cards["south"], replace(cards["west"], exchange_key=copies[made])])
     share = np.arange(500)
     words = masked(share, PLACE, "south", session, keys["south"])[:500]
     assert np.unpackbits((words - share.view(np.uint64)).view(np.uint8)).mean() == pytest.approx(0.5, abs=0.02)

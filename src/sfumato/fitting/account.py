@@ -144,17 +144,17 @@ class Account:
     ) -> Noisy:
         """Return the sum of all holders' shares of a statistic; the own one is drawn once, and kept under its pads."""
         symmetric, place = isinstance(statistic, OuterProducts), f"share of {stage}"
-        kept = self.journal.read(place, event)
-        if kept is None:
+        entry = self.journal.read(place, event)
+        if entry is None:
             exchange.begin()
             share = noise_share(
                 reduce(statistic, records),
                 stage=stage, ledger=self.ledger, noise=self.noise, part=exchange.part, symmetric=symmetric,
             )  # fmt: skip
-            kept = {"words": exchange.masked(share, statistic, stage, event)}
-            self.journal.write(place, event, kept)
-            raise exchange.pending(kept["words"], statistic, stage, event)
-        total = exchange.total(kept["words"], statistic, stage, event)
+            entry = {"words": exchange.masked(share, statistic, stage, event)}
+            self.journal.write(place, event, entry)
+            raise exchange.pending(entry["words"], statistic, stage, event)
+        total = exchange.total(entry["words"], statistic, stage, event)
         return sum_of_shares(
             sum_of_none(statistic, records),
             total, stage=stage, ledger=self.ledger, noise_factor=exchange.noise_factor, symmetric=symmetric,

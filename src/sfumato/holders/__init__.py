@@ -6,8 +6,7 @@
 Files are all that is exchanged. Proof: docs/proofs/holders.md; against whom it protects: docs/holders.md.
 """
 
-from sfumato.holders.agreement import Agreement
-from sfumato.holders.cards import Card, Session
+from sfumato.holders.cards import Card
 from sfumato.holders.site import Round, holder_round, init_holder
 
-__all__ = ["Agreement", "Card", "Round", "Session", "holder_round", "init_holder"]
+__all__ = ["Card", "Round", "holder_round", "init_holder"]

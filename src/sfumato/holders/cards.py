@@ -114,7 +114,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class HolderSession:
     """The holders of one release.
 
     Attributes:
@@ -124,7 +124,7 @@ class Session:
     cards: tuple[Card, ...]
 
     @classmethod
-    def of(cls, cards: Sequence[Card]) -> Session:
+    def of(cls, cards: Sequence[Card]) -> HolderSession:
         """Return the session that cards make.
 
         Raises:

@@ -21,7 +21,7 @@ import safetensors.numpy
 from sfumato.engines.pads import TAG_WORDS, pad
 from sfumato.errors import ConfigError, DataError
 from sfumato.holders.agreement import digest
-from sfumato.holders.cards import Keys, Session, bytes_of
+from sfumato.holders.cards import HolderSession, Keys, bytes_of
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
 
@@ -31,11 +31,11 @@ _HEADER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ShareContext:
     """What a share is of; the same for all holders.
 
     Attributes:
-        session: `Session.id`.
+        session: `HolderSession.id`.
         number: of the round, from 1.
         stage: of the plan, with its event.
         statistic: SHA-256 of what is summed.
@@ -53,7 +53,7 @@ class Place:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def masked(share: np.ndarray, place: Place, name: str, session: Session, keys: Keys) -> np.ndarray:
+def masked(share: np.ndarray, place: ShareContext, name: str, session: HolderSession, keys: Keys) -> np.ndarray:
     """Return a holder's share under the pads that it has in common with each of the others, uint64, shape (w + 2,).
 
     Args:
@@ -81,7 +81,7 @@ def message_path(folder: Path, name: str, number: int) -> Path:
     return folder / f"{name}.{number}{SUFFIX}"
 
 
-def packed_message(words: np.ndarray, place: Place, name: str, keys: Keys) -> bytes:
+def packed_message(words: np.ndarray, place: ShareContext, name: str, keys: Keys) -> bytes:
     """Return a message as its file holds it; the same for the same words."""
     header = {"format": _FORMAT, "name": name, **place.to_dict(), "words": hashlib.sha256(words.tobytes()).hexdigest()}
     content = json.dumps(header, sort_keys=True)
@@ -97,7 +97,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def total_of(
-    folder: Path, place: Place, own: Mapping[str, np.ndarray], session: Session, size: int
+    folder: Path, place: ShareContext, own: Mapping[str, np.ndarray], session: HolderSession, size: int
 ) -> np.ndarray | None:
     """Return the sum of all holders' shares, int64, shape (size,); None as long as a message is missing.
 
@@ -129,12 +129,12 @@ def total_of(
     return total[:size].view(np.int64)
 
 
-def missing(folder: Path, session: Session, name: str, number: int) -> list[str]:
+def missing(folder: Path, session: HolderSession, name: str, number: int) -> list[str]:
     """Return the names of the other holders whose message of a round is not there."""
     return [n for n in session.names if n != name and not message_path(folder, n, number).exists()]
 
 
-def _words(path: Path, place: Place, name: str, session: Session, size: int) -> np.ndarray:
+def _words(path: Path, place: ShareContext, name: str, session: HolderSession, size: int) -> np.ndarray:
     words, content, signature = None, "", ""
     with contextlib.suppress(OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
         packed = bytes_of(path, 8 * (size + TAG_WORDS) + _HEADER_BYTES)

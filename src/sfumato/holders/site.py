@@ -20,9 +20,9 @@ from sfumato.errors import ConfigError, OutputError, RoundPendingError
 from sfumato.fitting.arguments import check_resumable
 from sfumato.fitting.fit_options import FitOptions
 from sfumato.holders.agreement import Agreement, digest
-from sfumato.holders.cards import SUFFIX, Card, Keys, Session
+from sfumato.holders.cards import SUFFIX, Card, HolderSession, Keys
 from sfumato.holders.messages import SUFFIX as SUFFIX_OF_ROUNDS
-from sfumato.holders.messages import Place, masked, message_path, missing, packed_message, total_of, write_bytes
+from sfumato.holders.messages import ShareContext, masked, message_path, missing, packed_message, total_of, write_bytes
 from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms.noise_shares import noise_part
@@ -172,7 +172,7 @@ def _round(
         raise ConfigError(f"Expected the card of {own.name!r} in {common}, got none, or another. Put it there again.")
     if len(cards) < own.agreement.holders:
         return Round(cards=own.agreement.holders - len(cards))
-    session = Session.of(cards)
+    session = HolderSession.of(cards)
     if not _confirmed(state / _SESSION, session, fingerprint, has_ledger=ledger is not None):
         return Round(fingerprint=session.fingerprint)
     FileExchange(common, own, session, state).hand_out()
@@ -199,7 +199,7 @@ def _round(
         return Round(fingerprint=session.fingerprint, release=release)
 
 
-def _check_keys(state: Path, own: Card, session: Session) -> None:
+def _check_keys(state: Path, own: Card, session: HolderSession) -> None:
     """Refuse keys that are not those of the card, and cards that give no pads, before anything is charged.
 
     After the release there are no keys, and the checkpoint needs none.
@@ -214,7 +214,7 @@ def _check_keys(state: Path, own: Card, session: Session) -> None:
             keys.pad_key(own, card, "")
 
 
-def _confirmed(path: Path, session: Session, fingerprint: str | None, *, has_ledger: bool) -> bool:
+def _confirmed(path: Path, session: HolderSession, fingerprint: str | None, *, has_ledger: bool) -> bool:
     """Whether the holder has compared the fingerprint of this session, now or before; it is kept.
 
     Raises:
@@ -250,7 +250,7 @@ class FileExchange:
         own: the holder's own folder, with its keys, and a copy of each message that it wrote.
     """
 
-    def __init__(self, folder: Path, card: Card, session: Session, own: Path) -> None:
+    def __init__(self, folder: Path, card: Card, session: HolderSession, own: Path) -> None:
         agreement, name = card.agreement, card.name
         self.part = noise_part(agreement.holders, agreement.colluding)
         self.noise_factor = (agreement.holders * self.part) ** 0.5
@@ -312,8 +312,8 @@ class FileExchange:
     def _keys(self) -> Keys:
         return Keys.read(self._own / _KEYS)
 
-    def _place(self, statistic: Statistic, stage: str, event: int | None) -> Place:
-        return Place(
+    def _place(self, statistic: Statistic, stage: str, event: int | None) -> ShareContext:
+        return ShareContext(
             session=self._session.id, number=self._number, stage=_event(stage, event),
             statistic=_digest_of(statistic), before=self._before,
         )  # fmt: skip
