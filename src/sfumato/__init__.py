@@ -4,8 +4,8 @@
 >>> release = sfumato.fit(frame, epsilon=1.0, delta=1e-6)  # doctest: +SKIP
 >>> synthetic = release.sample(10_000)  # doctest: +SKIP
 
-Public are the names below and those of `sfumato.settings`, `columns`, `engines`, `estimators`, `evaluate`, `report`,
-`audit`, `errors` and `demo`. Each is imported when it is first asked for.
+Public are the names below and those of `sfumato.settings`, `columns`, `engines`, `estimators`, `evaluate`, `holders`,
+`report`, `audit`, `errors` and `demo`. Each is imported when it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sfumato import errors as errors
     from sfumato import estimators as estimators
     from sfumato import evaluate as evaluate
+    from sfumato import holders as holders
     from sfumato import plugins as plugins
     from sfumato import report as report
     from sfumato import settings as settings
@@ -123,6 +124,7 @@ else:  # a type checker should not take every name for one of ours
         "errors",
         "estimators",
         "evaluate",
+        "holders",
         "plugins",
         "report",
         "settings",
