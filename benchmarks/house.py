@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_200,
-    "lines of the core": 56_000,
+    "lines": 87_300,
+    "lines of the core": 56_080,
     "files": 541,
     "circles of files": 0,
     "files in circles": 0,

@@ -2,13 +2,16 @@
 
 import time
 
+import pandas as pd
 import pytest
 
 from fixtures import tables
-from sfumato import P3GM, Advantage, EstimateCount, MaxEntropy, TruePositiveRate, fit
-from sfumato.errors import ConfigError
+from sfumato import P3GM, Advantage, EstimateCount, MaxEntropy, TruePositiveRate, create_ledger, fit
+from sfumato.errors import BudgetExceededError, ConfigError
 from sfumato.fitting.facts import Facts
+from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.risk import trade_off
+from sfumato.schema.schema import read_schema
 
 METHOD = MaxEntropy(epsilon=1.0)
 
@@ -112,3 +115,36 @@ def test_a_fit_takes_a_risk_in_place_of_an_epsilon():
     assert release.certificate.risk(0.05) > 0.05
     with pytest.raises(ConfigError, match="either risk or epsilon"):
         fit(frame, schema, risk=Advantage(0.2), epsilon=1.0, n_public=400)
+
+
+@pytest.mark.parametrize("method", [MaxEntropy(epsilon=1.0, delta=1e-6), P3GM(epsilon=1.0, delta=1e-6)])
+def test_releases_of_the_same_people_share_a_budget(method):
+    """Their account together is just below; a ledger of that budget takes all of them, and no more."""
+    one = method.for_releases(5, tables.schema(), n_public=20_000)
+    plan = one.plan(tables.schema(), n_public=20_000)
+    together = account_of_fits([plan] * 5, 1e-6, plan.neighbours)
+    assert 0.995 < together.epsilon <= 1.0
+    assert one.epsilon < 0.5
+
+
+def test_a_ledger_pays_for_all_of_them(tmp_path):
+    schema, frame = {"columns": {"age": (0, 99)}, "rows": 400}, pd.DataFrame({"age": range(400)}) % 100
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
+    one = method.for_releases(3, read_schema(schema))
+    ledger = tmp_path / "l"
+    create_ledger(ledger, epsilon=1.0, delta=1e-6)
+    for _ in range(3):
+        one.fit(frame, schema=schema, ledger=ledger)
+    with pytest.raises(BudgetExceededError):
+        one.fit(frame, schema=schema, ledger=ledger)
+
+
+@pytest.mark.parametrize("releases", [1, 0, 2.5, "5"])
+def test_numbers_of_releases_that_are_none(releases):
+    with pytest.raises(ConfigError, match="releases"):
+        METHOD.for_releases(releases, tables.schema(), n_public=20_000)
+
+
+def test_many_releases_of_little():
+    with pytest.raises(ConfigError, match="fewer releases"):
+        MaxEntropy(epsilon=0.002, delta=1e-6).for_releases(1_000, tables.schema(), n_public=20_000)

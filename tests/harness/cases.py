@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,6 +56,7 @@ from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.models.nets.flat import ImageVectors, RankVectors
 from sfumato.models.sets import SetEncoder
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Exact
 from sfumato.records.sequences import STEPS
 from sfumato.schema.accept import Criterion
@@ -687,15 +689,14 @@ def _of_holders(*, symmetric: bool = False, holders: int = 3) -> Callable[..., N
             return (noisy_second_moment if symmetric else noisy_sum)(exact, stage=stage, ledger=ledger, noise=noise)
         own = {name: getattr(exact, name) for name in ("name", "norm_bound", "replace_distance", "step")}
         nobody = Exact(np.zeros_like(exact.whole_in_mechanism()), **own)
-        shares = [
-            noise_share(
-                some, stage=stage, ledger=Ledger(ledger.plan, None), noise=noise, part=noise_part(holders, 0),
-                symmetric=symmetric,
-            )
-            for some in (exact, *[nobody] * (holders - 1))
-        ]  # fmt: skip
-        total = np.sum(shares, axis=0)
-        return sum_of_shares(nobody, total, stage=stage, ledger=ledger, noise_factor=1.0, symmetric=symmetric)
+        alone = Plan([replace(ledger.plan[stage], count=1)])
+        part, shares = noise_part(holders, 0), []
+        for some in (exact, *[nobody] * (holders - 1)):
+            account = ledger if some is exact else Ledger(alone, None)
+            share = noise_share(some, stage=stage, ledger=account, noise=noise, part=part, symmetric=symmetric)
+            shares.append(share)
+        total, account = np.sum(shares, axis=0), Ledger(alone, None)
+        return sum_of_shares(nobody, total, stage=stage, ledger=account, noise_factor=1.0, symmetric=symmetric)
 
     return run
 

@@ -66,10 +66,12 @@ if TYPE_CHECKING:
 
     from sfumato.data_ledger import journal
     from sfumato.engines import choice
+    from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.io.chunks import Source
     from sfumato.methods import registry
     from sfumato.privacy import words
     from sfumato.privacy.budget import EstimateCount
+    from sfumato.privacy.certificate import Description
     from sfumato.records import private
     from sfumato.release import files
     from sfumato.release_front import Release
@@ -94,6 +96,14 @@ def plan_command(
             metavar="[QUESTION =] X",
             help="In place of --epsilon: plan for this standard error of a share of rows; for the answer to a named "
             'question with this forecast: "ols: income ~ age = 1.2".',
+        ),
+    ] = None,
+    releases: Annotated[
+        int | None,
+        typer.Option(
+            "--releases",
+            metavar="N",
+            help="Share --epsilon among so many releases of the same people, such as one a year: plan one of them.",
         ),
     ] = None,
     *,
@@ -126,12 +136,33 @@ def plan_command(
         )
         synthesizer = replace(synthesizer, epsilon=epsilon)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
+    synthesizer = _one_of(releases, synthesizer, epsilon, known, facts)
     plan = synthesizer.description(known, target=target, n_public=n_public)
     if json_output:
         print_json(plan.to_dict())
-    else:
-        print_cost(plan)
-        tell_duration(synthesizer, known, target, n_public)
+        return
+    if releases is not None:
+        _tell_releases(releases, epsilon, plan)
+    print_cost(plan)
+    tell_duration(synthesizer, known, target, n_public)
+
+
+def _one_of(
+    releases: int | None, synthesizer: Synthesizer, epsilon: float | None, known: Schema, facts: PublicFacts
+) -> Synthesizer:
+    """Return the method of one of so many releases that share ε."""
+    if releases is None:
+        return synthesizer
+    if epsilon is None:
+        raise ConfigError("Expected --epsilon, which all releases share, with --releases, got none. Give it.")
+    return synthesizer.for_releases(releases, known, target=facts.target, n_public=facts.n_public)
+
+
+def _tell_releases(releases: int, epsilon: float | None, one: Description) -> None:
+    say(
+        f"{releases} releases of the same people cost epsilon = {epsilon:g} at delta = {one.delta:g} together, if each "
+        f"is fitted with --epsilon {one.epsilon:g} --delta {one.delta:g}. Keep one --ledger for all. Here is one:"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

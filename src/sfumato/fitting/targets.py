@@ -1,4 +1,4 @@
-"""The ε that a target needs: a forecast error, or the risk that the best attacker has, each turned round."""
+"""The ε that a target needs: a forecast error, a risk, or a budget of several releases, each turned round."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from sfumato._lazy import later
 from sfumato.errors import ConfigError
-from sfumato.privacy.accounting import account
-from sfumato.privacy.budget import LARGEST_EPSILON
+from sfumato.privacy.accounting import account, account_of_fits
+from sfumato.privacy.budget import LARGEST_EPSILON, PrivacyBudget
 from sfumato.privacy.plan import Plan
 from sfumato.privacy.risk import Risk, trade_off
 
@@ -74,26 +74,64 @@ def epsilon_for_risk(plan_at: Callable[[float], Plan], risk: Risk, delta: float)
         ConfigError: even ε = 0.001 does not keep it.
     """
     wanted = risk.mu(risk.most)
-    epsilon = float(gaussian_mechanism.get_epsilon_gaussian(1 / wanted, delta))
-    epsilon = _rounded_down(min(max(epsilon, _LEAST_OF_RISK), LARGEST_EPSILON))
-    points: list[tuple[float, float]] = []
-    best = 0.0
-    for _ in range(_MOST_STEPS):
+
+    def excess(epsilon: float) -> float:
         figure = risk.of(trade_off(plan_at(epsilon)))
-        mu = risk.mu(min(figure, 1 - 1e-15))
-        if figure <= risk.most:
-            best = max(best, epsilon)
-            if mu >= wanted * (1 - _NEAR) or epsilon >= LARGEST_EPSILON:
-                break
-        elif epsilon <= _LEAST_OF_RISK:
-            break
-        points.append((math.log(epsilon), math.log(max(mu, 1e-12) / (wanted * (1 - _NEAR / 2)))))
-        epsilon = _rounded_down(min(max(math.exp(_next(points)), _LEAST_OF_RISK), LARGEST_EPSILON))
+        excess = math.log(max(risk.mu(min(figure, 1 - 1e-15)), 1e-12) / wanted)
+        return min(excess, 0.0) if figure <= risk.most else max(excess, 1e-15)
+
+    best = _largest(float(gaussian_mechanism.get_epsilon_gaussian(1 / wanted, delta)), excess)
     if not best:
         raise ConfigError(
             f"Expected a risk that some epsilon of at least {_LEAST_OF_RISK:g} keeps at delta={delta:g}, got {risk!r}. "
             "Allow more risk, or use a smaller delta."
         )
+    return best
+
+
+def epsilon_of_each(plan_at: Callable[[float], Plan], releases: int, budget: PrivacyBudget) -> float:
+    """Return the largest ε, to a thousandth of it, of which so many fits of the same people keep a budget together.
+
+    Args:
+        plan_at: the calibrated plan at an ε, at the budget's δ.
+        releases: how many.
+        budget: of all together.
+
+    Raises:
+        ConfigError: even ε = 0.001 each is too much.
+    """
+
+    def excess(epsilon: float) -> float:
+        plan = plan_at(epsilon)
+        together = account_of_fits([plan] * releases, budget.delta, plan.neighbours)
+        return math.log((together.epsilon if together is not None else 0.0) / budget.epsilon)
+
+    sigma = float(gaussian_mechanism.get_sigma_gaussian(budget.epsilon, budget.delta))
+    alone = float(gaussian_mechanism.get_epsilon_gaussian(sigma * math.sqrt(releases), budget.delta))
+    best = _largest(alone, excess)
+    if not best:
+        raise ConfigError(
+            f"Expected a budget that {releases} releases of epsilon {_LEAST_OF_RISK:g} or more keep together, got "
+            f"{budget}. Ask for a larger epsilon, or fewer releases."
+        )
+    return best
+
+
+def _largest(start: float, excess_at: Callable[[float], float]) -> float:
+    """Return about the largest ε whose excess, the logarithm of a figure beyond its limit, is at most 0; 0 of none."""
+    epsilon = _rounded_down(min(max(start, _LEAST_OF_RISK), LARGEST_EPSILON))
+    points: list[tuple[float, float]] = []
+    best = 0.0
+    for _ in range(_MOST_STEPS):
+        excess = excess_at(epsilon)
+        if excess <= 0:
+            best = max(best, epsilon)
+            if excess >= -_NEAR or epsilon >= LARGEST_EPSILON:
+                break
+        elif epsilon <= _LEAST_OF_RISK:
+            break
+        points.append((math.log(epsilon), excess + _NEAR / 2))
+        epsilon = _rounded_down(min(max(math.exp(_next(points)), _LEAST_OF_RISK), LARGEST_EPSILON))
     return best
 
 
