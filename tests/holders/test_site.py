@@ -256,6 +256,51 @@ def test_a_call_that_is_killed_at_any_write_goes_on(tmp_path, monkeypatch):
     assert all(path.read_bytes().count(b'"method"') == 1 for path in site.ledgers.values())
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_last_holder_is_killed_before_its_message_is_written(tmp_path, monkeypatch, number):
+    """All other messages are there, so that it could go on at once: they need its own."""
+    site, real = Site(tmp_path), Path.replace
+    if number == 2:
+        for name in NAMES:
+            site.round(name)
+    site.round("south")
+    site.round("west")
+
+    def killed(source, target):
+        if target.name == f"north.{number}.round":
+            raise KeyboardInterrupt
+        return real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            site.round("north")
+    assert len(site.finished()) == 3
+
+
+def test_a_file_in_place_of_the_first_message_is_told_before_the_charge(tmp_path):
+    site = Site(tmp_path, ledger=True)
+    planted = message_path(site.messages, "north", 1)
+    planted.write_bytes(b"?")
+    with pytest.raises(ConfigError, match="did not sign"):
+        site.round("north")
+    assert b'"method"' not in site.ledgers["north"].read_bytes()
+    planted.unlink()
+    assert site.round("north").number == 1
+    planted.write_bytes(b"?")
+    site.round("north")
+    assert planted.stat().st_size > 1
+
+
+def test_other_machines_are_another_agreement(site, monkeypatch):
+    (site.messages / "south.card.json").unlink()
+    monkeypatch.setattr("sfumato.holders.agreement.machine", lambda: b"another")
+    options = {"messages": site.messages, "name": "south", "holders": 3, "epsilon": 1.0, "delta": 1e-6}
+    init_holder(site.folder / "other", SCHEMA, **options)
+    with pytest.raises(ConfigError, match="machine"):
+        site.round("north", fingerprint=None)
+
+
 def test_under_a_ledger_a_copied_folder_draws_no_second_share(tmp_path):
     site = Site(tmp_path, ledger=True)
     for name in NAMES:
@@ -276,7 +321,9 @@ def test_what_is_secret_is_readable_by_its_owner_alone(site):
     assert {stat.S_IMODE((own / name).stat().st_mode) for name in ("keys", "fit.checkpoint")} == {0o600}
 
 
-AGREED = Agreement(schema={}, epsilon=1.0, delta=1e-6, rows=9, holders=3, colluding=1, target=None, versions={})
+AGREED = Agreement(
+    schema={}, epsilon=1.0, delta=1e-6, rows=9, holders=3, colluding=1, target=None, versions={}, machine=""
+)
 PLACE = ShareContext(session="s", number=1, stage="a", statistic="b", before="c")
 
 

@@ -112,7 +112,7 @@ def round_command(
     elif result.fingerprint is None:
         say(f"Waiting for the cards of other holders: {result.cards} are not in {messages}.")
     elif not result.number:
-        say(f"The fingerprint of all cards is {result.fingerprint}")
+        say(f"The fingerprint of the cards of {', '.join(result.names)} is {result.fingerprint}")
         say("Compare it with the other holders by another way than the files came, by telephone say. Then:")
         say(
             f"  sfumato model round {state} DATA --messages {messages} --out {out} --fingerprint '{result.fingerprint}'"

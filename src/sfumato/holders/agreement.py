@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sfumato.engines.work import machine
 from sfumato.errors import ConfigError
 from sfumato.mechanisms.noise_shares import noise_part
 from sfumato.privacy.certificate import installed_versions
@@ -26,6 +27,7 @@ class Agreement:
         colluding: how many of them may work together, and with whoever sees the messages, and learn no more.
         target: column whose classes are modelled apart.
         versions: of Python and the packages that the guarantee rests on.
+        machine: hash of the kind of processor and of the linear algebra: others round differently.
 
     Raises:
         ConfigError: numbers of holders outside their domain.
@@ -39,6 +41,7 @@ class Agreement:
     colluding: int
     target: str | None
     versions: Mapping[str, str]
+    machine: str
 
     def __post_init__(self) -> None:
         noise_part(self.holders, self.colluding)
@@ -51,7 +54,7 @@ class Agreement:
         """The agreement of holders that run this version."""
         return cls(
             schema=schema.to_dict(), epsilon=float(epsilon), delta=float(delta), rows=rows, holders=holders,
-            colluding=colluding, target=target, versions=installed_versions(),
+            colluding=colluding, target=target, versions=installed_versions(), machine=machine().hex(),
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +72,7 @@ class Agreement:
         if differing:
             raise ConfigError(
                 f"Expected the card of {name!r} to agree on {', '.join(differing)}, got another. All holders give the "
-                "same schema, arguments and version of Sfumato."
+                "same schema, arguments and version of Sfumato, on machines of one kind."
             )
 
 

@@ -28,6 +28,7 @@ from sfumato.io.strict_json import parse_object
 SUFFIX = ".round"
 _FORMAT = "sfumato round 1"
 _HEADER_BYTES = 1 << 16
+_MOST_BYTES = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,16 @@ def total_of(
     return total[:size].view(np.int64)
 
 
+def is_signed(path: Path, name: str, session: HolderSession) -> bool:
+    """Whether a file is a message of any round that a holder signed."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        packed = bytes_of(path, _MOST_BYTES)
+        length = int.from_bytes(packed[:8], "little")
+        content, signature = json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])
+        return session.card(name).signed(str(content).encode(), str(signature))
+    return False
+
+
 def missing(folder: Path, session: HolderSession, name: str, number: int) -> list[str]:
     """Return the names of the other holders whose message of a round is not there."""
     return [n for n in session.names if n != name and not message_path(folder, n, number).exists()]
@@ -140,14 +151,15 @@ def _words(path: Path, place: ShareContext, name: str, session: HolderSession, s
         packed = bytes_of(path, 8 * (size + TAG_WORDS) + _HEADER_BYTES)
         length = int.from_bytes(packed[:8], "little")
         content, signature = json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])
-        words = safetensors.numpy.load(packed)["words"]
-    if words is None or not session.card(name).signed(str(content).encode(), str(signature)):
+        if session.card(name).signed(str(content).encode(), str(signature)):
+            words = safetensors.numpy.load(packed)["words"]
+    if words is None:
         raise DataError(
             f"Expected {path} to be a message of the holder {name!r}, got one that is damaged, changed or not signed "
             "with the key of its card. Ask for it again."
         )
     header: Mapping[str, object] = {}
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
         header = parse_object(content)
     differing = [key for key, value in place.to_dict().items() if header.get(key) != value]
     if differing or header.get("name") != name or header.get("format") != _FORMAT:

@@ -22,7 +22,16 @@ from sfumato.fitting.fit_options import FitOptions
 from sfumato.holders.agreement import Agreement, digest
 from sfumato.holders.cards import SUFFIX, Card, HolderSession, Keys
 from sfumato.holders.messages import SUFFIX as SUFFIX_OF_ROUNDS
-from sfumato.holders.messages import ShareContext, masked, message_path, missing, packed_message, total_of, write_bytes
+from sfumato.holders.messages import (
+    ShareContext,
+    is_signed,
+    masked,
+    message_path,
+    missing,
+    packed_message,
+    total_of,
+    write_bytes,
+)
 from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms.noise_shares import noise_part
@@ -35,6 +44,7 @@ from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 
 _STATE, _KEYS, _CHECKPOINT, _SESSION = "holder.json", "keys", "fit.checkpoint", "session"
+_DIGEST_WORDS = 4
 _START = hashlib.sha256(b"sfumato: nothing released yet").hexdigest()
 
 
@@ -47,6 +57,7 @@ class Round:
         waiting: the holders whose message is not there yet.
         cards: how many cards are not there yet.
         fingerprint: of the session, to be compared with the other holders; None where cards are missing.
+        names: of all holders; empty where cards are missing.
         release: the release; None before.
     """
 
@@ -54,6 +65,7 @@ class Round:
     waiting: tuple[str, ...] = ()
     cards: int = 0
     fingerprint: str | None = None
+    names: tuple[str, ...] = ()
     release: Release | None = None
 
 
@@ -168,14 +180,17 @@ def _round(
 ) -> Round:
     own = Card.read(state / _STATE)
     cards = [Card.read(path) for path in sorted(common.glob(f"*{SUFFIX}"))]
-    if own not in cards:
+    if digest(own.to_dict()) not in [digest(card.to_dict()) for card in cards]:  # with the order of columns
         raise ConfigError(f"Expected the card of {own.name!r} in {common}, got none, or another. Put it there again.")
     if len(cards) < own.agreement.holders:
         return Round(cards=own.agreement.holders - len(cards))
     session = HolderSession.of(cards)
     if not _confirmed(state / _SESSION, session, fingerprint, has_ledger=ledger is not None):
-        return Round(fingerprint=session.fingerprint)
-    FileExchange(common, own, session, state).hand_out()
+        return Round(fingerprint=session.fingerprint, names=tuple(session.names))
+    first = FileExchange(common, own, session, state)
+    first.hand_out()
+    if not (state / _CHECKPOINT).exists():
+        first.begin()  # before anything is charged
     if os.path.lexists(out):
         raise OutputError(f"Expected no release yet, got {out}, which exists. Take it, or name another file.")
     _check_keys(state, own, session)
@@ -194,8 +209,8 @@ def _round(
             if waiting:
                 return Round(number=pending.number, waiting=tuple(waiting), fingerprint=session.fingerprint)
             continue
+        (state / _KEYS).unlink(missing_ok=True)  # what the checkpoint keeps under pads stays so, and needs none
         release.save(out)
-        (state / _KEYS).unlink(missing_ok=True)  # what the checkpoint keeps under pads stays so
         return Round(fingerprint=session.fingerprint, release=release)
 
 
@@ -207,7 +222,7 @@ def _check_keys(state: Path, own: Card, session: HolderSession) -> None:
     if not (state / _KEYS).exists() and (state / _CHECKPOINT).exists():
         return
     keys = Keys.read(state / _KEYS)
-    if keys.card(own.name, own.agreement) != own:
+    if digest(keys.card(own.name, own.agreement).to_dict()) != digest(own.to_dict()):
         raise ConfigError(f"Expected the keys of the card of {own.name!r} in {state}, got others. Put the first back.")
     for card in session.cards:
         if card.name != own.name:
@@ -264,30 +279,45 @@ class FileExchange:
         Raises:
             ConfigError: a message of the round is there, and no share of it in the checkpoint.
         """
-        folders = (self._own, self._folder)
-        if any(os.path.lexists(message_path(folder, self._name, self._number)) for folder in folders):
+        own, common = (message_path(folder, self._name, self._number) for folder in (self._own, self._folder))
+        if os.path.lexists(own) or is_signed(common, self._name, self._session):
             raise ConfigError(
                 f"Expected the share of round {self._number} in the checkpoint, as its message has been written, got "
                 "none: the checkpoint was removed, or is an older one. A second share would show the first. Begin "
                 "anew: all holders run `sfumato model join` again, in new folders."
             )
+        if os.path.lexists(common):
+            raise ConfigError(f"Expected no {common} yet, got a file that this holder did not sign. Take it away.")
 
     def masked(self, share: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
-        """Return a share under one-time pads that go out in the sum over all holders, uint64."""
-        return masked(share, self._place(statistic, stage, event), self._name, self._session, self._keys())
+        """Return a share under one-time pads that go out in the sum over all holders, and what it is of, uint64."""
+        context = self._context(statistic, stage, event)
+        words = masked(share, context, self._name, self._session, self._keys())
+        return np.append(words, _words_of(context))
 
     def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
-        """Write the message of a round; return the error that ends it."""
-        path = message_path(self._own, self._name, self._number)
-        write_bytes(path, packed_message(words, self._place(statistic, stage, event), self._name, self._keys()))
+        """Write the message of a round; return the error that ends it.
+
+        Raises:
+            ConfigError: the share is of another statistic.
+        """
+        context, path = self._context(statistic, stage, event), message_path(self._own, self._name, self._number)
+        if not np.array_equal(words[-_DIGEST_WORDS:], _words_of(context)):
+            raise ConfigError(
+                "Expected the statistic of which the checkpoint has a share, got another: this machine, or Sfumato, is "
+                "not the one that drew it. Go on where the round began."
+            )
+        if not path.exists():
+            write_bytes(path, packed_message(words[:-_DIGEST_WORDS], context, self._name, self._keys()))
         self.hand_out()
         return RoundPendingError(self._number, str(self._folder / path.name))
 
     def hand_out(self) -> None:
-        """Put the messages that were written so far where the other holders find them, if they are not there."""
+        """Put the messages that were written so far where the other holders find them, where they are not there."""
         for path in sorted(self._own.glob(f"*{SUFFIX_OF_ROUNDS}")):
-            if not (self._folder / path.name).exists():
-                write_bytes(self._folder / path.name, path.read_bytes())
+            content, place = path.read_bytes(), self._folder / path.name
+            if not place.is_file() or place.read_bytes() != content:
+                write_bytes(place, content)
 
     def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
         """Return the sum of all holders' shares, int64, in the statistic's shape.
@@ -296,12 +326,12 @@ class FileExchange:
             RoundPendingError: a message is not there yet.
             ConfigError, DataError: as `total_of`.
         """
-        shape = statistic.zero().shape
+        pending = self.pending(words, statistic, stage, event)  # written, if the call before was killed in between
+        shape, context = statistic.zero().shape, self._context(statistic, stage, event)
         size = int(np.prod(shape, dtype=np.int64))
-        place = self._place(statistic, stage, event)
-        total = total_of(self._folder, place, {self._name: words}, self._session, size)
+        total = total_of(self._folder, context, {self._name: words[:-_DIGEST_WORDS]}, self._session, size)
         if total is None:
-            raise self.pending(words, statistic, stage, event)
+            raise pending
         return total.reshape(shape)
 
     def agree(self, value: np.ndarray) -> None:
@@ -312,11 +342,16 @@ class FileExchange:
     def _keys(self) -> Keys:
         return Keys.read(self._own / _KEYS)
 
-    def _place(self, statistic: Statistic, stage: str, event: int | None) -> ShareContext:
+    def _context(self, statistic: Statistic, stage: str, event: int | None) -> ShareContext:
         return ShareContext(
             session=self._session.id, number=self._number, stage=_event(stage, event),
             statistic=_digest_of(statistic), before=self._before,
         )  # fmt: skip
+
+
+def _words_of(context: ShareContext) -> np.ndarray:
+    """Return the SHA-256 of what a share is of, uint64, shape (4,)."""
+    return np.frombuffer(bytes.fromhex(digest(context.to_dict())), dtype=np.uint64)
 
 
 def _event(stage: str, event: int | None) -> str:
