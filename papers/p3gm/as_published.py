@@ -23,12 +23,14 @@ from pathlib import Path
 
 import figure_9
 import numpy as np
+import pandas as pd
 import torch
-from cells import parser, read
+from cells import parser, peer_tables, read, split
 
+from sfumato.evaluate.utility import classifier_scores
 from sfumato.mechanisms.contributions import clip_rows
 from sfumato.methods.p3gm.recipe import P3GM
-from sfumato.methods.p3gm.settings import published
+from sfumato.methods.p3gm.settings import Published, published
 from sfumato.models.mixtures.covariances import DiagonalCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 
@@ -39,6 +41,7 @@ from published import Printed  # noqa: E402
 
 HIDDEN, RATE, CLIP, ITERATIONS, WARM_STEPS, WARM_BATCH = 1000, 1e-3, 1.0, 20, 3_000, 100
 DELTA, LATENT_NORM = 1e-5, 10.0
+UNIT_VARIANCE, UNIT_RANGE = "unit variance", "unit range"  # of numeric columns, by exact values
 NOT_PRIVATE = "NOT PRIVATE: the exact mean and quotients by exact masses are used, so no ε holds."
 
 
@@ -155,10 +158,9 @@ def batches(n: int, size: int, steps: int, form: Form, rng: np.random.Generator)
     return [blocks[i] for i in rng.integers(len(blocks), size=steps)]
 
 
-def run(x: np.ndarray, y: np.ndarray, held: tuple[np.ndarray, np.ndarray], form: Form, seed: int) -> dict[str, float]:
-    """Fit, sample as many images as were fitted, and score."""
-    rng, generator, settings = np.random.default_rng(seed), torch.Generator().manual_seed(seed), published("mnist")
-    rows = np.hstack([x.reshape(len(x), -1) / np.float32(255), np.eye(10, dtype=np.float32)[y]]).astype(np.float32)
+def sampled(rows: np.ndarray, form: Form, settings: Published, seed: int) -> np.ndarray:
+    """Fit to rows in [0, 1] or of unit variance, labels among their columns, and return as many that are made."""
+    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     mean, projection = axes(rows, form, rng)
     latents = (rows - mean) @ projection
     prior = mixture(latents.astype(np.float64), form, rng)
@@ -172,10 +174,37 @@ def run(x: np.ndarray, y: np.ndarray, held: tuple[np.ndarray, np.ndarray], form:
             held_rows[chosen], held_latents[chosen], prior, settings.batch_size, settings.decoder * CLIP, generator
         )
     drawn = rng.standard_normal((len(rows), form.n_axes)) if form.released else prior.sample(len(rows), rng)[0]
-    made = network.decode(torch.tensor(np.asarray(drawn), dtype=torch.float32)).numpy()
+    return network.decode(torch.tensor(np.asarray(drawn), dtype=torch.float32)).numpy()
+
+
+def run(x: np.ndarray, y: np.ndarray, held: tuple[np.ndarray, np.ndarray], form: Form, seed: int) -> dict[str, float]:
+    """Fit, sample as many images as were fitted, and score."""
+    rows = np.hstack([x.reshape(len(x), -1) / np.float32(255), np.eye(10, dtype=np.float32)[y]]).astype(np.float32)
+    made = sampled(rows, form, published("mnist"), seed)
     pixels = (made[:, :784].clip(0, 1) * 255).round().astype(np.uint8).reshape(-1, 28, 28)
     accuracy = images.accuracy(pixels, made[:, 784:].argmax(axis=1), *held, epochs=10, batch=128, seed=seed)
     return {"accuracy": round(accuracy[-1], 4), "accuracy_best_epoch": round(max(accuracy), 4)}
+
+
+def run_table(
+    folder: Path, data: str, form: Form, *, scaling: str, seed: int, validate: bool
+) -> dict[str, float]:
+    """Fit to a table of numbers and a label of two classes, sample as many rows, and score."""
+    table = peer_tables.TABLES[data](folder)
+    train, held = split(table.frame, share=0.1, seed=0)
+    if validate:
+        train, held = split(train, share=1 / 3, seed=1)
+    numbers = train.drop(columns=table.target)
+    low, width = numbers.mean(), numbers.std()
+    if scaling == UNIT_RANGE:
+        low, width = numbers.min(), numbers.max() - numbers.min()
+    labels = np.eye(2, dtype=np.float32)[(train[table.target] == table.positive).to_numpy(int)]
+    rows = np.hstack([((numbers - low) / width).to_numpy(np.float32), labels])
+    made = sampled(rows, form, published(data), seed)
+    columns = pd.DataFrame(made[:, :-2], columns=numbers.columns) * width + low
+    columns[table.target] = made[:, -2:].argmax(axis=1).astype(str)
+    scores = classifier_scores(columns, held, schema=table.schema, target=table.target, positive=table.positive)
+    return {name: round(scores[name], 4) for name in ("auroc", "auprc")}
 
 
 def accounts(name: str) -> dict[str, float | None]:
