@@ -122,7 +122,7 @@ class DPMix(Synthesizer):
 
     @classmethod
     def presets(cls) -> Mapping[str, Preset]:
-        """Return the paper's mixtures of subsets,, as they are and with its blur (ISIT 2019)."""
+        """Return the paper's mixtures of subsets, as they are and with its blur (ISIT 2019)."""
         settings = {
             "mixing": SubsetMixing(), "mixture_degree": _PUBLISHED_DEGREE, "n_mixtures": None,
             "clip_norm": _PUBLISHED_NORM,
