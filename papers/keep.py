@@ -13,9 +13,10 @@ import json
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "p3gm"))
+sys.path.insert(0, str(Path(__file__).parent / "p3gm"))
 from expected import merge
+
+HERE = Path(__file__).parent
 
 
 def main() -> None:

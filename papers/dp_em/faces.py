@@ -2,8 +2,8 @@
 
     python papers/dp_em/faces.py --data FOLDER [--side 64] [--splits 3]
 
-Faces (`att_faces.npz`) are cut down to 64 × 64, less the middle grey, and divided by the largest norm among them, as the
-paper has it: that norm is read off the records, so this is NOT PRIVATE. Ten factors, δ = 1e-4. What is measured is how
+Faces (`att_faces.npz`) are cut down to 64 × 64, less the middle grey, and divided by the largest norm among them, as
+the paper has it: that norm is read off the records, so this is NOT PRIVATE. Ten factors, δ = 1e-4. What is measured is how
 much of the subspace of the loadings without noise is found, and the noise's spectrum against the moment's.
 """
 
@@ -27,7 +27,8 @@ EPSILONS = (0.2, 0.3)
 def load(folder: Path, side: int) -> np.ndarray:
     """Return faces as rows of norm at most 1."""
     with np.load(folder / "att_faces.npz") as stored:
-        faces = [np.asarray(Image.fromarray(face).resize((side, side), Image.Resampling.BOX)) for face in stored["images"]]
+        pictures = [Image.fromarray(face) for face in stored["images"]]
+    faces = [np.asarray(picture.resize((side, side), Image.Resampling.BOX)) for picture in pictures]
     rows = (np.stack(faces).reshape(len(faces), -1) - 127.5) / 127.5
     return rows / np.linalg.norm(rows, axis=1).max()
 

@@ -3,9 +3,10 @@
     python papers/dp_em/figure_4.py --data FOLDER [--splits 10] [--places gowalla_nyc …] [--validate]
         [--iterations 60] [--epsilons 0.01]
 
-K and J are not in the paper. Laplace noise under zCDP is less than under linear composition only for J > 2 ln(1/δ), 18.4
-here. "Charged once" takes the K noisy means of an iteration for one mechanism, as clusters share no record; the other
-form charges each of them. Neither is private: both divide by exact masses. Places lie in public boxes, scaled so that the box fits into the unit ball; the variance
+K and J are not in the paper. Laplace noise under zCDP is less than under linear composition only for J > 2 ln(1/δ),
+18.4 here. "Charged once" takes the K noisy means of an iteration for one mechanism, as clusters share no record, and their
+sizes for another; "sizes exact" the means alone, by the exact sizes; the first form charges each mean. None is private:
+all divide by exact masses. Places lie in public boxes, scaled so that the box fits into the unit ball; the variance
 is in that scale. The grid has as many places as the paper, at the middles of 256 × 256 cells. The unit of privacy is
 the check-in: those of one user are not protected together. The three baselines and "same start" begin at the same
 random centres; ours by default buys the counts of a grid.
@@ -33,6 +34,8 @@ from jobs import Results
 
 EPSILONS = (0.01, 0.1, 1.0)
 CLUSTERS, ITERATIONS, DELTA = 5, 10, 1e-4
+ONCE = "DP-EM as published, zCDP, charged once"
+MEANS = "DP-EM as published, zCDP, charged once, sizes exact"
 
 
 class Methods(Place):
@@ -53,14 +56,16 @@ class Methods(Place):
         points, rng = self.inside(rows), np.random.default_rng(4000 + seed)
         rho = zcdp_rho(epsilon, DELTA)
         per_iteration = np.sqrt(2 * rho / self.iterations)
-        each, once = (float(per_iteration / np.sqrt(count)) for count in (CLUSTERS + 1, 2))
+        each, twice = (float(per_iteration / np.sqrt(count)) for count in (CLUSTERS + 1, 2))
+        sized = {"iterations": self.iterations, "exact_sizes": True, "rng": np.random.default_rng(4100 + seed)}
         linear = 3 * self.iterations / epsilon
         common = {"iterations": self.iterations, "rng": rng}
         return {
             "DPLloyd, linear": lambda: dp_lloyd(points, start, scale=linear, **common),
             "DPLloyd, zCDP": lambda: dp_lloyd(points, start, scale=3 / per_iteration, **common),
             "DP-EM as published, zCDP": lambda: noisy_means(points, start, epsilon_i=each, **common),
-            "DP-EM as published, zCDP, charged once": lambda: noisy_means(points, start, epsilon_i=once, **common),
+            ONCE: lambda: noisy_means(points, start, epsilon_i=twice, **common),
+            MEANS: lambda: noisy_means(points, start, epsilon_i=float(per_iteration), **sized),
         }
 
 

@@ -189,9 +189,7 @@ def run(x: np.ndarray, y: np.ndarray, held: tuple[np.ndarray, np.ndarray], form:
     return {"accuracy": round(accuracy[-1], 4), "accuracy_best_epoch": round(max(accuracy), 4)}
 
 
-def run_table(
-    folder: Path, data: str, form: Form, *, scaling: str, seed: int, validate: bool
-) -> dict[str, float]:
+def run_table(folder: Path, data: str, form: Form, *, scaling: str, seed: int, validate: bool) -> dict[str, float]:
     """Fit to a table of numbers and a label of two classes, sample as many rows, and score."""
     table = peer_tables.TABLES[data](folder)
     train, held = split(table.frame, share=0.1, seed=0)

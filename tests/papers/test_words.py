@@ -20,7 +20,10 @@ def _ticked(text):
 def _members(node):
     """Names that a class defines itself."""
     named = [child.name for child in node.body if isinstance(child, ast.FunctionDef)]
-    return {*named, *(c.target.id for c in node.body if isinstance(c, ast.AnnAssign) and isinstance(c.target, ast.Name))}
+    return {
+        *named,
+        *(c.target.id for c in node.body if isinstance(c, ast.AnnAssign) and isinstance(c.target, ast.Name)),
+    }
 
 
 def _definitions(files):
