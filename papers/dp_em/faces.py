@@ -3,8 +3,8 @@
     python papers/dp_em/faces.py --data FOLDER [--side 64] [--splits 3]
 
 Faces (`att_faces.npz`) are cut down to 64 × 64, less the middle grey, and divided by the largest norm among them, as
-the paper has it: that norm is read off the records, so this is NOT PRIVATE. Ten factors, δ = 1e-4. What is measured is how
-much of the subspace of the loadings without noise is found, and the noise's spectrum against the moment's.
+the paper has it: that norm is read off the records, so this is NOT PRIVATE. Ten factors, δ = 1e-4. What is measured is
+how much of the subspace of the loadings without noise is found, and the noise's spectrum against the moment's.
 """
 
 from __future__ import annotations

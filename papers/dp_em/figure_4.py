@@ -4,12 +4,12 @@
         [--iterations 60] [--epsilons 0.01]
 
 K and J are not in the paper. Laplace noise under zCDP is less than under linear composition only for J > 2 ln(1/δ),
-18.4 here. "Charged once" takes the K noisy means of an iteration for one mechanism, as clusters share no record, and their
-sizes for another; "sizes exact" the means alone, by the exact sizes; the first form charges each mean. None is private:
-all divide by exact masses. Places lie in public boxes, scaled so that the box fits into the unit ball; the variance
-is in that scale. The grid has as many places as the paper, at the middles of 256 × 256 cells. The unit of privacy is
-the check-in: those of one user are not protected together. The three baselines and "same start" begin at the same
-random centres; ours by default buys the counts of a grid.
+18.4 here. "Charged once" takes the K noisy means of an iteration for one mechanism, as clusters share no record, and
+their sizes for another; "sizes exact" the means alone, by the exact sizes; the first form charges each mean. None is
+private: all divide by exact masses. Places lie in public boxes, scaled so that the box fits into the unit ball; the
+variance is in that scale. The grid has as many places as the paper, at the middles of 256 × 256 cells. The unit of
+privacy is the check-in: those of one user are not protected together. The three baselines and "same start" begin at the
+same random centres; ours by default buys the counts of a grid.
 """
 
 from __future__ import annotations

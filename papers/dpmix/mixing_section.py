@@ -23,10 +23,11 @@ def section() -> str:
     printed, found = expected["paper"]["table_1"], expected["table_1"]
     text = [
         "## DPMix",
-        "Lee, Kim, Lee, Suh and Ramchandran (ISIT 2019); scripts and notes in `papers/dpmix`. Test images, one seed a "
-        "cell. *Published noise*: what the corrected Theorem 1 asks for with one σ, subsets, δ = 1/n. *Ours*: Poisson "
-        "mixtures of clipped images; δ = 1/n at ε = 20 and 10, for comparison, 1.67e-6 at 3 and 1. The model is a discriminant on "
-        "the mixtures' moments. ★: ℓ of the published noise chosen on a held-out tenth, of ours by `AutoDegree`.",
+        "Lee, Kim, Lee, Suh and Ramchandran (ISIT 2019); scripts and notes in `papers/dpmix`. Test images, one seed a"
+        " cell. *Published noise*: what the corrected Theorem 1 asks for with one σ, subsets, δ = 1/n. *Ours*: "
+        "Poisson mixtures of clipped images; δ = 1/n at ε = 20 and 10, for comparison, 1.67e-6 at 3 and 1. The model "
+        "is a discriminant on the mixtures' moments. ★: ℓ of the published noise chosen on a held-out tenth, of ours "
+        "by `AutoDegree`.",
         "### Table I: MNIST",
         _table_1(found["mnist"], expected["degree"], printed),
         "Ours at ε = 10 has the noise of the last column times smaller than the published at the same ℓ.",
@@ -45,12 +46,13 @@ def section() -> str:
             ],
         ),
         "### The paper's network where norms are 1, MNIST",
-        "Theorem 1 fixes d_X/σ_X² + d_Y/σ_Y² alone, and the paper prints neither σ. Elsewhere on this page "
-        "both are one number, of pixels and labels in [0, 1]; here both are one where images and labels have norm at "
-        "most 1, as the paper's section II has them. At the same Δ² labels then get much less noise and pixels about "
-        "as much. **Not private as printed**: images are divided by the longest one's norm, which is read off the records. *Exact ε* is of the "
-        "noise if that norm were public, with the paper's distance of 1 between records and with √2, the right one "
-        "for entries that are not negative. Published schedule, cut to ten epochs; test images; σ in [0, 1].",
+        "Theorem 1 fixes d_X/σ_X² + d_Y/σ_Y² alone, and the paper prints neither σ. Elsewhere on this page both are "
+        "one number, of pixels and labels in [0, 1]; here both are one where images and labels have norm at most 1, "
+        "as the paper's section II has them. At the same Δ² labels then get much less noise and pixels about as much."
+        " **Not private as printed**: images are divided by the longest one's norm, which is read off the records. "
+        "*Exact ε* is of the noise if that norm were public, with the paper's distance of 1 between records and with "
+        "√2, the right one for entries that are not negative. Published schedule, cut to ten epochs; test images; σ "
+        "in [0, 1].",
         table(
             ["ℓ, ε", "printed", "last epoch", "best epoch", "σ_X, σ_Y", "exact ε, distance 1", "exact ε", "verdict"],
             _unit_norms(expected["unit_norms"]["found"], printed),

@@ -1,4 +1,4 @@
-"""Figure 8: Adult, as in the paper, or MNIST, by the encoder's share of the budget; ε = 1, settings of the authors' code.
+"""Figure 8: Adult, as in the paper, or MNIST, by the encoder's share of the budget; ε = 1, the authors' settings.
 
     python papers/p3gm/figure_8.py --data FOLDER [--of adult] [--shares 0.1 0.3 0.5] [--runs 3]
 
