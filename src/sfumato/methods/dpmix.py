@@ -60,7 +60,8 @@ _MOST_AUTO_DEGREE = 1024
 _PUBLISHED_DEGREE, _PUBLISHED_NORM = 64, 28.0  # ℓ of its best at ε = 10, and the longest image of 28 × 28 pixels
 _DIFFERS = (
     "as the paper for images of 28 x 28, but epsilon is by exact account, as the paper's theorem has an error in its "
-    "exponent; features and labels have shares of the noise, not equal noise; neighbours differ by a replaced record."
+    "exponent; features and labels have shares of the noise, where the paper prints neither's; neighbours differ by a "
+    "replaced record."
 )
 
 
