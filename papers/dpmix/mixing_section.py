@@ -59,7 +59,7 @@ def section() -> str:
         ),
         "### The paper's network by epoch, MNIST, a held-out tenth",
         _by_epoch(expected["network_by_epoch"]),
-        "### Table II: baselines, linear",
+        "### Table II: sound baselines, linear",
         "The paper's own second column is CIFAR-10, for which Fashion-MNIST stands in.",
         table(["", "MNIST", "printed", "Fashion-MNIST", "verdict"], _table_2(expected)),
         *(
@@ -109,12 +109,12 @@ def _table_1(
 
 
 def _table_2(expected: Mapping[str, Any]) -> Iterable[Row]:
-    printed = expected["paper"]["table_2"]
-    for name, figures in expected["test_images"]["mnist, linear"].items():
-        if name in printed:
-            verdict = judge({"ours": Cell(printed[name], [figures["accuracy"]])}, reasons("dpmix", "table_2", name))
-            clothes = expected["test_images"]["fashion_mnist, linear"][name]["accuracy"]
-            yield [name, f"{figures['accuracy']:.3f}", f"{printed[name]:.3f}", f"{clothes:.3f}", verdict]
+    """Rows of the printed baselines, with what was run in their place, if anything."""
+    runs, clothes = (expected["test_images"][f"{images}, linear"] for images in ("mnist", "fashion_mnist"))
+    for name, printed in expected["paper"]["table_2"].items():
+        ours = [f"{found[name]['accuracy']:.3f}" if name in found else "–" for found in (runs, clothes)]
+        verdict = "not run: as printed; this has sound noise and a linear model" if name in runs else "not run: no cell"
+        yield [name, ours[0], f"{printed:.3f}", ours[1], verdict]
 
 
 def _by_epoch(found: Mapping[str, Any]) -> str:
