@@ -57,9 +57,7 @@ def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> P3GM
     return P3GM(epsilon=epsilon, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
 
 
-def table_run(
-    folder: Path, data: str, method: str | P3GM, *, validate: bool, epsilon: float = 1.0
-) -> dict[str, Any]:
+def table_run(folder: Path, data: str, method: str | P3GM, *, validate: bool, epsilon: float = 1.0) -> dict[str, Any]:
     """Fit once and score."""
     if data == "adult":
         train, test = adult.read(folder / "adult.parquet", validate=validate)
