@@ -133,7 +133,7 @@ def _every_form(found: Mapping[str, Any]) -> str:
 def _by_iterations(found: Mapping[str, Any]) -> str:
     """Tabulate variances at ε = 0.01 by places and J, and say of the printed form whether it is below DPLloyd."""
     columns = {
-        f"{'New York' if places == 'gowalla_nyc' else 'paper’s number'}, J = {j}": run["mean_and_error"][places]
+        f"{'New York' if places == 'gowalla_nyc' else 'its number'}, J = {j}": run["mean_and_error"][places]
         for places, runs in found.items()
         for j, run in runs.items()
     }
