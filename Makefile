@@ -78,6 +78,7 @@ paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SF
 	for figure in 2 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/faces.py --data $(SFUMATO_DATA)
 	for iterations in 20 60; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_4.py --data $(SFUMATO_DATA) --iterations $$iterations --epsilons 0.01 --places gowalla_nyc || exit 1; done
+	for iterations in 20 60; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_4.py --data $(SFUMATO_DATA) --iterations $$iterations --epsilons 0.01 --places gowalla_grid256 --splits 3 || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA) --figure 2 --splits 2
 
