@@ -52,7 +52,7 @@ def section() -> str:
         " **Not private as printed**: images are divided by the longest one's norm, which is read off the records. "
         "*Exact ε* is of the noise if that norm were public, with the paper's distance of 1 between records and with "
         "√2, the right one for entries that are not negative. Published schedule, cut to ten epochs; test images; σ "
-        "in [0, 1].",
+        "in [0, 1]. At ℓ = 16 it is far above the printed figure: the paper's σ are neither these nor one number.",
         table(
             ["ℓ, ε", "printed", "last epoch", "best epoch", "σ_X, σ_Y", "exact ε, distance 1", "exact ε", "verdict"],
             _unit_norms(expected["unit_norms"]["found"], printed),
