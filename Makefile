@@ -76,6 +76,9 @@ paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SF
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/compositions.py --picture papers/dp_em/out/compositions.png
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/figure_1.py
 	for figure in 2 3 4 5; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_$$figure.py --data $(SFUMATO_DATA) || exit 1; done
+	$(ONE_THREAD) $(BIN)/python papers/dp_em/faces.py --data $(SFUMATO_DATA)
+	for iterations in 20 60; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_4.py --data $(SFUMATO_DATA) --iterations $$iterations --epsilons 0.01 --places gowalla_nyc || exit 1; done
+	for iterations in 20 60; do $(ONE_THREAD) $(BIN)/python papers/dp_em/figure_4.py --data $(SFUMATO_DATA) --iterations $$iterations --epsilons 0.01 --places gowalla_grid256 --splits 3 || exit 1; done
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dp_em/as_published.py --data $(SFUMATO_DATA) --figure 2 --splits 2
 
@@ -95,6 +98,7 @@ paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_1.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/figure_2.py --data $(SFUMATO_DATA)
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA)
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --cells unit:10:64 unit:10:16 --epochs 10
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/network.py --data $(SFUMATO_DATA)
 
 # Peers need older libraries than ours. torch is named, so that its CPU build is taken where one is offered.
@@ -127,7 +131,9 @@ paper-p3gm: .venv/.installed-papers peers  ## the tables and figures of P3GM (pa
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/figure_2.py
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/figure_2.py --images fashion_mnist
 	for figure in 4 5 6 7 8; do $(ONE_THREAD) $(BIN)/python papers/p3gm/figure_$$figure.py || exit 1; done
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/figure_8.py --of mnist
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/as_published.py
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/as_published.py --table esr --forms released
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_curves.py $(SFUMATO_DATA) --out papers/p3gm/out/curves.json --picture papers/p3gm/out/figure_7_losses.png
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_shares.py $(SFUMATO_DATA) --out papers/p3gm/out/shares.json --picture papers/p3gm/out/figure_8.png
 	$(BIN)/python papers/p3gm/expected.py

@@ -57,7 +57,7 @@ def synthesizer(method: str, data: str, rows: int, epsilon: float = 1.0) -> P3GM
     return P3GM(epsilon=epsilon, delta=DELTA, batch_size=batch, variance=False if method == "ae" else None)
 
 
-def table_run(folder: Path, data: str, method: str, *, validate: bool, epsilon: float = 1.0) -> dict[str, Any]:
+def table_run(folder: Path, data: str, method: str | P3GM, *, validate: bool, epsilon: float = 1.0) -> dict[str, Any]:
     """Fit once and score."""
     if data == "adult":
         train, test = adult.read(folder / "adult.parquet", validate=validate)
@@ -69,7 +69,7 @@ def table_run(folder: Path, data: str, method: str, *, validate: bool, epsilon: 
         if validate:
             train, test = adult.split(train, share=1 / 3, seed=1)
     start = time.perf_counter()
-    chosen = synthesizer(method, data, schema.rows or len(train), epsilon)
+    chosen = synthesizer(method, data, schema.rows or len(train), epsilon) if isinstance(method, str) else method
     release = chosen.fit(train, schema=schema, target=target)
     seconds = time.perf_counter() - start
     made = release.sample(len(train))

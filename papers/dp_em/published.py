@@ -156,15 +156,24 @@ def dp_lloyd(
 
 
 def noisy_means(
-    points: np.ndarray, centres: np.ndarray, *, iterations: int, epsilon_i: float, rng: np.random.Generator
+    points: np.ndarray,
+    centres: np.ndarray,
+    *,
+    iterations: int,
+    epsilon_i: float,
+    rng: np.random.Generator,
+    exact_sizes: bool = False,
 ) -> np.ndarray:
-    """DP-EM's k-means as printed: Laplace noise of scale 2√d/(Ñₖεᵢ) on exact means, Ñₖ with Laplace noise of 2/εᵢ."""
+    """DP-EM's k-means as printed: Laplace noise of scale 2√d/(Ñₖεᵢ) on exact means.
+
+    Ñₖ has Laplace noise of 2/εᵢ, or with `exact_sizes` none.
+    """
     for _ in range(iterations):
         clusters = nearest(points, centres)
         moved = np.empty_like(centres)
         for j in range(len(centres)):
             members = points[clusters == j]
-            count = max(len(members) + rng.laplace(0, 2 / epsilon_i), 1.0)
+            count = max(len(members) + (0 if exact_sizes else rng.laplace(0, 2 / epsilon_i)), 1.0)
             mean = members.mean(axis=0) if len(members) else centres[j]
             moved[j] = mean + rng.laplace(0, 2 * np.sqrt(points.shape[1]) / (count * epsilon_i), points.shape[1])
         centres = np.clip(moved, -1, 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from drawn import ImageModel
-from published import noise_by_theorem_1
+from published import noise_by_theorem_1, unit_norm_noise
 from scipy import sparse
 
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, label_share, noisy_mixtures
@@ -56,18 +56,37 @@ class Images:
             else:
                 self.x, self.y, self.test_x, self.test_y = x, y, file["x_test"], file["y_test"].astype(np.int64)
 
+    @property
+    def longest_norm(self) -> float:
+        """The largest norm of an image to train on: not private."""
+        return max(float(np.linalg.norm(image / 255)) for image in self.x)
+
     def accuracy(self, classifier: Any) -> float:
         return float((classifier.predict(self.test_x.astype(np.float32) / 255) == self.test_y).mean())
 
 
+def published_noise(
+    images: Images, degree: int, epsilon: float | None, *, unit_norms: bool = False
+) -> tuple[float, float]:
+    """Return σ_X and σ_Y of T = n mixtures at δ = 1/n by Theorem 1, which fixes d_X/σ_X² + d_Y/σ_Y² alone.
+
+    One σ for both; with `unit_norms` for pixels divided by the longest image's norm, of which σ_X here is a multiple:
+    that norm is read off the records, so it is not private.
+    """
+    n = len(images.x)
+    if epsilon is None:
+        return 0.0, 0.0
+    solve = unit_norm_noise if unit_norms else noise_by_theorem_1
+    sigma = solve(epsilon, degree, n, n, 1 / n, n_features=FEATURES, n_labels=CLASSES)
+    return (sigma * images.longest_norm if unit_norms else sigma), sigma
+
+
 def published_mixtures(
-    images: Images, degree: int, epsilon: float | None, seed: int
+    images: Images, degree: int, epsilon: float | None, seed: int, *, unit_norms: bool = False
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """T = n mixtures of ℓ images, drawn without replacement, with the noise of Theorem 1 at δ = 1/n, and that noise."""
+    """T = n mixtures of ℓ images, drawn without replacement, with the noise of Theorem 1 at δ = 1/n, and σ_X."""
     n, rng = len(images.x), np.random.default_rng(seed)
-    sigma = 0.0
-    if epsilon is not None:
-        sigma = noise_by_theorem_1(epsilon, degree, n, n, 1 / n, n_features=FEATURES, n_labels=CLASSES)
+    sigma_x, sigma_y = published_noise(images, degree, epsilon, unit_norms=unit_norms)
     x, y = np.empty((n, FEATURES), np.float32), np.empty((n, CLASSES), np.float32)
     records = images.x.reshape(n, -1).astype(np.float32) / 255
     for start in range(0, n, 5000):
@@ -75,10 +94,10 @@ def published_mixtures(
         members = np.concatenate([_subset(rng, n, degree) for _ in range(stop - start)])
         rows = np.arange(stop - start + 1) * degree
         matrix = sparse.csr_array((np.full(len(members), 1 / degree, np.float32), members, rows), (stop - start, n))
-        x[start:stop] = matrix @ records + sigma * rng.standard_normal((stop - start, FEATURES), np.float32)
+        x[start:stop] = matrix @ records + sigma_x * rng.standard_normal((stop - start, FEATURES), np.float32)
         y[start:stop] = matrix @ np.eye(CLASSES, dtype=np.float32)[images.y]
-        y[start:stop] += sigma * rng.standard_normal((stop - start, CLASSES), np.float32)
-    return x.reshape(n, 28, 28), y, sigma
+        y[start:stop] += sigma_y * rng.standard_normal((stop - start, CLASSES), np.float32)
+    return x.reshape(n, 28, 28), y, sigma_x
 
 
 def _subset(rng: np.random.Generator, n: int, degree: int) -> np.ndarray:

@@ -93,3 +93,11 @@ def noise_by_theorem_1(
         else:
             high = middle
     return high
+
+
+def unit_norm_noise(
+    epsilon: float, degree: int, n: int, n_mixtures: int, delta: float, *, n_features: int, n_labels: int
+) -> float:
+    """Return σ = σ_X = σ_Y where records and labels have norm at most 1, at the Δ² = 1/σ_X² + 1/σ_Y² of Theorem 1."""
+    sigma = noise_by_theorem_1(epsilon, degree, n, n_mixtures, delta, n_features=n_features, n_labels=n_labels)
+    return math.sqrt(2 / squared_distance(n_features, n_labels, sigma, sigma))

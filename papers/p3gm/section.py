@@ -50,7 +50,7 @@ def section() -> str:
         "for the published settings, at their true ε. Means, ± half the range, number of runs in brackets. Peers have "
         "the settings they come with.",
         "### Table VI: AUROC / AUPRC, mean of four classifiers",
-        table(["", *DATA.values(), "verdict"], _table_6(paper["table_6"], runs)),
+        table(["", *DATA.values(), "verdict"], [*_table_6(paper["table_6"], runs), *_literal(expected)]),
         "### Table VIII: total variation of all pairs of columns",
         table(["", *DATA.values(), "verdict"], _table_8(paper["table_8"], runs)),
         "The paper does not say how it bins numbers, so only the order of methods compares.",
@@ -85,6 +85,20 @@ def _table_6(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[
         if method == "written":
             found[0] = NONE
         yield [label, *found, _verdict("table_6", paper, runs, method, {"auroc": "AUROC", "auprc": "AUPRC"})]
+
+
+def _literal(expected: Mapping[str, Any]) -> Iterable[Row]:
+    """Rows of the released code's algorithm on Seizure, by how columns are scaled: not private."""
+    printed = expected["paper"]["table_6"]["esr"]
+    rival = expected["paper"]["table_6"]["methods"].index("P3GM")
+    for name, found in expected["as_published"]["esr"]["runs"].items():
+        cells = {
+            f"Seizure {measure.upper()}": Cell(printed[measure][rival], [run[measure] for run in found])
+            for measure in ("auroc", "auprc")
+        }
+        row = ["–", cell(found, "auroc", "auprc"), "–", "–"]
+        verdict = judge(cells, reasons("p3gm", "table_6", "literal"))
+        yield [f"P3GM, the released code's algorithm, {name.partition(', ')[2]}: not private", *row, verdict]
 
 
 def _table_8(paper: Mapping[str, Any], runs: Mapping[tuple[str, str], list[dict[str, Any]]]) -> Iterable[Row]:
@@ -257,7 +271,11 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
     if "figure_8" in found:
         points = found["figure_8"]["P3GM"]
         row = ["accuracy", *(f"{accuracy:.3f}" for accuracy in points.values()), said("p3gm", "figure_8", "accuracy")]
+        adult = found["figure_8_adult"]
+        aurocs = [f"{spread(adult[share])} ({len(adult[share])})" for share in points]
         text += [
+            "### Figure 8: Adult, as in the paper, against the encoder's share of the budget, ε = 1, validation rows",
+            table(["share", *points, "verdict"], [["AUROC", *aurocs, said("p3gm", "figure_8", "AUROC")]]),
             "### Figure 8: MNIST against the encoder's share of the budget, ε = 1, validation images",
             table(["share", *points, "verdict"], [row]),
         ]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from harness.papers import PAPERS, script
 
 pytest.importorskip("torch")
-as_published = script("dpmix", "as_published")
-WRITTEN = json.loads((PAPERS / "dpmix" / "expected.json").read_text(encoding="utf-8"))["as_published"]
+as_published, mixed = script("dpmix", "as_published"), script("dpmix", "mixed")
+EXPECTED = json.loads((PAPERS / "dpmix" / "expected.json").read_text(encoding="utf-8"))
+WRITTEN, UNIT_NORMS = EXPECTED["as_published"], EXPECTED["unit_norms"]["found"]
 
 
 def test_every_record_joins_as_many_mixtures_as_the_degree():
@@ -55,6 +57,27 @@ def test_replacing_a_record_is_one_gaussian_where_its_mixtures_are_fixed():
     epsilon = as_published.accounts("fixed", sigma, 64, 60_000, delta)["true"]
     curve = norm.cdf(mean / 2 - epsilon / mean) - math.exp(epsilon) * norm.cdf(-mean / 2 - epsilon / mean)
     assert curve == pytest.approx(delta, rel=1e-3)
+
+
+def test_where_norms_are_1_the_theorem_asks_for_the_same_and_the_true_epsilon_is_larger():
+    """Δ² is what Theorem 1 fixes; two records of norm 1 without negative entries are √2 apart, and the paper says 1."""
+    name, run = next(iter(UNIT_NORMS.items()))
+    degree = int(name.partition(",")[0].split(":")[2])
+    found = as_published.accounts("unit", run["sigma"][1], degree, 60_000, 1 / 60_000)
+    assert found["Theorem 1, corrected"] == pytest.approx(10, rel=5e-3)
+    assert found == pytest.approx(run["epsilon"], rel=5e-3)
+    assert found["exact, the paper's distances"] < 10 < found["true"]
+
+
+@pytest.mark.parametrize("unit_norms", [False, True])
+def test_both_readings_have_one_squared_distance(unit_norms):
+    images = SimpleNamespace(x=np.zeros((2_000, 28, 28)), longest_norm=17.0)
+    pixels, labels = mixed.published_noise(images, 64, 10.0, unit_norms=unit_norms)
+    longest = 17.0 if unit_norms else 1.0
+    squares = (1.0, 1.0) if unit_norms else (784, 10)
+    one = mixed.published_noise(images, 64, 10.0)[0]
+    squared = squares[0] * (longest / pixels) ** 2 + squares[1] / labels**2
+    assert squared == pytest.approx(794 / one**2)
 
 
 def test_it_says_that_it_is_not_private():

@@ -93,3 +93,20 @@ def test_the_accounts():
     assert written["true"] is None
     assert released["true"] is None
     assert as_published.NOT_PRIVATE.startswith("NOT PRIVATE")
+
+
+def test_a_table_s_rows_come_back_as_many_and_as_wide(monkeypatch):
+    monkeypatch.setattr(as_published, "WARM_STEPS", 20)
+    settings = as_published.Published(decoder=1.4, epochs=1, batch_size=50, rows=400, mixture=None)
+    rows = np.random.default_rng(0).standard_normal((400, 40)).astype(np.float32)
+    made = as_published.sampled(rows, FORMS["released"], settings, 0)
+    assert made.shape == rows.shape
+    assert np.isfinite(made).all()
+
+
+@pytest.mark.parametrize("data", ["adult", "mnist"])
+def test_the_encoder_s_share_is_all_before_the_descent(data):
+    figure_8 = script("p3gm", "figure_8")
+    noise = figure_8.synthesizer(data, 0.3, 40_000).noise
+    assert noise.marginals + noise.centre + noise.moment + noise.mixture == pytest.approx(0.3, abs=1e-5)
+    assert (noise.marginals > 1e-3) == (data == "adult")

@@ -60,7 +60,8 @@ _MOST_AUTO_DEGREE = 1024
 _PUBLISHED_DEGREE, _PUBLISHED_NORM = 64, 28.0  # ℓ of its best at ε = 10, and the longest image of 28 × 28 pixels
 _DIFFERS = (
     "as the paper for images of 28 x 28, but epsilon is by exact account, as the paper's theorem has an error in its "
-    "exponent; features and labels have shares of the noise, not equal noise; neighbours differ by a replaced record."
+    "exponent; features and labels have shares of the noise, where the paper prints neither's; neighbours differ by a "
+    "replaced record."
 )
 
 
@@ -122,7 +123,7 @@ class DPMix(Synthesizer):
 
     @classmethod
     def presets(cls) -> Mapping[str, Preset]:
-        """Return the paper's mixtures of subsets,, as they are and with its blur (ISIT 2019)."""
+        """Return the paper's mixtures of subsets, as they are and with its blur (ISIT 2019)."""
         settings = {
             "mixing": SubsetMixing(), "mixture_degree": _PUBLISHED_DEGREE, "n_mixtures": None,
             "clip_norm": _PUBLISHED_NORM,
