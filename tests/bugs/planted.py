@@ -933,7 +933,7 @@ BUGS = [
         "fitting/account.py",
         "            exchange.begin()\n",
         "",
-        f"{SITE} -k second_share",
+        f"{SITE} -k older_checkpoint",
     ),
     PlantedBug(
         "a share that is handed out is not kept",

@@ -1,6 +1,7 @@
 """One release of several holders: the bits of one fit of all records, whatever happens to files on the way."""
 
 import contextlib
+import json
 import os
 import shutil
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
 
 import sfumato.fitting.account as accounts
 import sfumato.fitting.synthesizer as synthesizers
@@ -19,7 +21,7 @@ from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders import holder_round, init_holder
 from sfumato.holders.agreement import Agreement
 from sfumato.holders.cards import Card, HolderSession, Keys
-from sfumato.holders.messages import ShareContext, masked, message_path
+from sfumato.holders.messages import ShareContext, masked, message_path, packed_message
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.noise_shares import noise_part, noise_share
 from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
@@ -181,7 +183,18 @@ def of_another_session(site, path):
     shutil.copy(other.messages / path.name, path)
 
 
+def forged(site, path):
+    """Other numbers, with a header that says so, by somebody who has not the key."""
+    packed = path.read_bytes()
+    length = int.from_bytes(packed[:8], "little")
+    header = json.loads(json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])[0])
+    place = ShareContext(**{name: header[name] for name in ShareContext.__slots__})
+    words = safetensors.numpy.load(packed)["words"] + np.uint64(5)
+    path.write_bytes(packed_message(words, place, "south", Keys.new()))
+
+
 DAMAGE = {
+    "forged": forged,
     "altered": lambda site, path: alter(path),
     "cut": lambda site, path: path.write_bytes(path.read_bytes()[:-8]),
     "empty": lambda site, path: path.write_bytes(b""),
@@ -382,6 +395,16 @@ def test_a_second_share_of_a_round_is_refused(tmp_path):
     site = Site(tmp_path, ledger=True)
     site.round("north")
     (site.folder / "north" / "fit.checkpoint").unlink()
+    with pytest.raises(ConfigError, match="second share"):
+        site.round("north")
+
+
+def test_an_older_checkpoint_draws_no_second_share(site):
+    for name in NAMES:
+        site.round(name)
+    older = (site.folder / "north" / "fit.checkpoint").read_bytes()
+    assert site.round("north").number == 2
+    (site.folder / "north" / "fit.checkpoint").write_bytes(older)
     with pytest.raises(ConfigError, match="second share"):
         site.round("north")
 
