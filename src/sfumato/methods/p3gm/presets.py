@@ -27,9 +27,9 @@ _USUAL = "mnist"  # what a preset without the name of a data set is of
 _OURS = (
     "records are bounded at a third of the largest norm of an image, or a row's typical one; the mean record has "
     "noise; entries off a second moment's diagonal have 0.71 times its noise; masses, sums and moments are one "
-    "release, the last three in ten are averaged, and the first is the start of several components; first weights "
-    "of networks are the same in every fit; batches are Poisson; latents come from the mixture; of tables numbers are noisy "
-    "ranks; epsilon is by exact account, not by the paper's theorem"
+    "release, the last three in ten are averaged, and the first is the start of several components; first weights of "
+    "networks are the same in every fit; batches are Poisson; latents come from the mixture; of tables numbers are "
+    "noisy ranks; epsilon is by exact account, not by the paper's theorem"
 )
 _TRAINED = "but Poisson batches, exact epsilon, of tables numbers as noisy ranks"
 _OF_MNIST = "epochs and batches are those of MNIST."
