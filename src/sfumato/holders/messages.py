@@ -29,6 +29,8 @@ SUFFIX = ".round"
 _FORMAT = "sfumato round 1"
 _HEADER_BYTES = 1 << 16
 _MOST_BYTES = 1 << 31
+_FAULTS = (OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError)
+"""Of files that are no messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +56,12 @@ class ShareContext:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def masked(share: np.ndarray, place: ShareContext, name: str, session: HolderSession, keys: Keys) -> np.ndarray:
+def masked(share: np.ndarray, context: ShareContext, name: str, session: HolderSession, keys: Keys) -> np.ndarray:
     """Return a holder's share under the pads that it has in common with each of the others, uint64, shape (w + 2,).
 
     Args:
         share: int64, w numbers.
-        place: of the share; pads of two holders who see different places have nothing in common.
+        context: of the share; pads of two holders who see different places have nothing in common.
         name: of the holder.
         session: all holders.
         keys: of the holder.
@@ -72,7 +74,7 @@ def masked(share: np.ndarray, place: ShareContext, name: str, session: HolderSes
     own = session.card(name)
     for card in session.cards:
         if card.name != name:
-            common = pad(keys.pad_key(own, card, digest(place.to_dict())), 0, words.size)
+            common = pad(keys.pad_key(own, card, digest(context.to_dict())), 0, words.size)
             words += common if name < card.name else np.uint64(0) - common
     return words
 
@@ -82,9 +84,14 @@ def message_path(folder: Path, name: str, number: int) -> Path:
     return folder / f"{name}.{number}{SUFFIX}"
 
 
-def packed_message(words: np.ndarray, place: ShareContext, name: str, keys: Keys) -> bytes:
+def packed_message(words: np.ndarray, context: ShareContext, name: str, keys: Keys) -> bytes:
     """Return a message as its file holds it; the same for the same words."""
-    header = {"format": _FORMAT, "name": name, **place.to_dict(), "words": hashlib.sha256(words.tobytes()).hexdigest()}
+    header = {
+        "format": _FORMAT,
+        "name": name,
+        **context.to_dict(),
+        "words": hashlib.sha256(words.tobytes()).hexdigest(),
+    }
     content = json.dumps(header, sort_keys=True)
     signature = keys.signing.sign(content.encode()).hex()
     # one entry: several would come in any order, and the bytes would not be the same
@@ -98,13 +105,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def total_of(
-    folder: Path, place: ShareContext, own: Mapping[str, np.ndarray], session: HolderSession, size: int
+    folder: Path, context: ShareContext, own: Mapping[str, np.ndarray], session: HolderSession, size: int
 ) -> np.ndarray | None:
     """Return the sum of all holders' shares, int64, shape (size,); None as long as a message is missing.
 
     Args:
         folder: where messages lie.
-        place: of the round.
+        context: of the round.
         own: the words of the holder, by its name.
         session: all holders.
         size: of a share.
@@ -115,16 +122,16 @@ def total_of(
     """
     total = np.zeros(size + TAG_WORDS, dtype=np.uint64)
     for card in session.cards:
-        path = message_path(folder, card.name, place.number)
+        path = message_path(folder, card.name, context.number)
         words = own.get(card.name)
         if words is None:
             if not path.exists():
                 return None
-            words = _words(path, place, card.name, session, size)
+            words = _words(path, context, card.name, session, size)
         total += words
     if total[size:].any():
         raise DataError(
-            f"Expected the messages of round {place.number} to add up, got pads left: a holder used other cards, or "
+            f"Expected the messages of round {context.number} to add up, got pads left: a holder used other cards, or "
             "drew its share twice. Nothing was released of them. Begin anew with `sfumato model join`."
         )
     return total[:size].view(np.int64)
@@ -132,12 +139,17 @@ def total_of(
 
 def is_signed(path: Path, name: str, session: HolderSession) -> bool:
     """Whether a file is a message of any round that a holder signed."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-        packed = bytes_of(path, _MOST_BYTES)
-        length = int.from_bytes(packed[:8], "little")
-        content, signature = json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])
-        return session.card(name).signed(str(content).encode(), str(signature))
+    with contextlib.suppress(*_FAULTS):
+        return _signed_header(bytes_of(path, _MOST_BYTES), name, session) is not None
     return False
+
+
+def _signed_header(packed: bytes, name: str, session: HolderSession) -> Mapping[str, object] | None:
+    """Return what a message says of itself, None if its holder did not sign it; any of `_FAULTS` where it is none."""
+    length = int.from_bytes(packed[:8], "little")
+    content, signature = json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])
+    signed = session.card(name).signed(str(content).encode(), str(signature))
+    return parse_object(str(content)) if signed else None
 
 
 def missing(folder: Path, session: HolderSession, name: str, number: int) -> list[str]:
@@ -145,23 +157,18 @@ def missing(folder: Path, session: HolderSession, name: str, number: int) -> lis
     return [n for n in session.names if n != name and not message_path(folder, n, number).exists()]
 
 
-def _words(path: Path, place: ShareContext, name: str, session: HolderSession, size: int) -> np.ndarray:
-    words, content, signature = None, "", ""
-    with contextlib.suppress(OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
+def _words(path: Path, context: ShareContext, name: str, session: HolderSession, size: int) -> np.ndarray:
+    header, words = None, np.zeros(0, dtype=np.uint64)
+    with contextlib.suppress(*_FAULTS):
         packed = bytes_of(path, 8 * (size + TAG_WORDS) + _HEADER_BYTES)
-        length = int.from_bytes(packed[:8], "little")
-        content, signature = json.loads(json.loads(packed[8 : 8 + length])["__metadata__"]["message"])
-        if session.card(name).signed(str(content).encode(), str(signature)):
-            words = safetensors.numpy.load(packed)["words"]
-    if words is None:
+        header = _signed_header(packed, name, session)
+        words = safetensors.numpy.load(packed)["words"]
+    if header is None:
         raise DataError(
             f"Expected {path} to be a message of the holder {name!r}, got one that is damaged, changed or not signed "
             "with the key of its card. Ask for it again."
         )
-    header: Mapping[str, object] = {}
-    with contextlib.suppress(ValueError, TypeError, RecursionError):
-        header = parse_object(content)
-    differing = [key for key, value in place.to_dict().items() if header.get(key) != value]
+    differing = [key for key, value in context.to_dict().items() if header.get(key) != value]
     if differing or header.get("name") != name or header.get("format") != _FORMAT:
         raise ConfigError(f"Expected {path} to be of this round, got one of {_problem(differing)}.")
     if (
