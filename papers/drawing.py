@@ -6,6 +6,7 @@ import argparse
 import os
 from collections import defaultdict
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -42,13 +43,19 @@ def summary(values: dict[tuple[str, float], list[float]]) -> dict[str, dict[str,
     return dict(table)
 
 
-def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, title: str) -> None:
-    """Curves with error bars against ε; what has the one ε 0 is a line."""
+def pyplot() -> ModuleType:
+    """Return matplotlib's pyplot without windows; scripts ask for it when they draw, so that all else runs without."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
+    return plt
+
+
+def draw(table: dict[str, dict[str, list[float]]], path: Path, *, label: str, title: str) -> None:
+    """Curves with error bars against ε; what has the one ε 0 is a line."""
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(9, 5), layout="constrained")
     styles = iter(((0, (1, 1)), "--", "-."))
     for method, entries in table.items():

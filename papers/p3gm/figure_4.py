@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cells import NAMES, mean, parser, read, table_cell
+from drawing import pyplot
 from jobs import Cell, Limits, Results, run_cells
 
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -47,11 +48,7 @@ def main() -> None:
 
 def draw(curves: Mapping[str, Mapping[float, Sequence[float | str]]], path: Path) -> None:
     """Draw the points that were measured."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     for method, points in curves.items():
         done = {e: scores for e, scores in points.items() if all(isinstance(score, float) for score in scores)}

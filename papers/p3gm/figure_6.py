@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from cells import DELTA, NAMES, NO_LIMITS, mean, parser, peer_python, peer_tables, peers
+from drawing import pyplot
 from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
@@ -81,11 +82,7 @@ def main() -> None:
 
 def draw(curves: Mapping[str, Mapping[int, float | str]], path: Path) -> None:
     """Draw the points that were measured."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
     for i, (method, found) in enumerate(curves.items()):  # thinner and thinner: several lines lie on each other
         done = {d: auroc for d, auroc in found.items() if isinstance(auroc, float)}

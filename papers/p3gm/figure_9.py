@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 from cells import parser
+from drawing import pyplot
 from jobs import Results
 from scipy.special import gammaln, logsumexp
 
@@ -75,11 +76,7 @@ def main() -> None:
     lines = {"Theorem 4": theorem_4, "baseline": baseline, "ours": ours}
     found = {name: [round(line(sigma), 4) for sigma in SIGMAS] for name, line in lines.items()}
     Results(options.out / "figure_9.jsonl").note("figure 9", {"sigma": SIGMAS, **found})
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
     for (name, values), style in zip(found.items(), ("--", ":", "-"), strict=True):
         axis.plot(SIGMAS, values, style, label=name)

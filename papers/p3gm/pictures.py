@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 
 import sfumato
 from sfumato.columns.kinds import Categorical, Image
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from drawing import pyplot
 from images import LABELS, VALIDATION_FROM, accuracy
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 
 class Pictures:
@@ -49,6 +47,7 @@ class Pictures:
 
 def curve(lines: Mapping[str, Mapping[Any, float]], path: Path, *, x: str, y: str, log: bool = False) -> None:
     """Save lines."""
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(5, 3.2), layout="constrained")
     for name, points in lines.items():
         axis.plot(list(points), list(points.values()), "o-", markersize=4, label=name)
@@ -61,6 +60,7 @@ def curve(lines: Mapping[str, Mapping[Any, float]], path: Path, *, x: str, y: st
 
 def sheet(columns: Mapping[str, tuple[np.ndarray, np.ndarray]], path: Path, each: int = 8) -> None:
     """Save samples side by side, a row per label."""
+    plt = pyplot()
     figure, axes = plt.subplots(1, len(columns), figsize=(2.1 * len(columns), 2.9), layout="constrained")
     for axis, (title, (x, y)) in zip(np.atleast_1d(axes), columns.items(), strict=True):
         rows = [np.hstack(list(x[y == label][:each]) + [np.zeros(x.shape[1:], x.dtype)] * each) for label in range(10)]
