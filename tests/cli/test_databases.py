@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from sfumato.records.several_tables import open_records
 
 from fixtures.database import document, hospital, schema
 from sfumato import create_ledger, read_ledger
 from sfumato.records.database_records import DatabaseData, TableSources
-from sfumato.records.several_tables import open_records
 
 FEW = 150
 NAMES = ("persons", "visits", "measurements", "drugs")

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sfumato.records.several_tables import open_records
 
 from fixtures.database import hospital, schema
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.sources import open_source
 from sfumato.records.database_records import DatabaseData, TableSources
 from sfumato.records.sequences import STEPS
-from sfumato.records.several_tables import open_records
 from sfumato.schema.schema import Schema
 
 Tables = dict[str, pd.DataFrame]

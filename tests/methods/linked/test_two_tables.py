@@ -124,7 +124,7 @@ def test_releases_are_saved_and_come_back(release, tmp_path):
     release.save(tmp_path / "r.sfm")
     back = load(tmp_path / "r.sfm")
     assert back.schema == release.schema
-    assert back.schema.two_tables == release.schema.two_tables
+    assert back.schema.database == release.schema.database
     for name, table in release.sample(50, seed=1).items():
         pd.testing.assert_frame_equal(back.sample(50, seed=1)[name], table)
     back.write_sample(tmp_path / "out", 20, seed=1)
