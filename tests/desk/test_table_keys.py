@@ -1,10 +1,10 @@
 """What is wrong with keys of several tables, level by level: for the holder's own screen."""
 
 import pandas as pd
-from sfumato.records.several_tables import open_records
 
 from fixtures.database import hospital, schema
 from sfumato.desk.validation import validate
+from sfumato.records.table_sources import open_records
 
 
 def findings(tables, known):

@@ -20,11 +20,11 @@ from typing import final
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
-from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.records.context import Level, Levels, distances, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
+from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
@@ -46,8 +46,7 @@ class DatabaseData:
         schema: what is public about them.
 
     Raises:
-        DataError: a table lacks a column of the schema.
-        SchemaError: no cell of a column can be of its kind.
+        SchemaError: as `PrivateData`.
     """
 
     max_rows_per_unit = 1
@@ -57,7 +56,7 @@ class DatabaseData:
         assert schema.unit is not None
         self.source, self.described, self.schema = source, schema, schema
         self._database, self._unit = source.database, schema.unit
-        _require_columns(source, schema)
+        check_columns(source, schema)
         self._kinds = schema.of_kind(TabularKind)
         self._levels, self._keys = Levels(schema), dict[str, RowKeys]()
         self._branches: dict[str, BranchRecords] = {}
@@ -188,14 +187,3 @@ class _Reading:
         if self._key is None:
             keys = np.full(above.size, NOBODY)
         return Level(above, owners, codes), RowKeys(self._own, keys, owners, units)
-
-
-def _require_columns(source: TableSources, schema: Schema) -> None:
-    for name, table in source.tables.items():
-        for column in source.columns[name]:
-            if column not in table.storage:
-                raise DataError(
-                    f"Expected {table.label}, the table {name!r}, to have every column that the schema lists for it, "
-                    f"got no {column!r}. Correct its `columns`."
-                )
-            schema.columns[column].check_readable(column, table.storage[column])

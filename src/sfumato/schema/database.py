@@ -7,7 +7,7 @@
       drugs: {of: persons, max_rows: 6, columns: [drug]}
 
 The rows of a table below one row are a *branch*: linked rows whose constants are what is known of the row above, the
-rows further above, and of the branches before. A single branch whose rows have no key of their own is *joined*: its rows
+rows further above, and of the branches before. A single branch whose rows have no key of their own is *joined*: they
 are the linked rows of units, with the columns of these.
 """
 
@@ -111,8 +111,8 @@ class Database:
             known.add(branch.name.casefold())
         if self.joined is not None and self.joined.columns:
             raise SchemaError(
-                f"Expected no columns of {self.joined.name!r}, the only table below {self.units!r}, got some: it has all "
-                "that are not of that. Leave them out."
+                f"Expected no columns of {self.joined.name!r}, the only table below {self.units!r}, got some: "
+                "it has all that are not of that. Leave them out."
             )
 
     @property
