@@ -16,7 +16,7 @@ def test_a_document_comes_back():
     assert found.to_dict()["tables"] == TABLES
     assert Schema.from_dict(found.to_dict()) == found == pickle.loads(pickle.dumps(found))
     assert found.database is not None
-    assert found.two_tables is None
+    assert found.tree == found.database
     assert found.database.names == ("persons", "visits", "measurements", "drugs")
     assert found.protects == {"name": "person", "max_rows": 5 + 5 * 3 + 4}
 
@@ -122,7 +122,7 @@ def test_what_does_not_go_beside_a_database_is_refused():
     ):
         with pytest.raises(SchemaError, match=message):
             Schema.from_dict({**document(), "rules": [rule]})
-    with pytest.raises(ConfigError, match="without a database for a target"):
+    with pytest.raises(ConfigError, match="without a tree of tables for a target"):
         MaxEntropy(epsilon=1.0).plan(schema(), target="sex")
 
 

@@ -1,15 +1,17 @@
 """Schemas of two tables with a key: what may be declared, and what is refused by name."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from fixtures.two_tables import DOCUMENT, schema
 from sfumato.errors import SchemaError
+from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
-from sfumato.schema.unit import Tables, Unit
+from sfumato.schema.unit import Unit
 
 PERSONS, VISITS = DOCUMENT["tables"]["persons"], DOCUMENT["tables"]["visits"]
 
@@ -22,13 +24,17 @@ def test_a_document_comes_back():
     assert found.linked
     assert found.n_records == 20_000
     assert found.protects == {"name": "patient", "max_rows": 6}
-    assert found.two_tables == Tables(units="persons", rows="visits")
+    assert found.database == Database(
+        units="persons", branches=(Branch(name="visits", of="persons", max_rows=6, by="patient", order="day"),)
+    )
+    assert found.tree is None
     assert OpenSchema.from_dict(DOCUMENT) == found
 
 
 def test_a_key_of_another_name_comes_back():
     found = schema(by="person_id")
-    assert found.two_tables == Tables(units="persons", rows="visits", by="person_id")
+    assert found.database is not None
+    assert found.database.branches[0].by == "person_id"
     assert found.to_dict()["tables"]["visits"]["by"] == "person_id"
     assert schema(by="patient") == schema(), "the same name need not be said"
 
@@ -44,8 +50,11 @@ def test_a_key_of_another_name_comes_back():
         ({"persons": {"columns": ["sex"]}, "visits": VISITS}, "key in the table 'persons', got none"),
         ({"persons": PERSONS, "visits": {"of": "persons"}}, "max_rows in the table 'visits', got none"),
         ({"persons": {**PERSONS, "columns": ["day"]}, "visits": VISITS}, "order of unit to vary, got 'day'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "by": "state"}}, "no released column, got 'state'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "by": 3}}, "by of 'visits' to name a column"),
+        (
+            {"persons": PERSONS, "visits": {**VISITS, "by": "state"}},
+            "'state' of .*, which names rows, to be no released",
+        ),
+        ({"persons": PERSONS, "visits": {**VISITS, "by": 3}}, "by of the table 'visits' to name a column"),
         ({"a/b": PERSONS, "visits": {**VISITS, "of": "a/b"}}, "to be one of a file, got 'a/b'"),
         ({"..": PERSONS, "visits": {**VISITS, "of": ".."}}, "to be one of a file, got '..'"),
         ({"Visits": PERSONS, "visits": {**VISITS, "of": "Visits"}}, "different names"),
@@ -56,12 +65,35 @@ def test_what_is_wrong_is_named(tables, message):
         Schema.from_dict({**DOCUMENT, "tables": tables})
 
 
+def test_a_single_table_may_list_its_columns():
+    assert schema(columns=["day", "score", "state"]) == schema()
+    assert schema(columns=["day", "score", "state"], weight=2).tree is None
+    for columns, name in ((["day", "score"], "state"), (["day", "score", "state", "sex"], "sex")):
+        with pytest.raises(SchemaError, match=f"every released column in one table, got '{name}'"):
+            schema(columns=columns)
+    keyed = schema(columns=["day", "score", "state"], key="visit")
+    assert keyed.tree == keyed.database
+    with pytest.raises(SchemaError, match="columns in the table 'visits', got none"):
+        schema(key="visit")
+
+
+def test_what_follows_from_tables_is_not_said_of_the_unit():
+    visits = Branch(name="visits", of="persons", max_rows=6, by="patient", order="day", ends=(("state", ("d",)),))
+    unit = Unit(column="patient", tables=Database(units="persons", branches=(visits,)))
+    assert (unit.max_rows, unit.order, unit.ends) == (6, "day", (("state", ("d",)),))
+    assert replace(unit, constant=("sex",)).order == "day"
+    with pytest.raises(SchemaError, match="max_rows of unit to follow from its tables"):
+        replace(unit, max_rows=5)
+    with pytest.raises(SchemaError, match="no columns of 'visits', the only table below 'persons'"):
+        Database(units="persons", branches=(replace(visits, columns=("day",)),))
+
+
 def test_what_does_not_go_beside_two_tables_is_refused():
     with pytest.raises(SchemaError, match="either tables or unit"):
         Schema.from_dict({**DOCUMENT, "unit": {"column": "patient", "max_rows": 3}})
     with pytest.raises(SchemaError, match="`rows` in the table 'persons'"):
         Schema.from_dict({**DOCUMENT, "rows": 500})
-    with pytest.raises(SchemaError, match="tables of unit to be Tables, got str"):
+    with pytest.raises(SchemaError, match="tables of unit to be a Database, got str"):
         Schema(columns=schema().columns, unit=Unit(column="patient", max_rows=3, tables="persons"))  # type: ignore[arg-type]
 
 

@@ -18,9 +18,8 @@ from sfumato.columns.kinds import Continuous
 from sfumato.columns.open import Open
 from sfumato.desk.table_keys import KeyProblem, key_problems
 from sfumato.io.chunks import Chunk, Column, Source
-from sfumato.records.database_records import TableSources
 from sfumato.records.long_tables import as_records
-from sfumato.records.table_pairs import TablePair
+from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
@@ -47,12 +46,12 @@ class Finding:
             bounds, or too many items. `unparseable`: not a number, date or image. `absent`: declared, but not in the
             data. `undeclared`: in the data, but not declared; it is left out. `storage`: the column's type cannot hold
             the declared values. `nobody`: rows whose unit cell names nobody. Of linked rows, `varies`: units in whose
-            rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`:
-            rows without a key; `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has;
-            `no_rows`: units without rows. Of a database the same at each level, for rows above in the place of units,
-            and `too_many`: rows beyond `max_rows`. Of weights, `negative`: below 0. Of the table, `skipped`: records
-            that cannot be read, such as lines with too many cells; `shortened`: those with cells beyond the header;
-            `no_records`: none can be; `nothing_declared`: no column says what its cells may be.
+            rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of a database, at each
+            level, `no_key`: rows without a key; `repeated`: keys that occur more than once; `orphans`: rows whose key
+            no row above has; `no_rows`: rows above without rows; `too_many`: rows beyond `max_rows`. Of weights,
+            `negative`: below 0. Of the table, `skipped`: records that cannot be read, such as lines with too many
+            cells; `shortened`: those with cells beyond the header; `no_records`: none can be; `nothing_declared`: no
+            column says what its cells may be.
         becomes: what a fit makes of such cells, or what is wrong with the column.
         count: how many cells, unknown items of sets, records, or units; 0 for a problem of the whole column or table.
         examples: a few of their values.
@@ -94,8 +93,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             for problem, cells in kind.problems(chunk.columns[name], schema.missing_in(source)):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
-    several = isinstance(source, TablePair | TableSources)
-    if schema.unit is not None and schema.unit.column not in absent and not several:
+    if schema.unit is not None and schema.unit.column not in absent and not isinstance(source, TableSources):
         findings += _rows_of_nobody(source, schema, schema.unit.column)
     if read and not n_records:
         findings.append(Finding(column="", problem="no_records", becomes="a fit of nothing: it spends its budget"))
@@ -103,8 +101,10 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
         becomes = "no cell was compared with anything: what a fit discovers is not known before"
         findings.append(Finding(column="", problem="nothing_declared", becomes=becomes))
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
-        findings += [] if isinstance(source, TableSources) else _linked_findings(source, schema, schema.unit)
-        findings += _key_findings(source, schema) if isinstance(source, TablePair | TableSources) else []
+        if isinstance(source, TableSources):
+            findings += _key_findings(source, schema)
+        else:
+            findings += _linked_findings(source, schema, schema.unit)
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order) if finding.column else -1))
@@ -112,7 +112,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
 
 def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
     """Yield chunks of cells as they lie there: those of several tables each by themselves."""
-    parts = source.parts(names) if isinstance(source, TablePair | TableSources) else [(source, names)]
+    parts = source.parts(names) if isinstance(source, TableSources) else [(source, names)]
     for part, own in parts:
         yield from part.chunks(own) if own else ()
 
@@ -178,10 +178,9 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
             yield Finding(column=name, problem="varies", becomes="that of the unit's first row", count=varying)
 
 
-def _key_findings(source: TablePair | TableSources, schema: Schema) -> Iterator[Finding]:
+def _key_findings(source: TableSources, schema: Schema) -> Iterator[Finding]:
     for problem in key_problems(source, schema):
-        # rows beyond those that count are units of `_linked_findings` in two tables
-        if problem.count and (isinstance(source, TableSources) or problem.problem != "too_many"):
+        if problem.count:
             yield Finding(column=problem.column, problem=problem.problem, becomes=problem.becomes, count=problem.count)
 
 
