@@ -116,7 +116,7 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
                 document["columns"][column] = Identifier.name
         else:
             raise _refusal("unit", f"`row`, or a column and its most rows, such as `{names[0]}{_TO}5`", answer)
-        _forget(document, "unit")
+        forget_source(document, "unit")
 
     text = (
         f"Whom is the guarantee to protect? `row`: each row is another person. `COLUMN{_TO}N`: all rows with the same "
@@ -302,7 +302,7 @@ def _public() -> Question:
     return Question(key="public", text=text, now="no", apply=apply)
 
 
-def _forget(document: Document, fact: str) -> None:
+def forget_source(document: Document, fact: str) -> None:
     """Take out where a fact of the table came from."""
     source = document.get("source")
     if isinstance(source, Mapping) and fact in source:
