@@ -96,9 +96,10 @@ def with_form(
     ticked = {i for i in range(len(rules)) if form.get(f"rule{i}")}
     if ticked != {i for i in range(len(rules)) if before.get(f"rule{i}")}:
         changed["rules"] = [rules[i] for i in sorted(ticked)]
-    if not faults:
-        faults = _with_table(changed, form, before, base)
-    return changed, faults
+    of_table = _with_table(changed, form, before, base)
+    if faults:
+        of_table.pop("form", None)  # with the columns corrected it may be well
+    return changed, {**of_table, **faults}
 
 
 def _with_table(changed: Document, form: Form, before: Form, base: Path) -> dict[str, str]:
@@ -129,9 +130,12 @@ def _with_table(changed: Document, form: Form, before: Form, base: Path) -> dict
         return {"form": str(error)}
     for key, answer in answers.items():
         try:
-            changed |= with_answers(changed, known, {key: answer})
+            answered = with_answers(changed, known, {key: answer})
         except SchemaError as error:
             faults[fields[key]] = str(error)
+            continue
+        changed.clear()  # an answer may take a key out
+        changed.update(answered)
     try:
         OpenSchema.from_dict(changed, base=base)
     except SchemaError as error:

@@ -24,10 +24,9 @@ _MOST_DISTANCE = 200.0
 
 
 class ColumnForecast(NamedTuple):
-    """A column: how many rows a part of it has if all have as many, how strongly it stands out, and that in words."""
+    """A column: how strongly a part of it stands out if all parts have as many rows, and that in words."""
 
     name: str
-    part: float
     strength: Strength
     words: str
 
@@ -88,12 +87,13 @@ def column_forecasts(schema: Schema, rows: int, error: float, threshold: float |
         >>> column_forecasts(schema, 1000, 12.3, None)[0].words
         'one of 2 labels, if all are alike: 500 rows ± 12'
     """
+    counted = "rows" if schema.unit is None else "units, one row of each,"
     forecasts = []
     for name in schema.released:
         kind = schema.columns[name]
         if isinstance(kind, Open) and kind.kind in ("categorical", "unknown") and threshold is not None:
-            words = f"labels are estimated: those of more than about {threshold:,.0f} rows are kept"
-            forecasts.append(ColumnForecast(name, threshold, _strength(rows / 2, threshold), words))
+            words = f"labels are estimated: those of more than about {threshold:,.0f} {counted} are kept"
+            forecasts.append(ColumnForecast(name, "rough" if 2 * threshold < rows else "hidden", words))
             continue
         if not isinstance(kind, TabularKind | Open):
             continue
@@ -103,7 +103,7 @@ def column_forecasts(schema: Schema, rows: int, error: float, threshold: float |
         words = f"{what}: {part:,.0f} rows ± {error:,.2g}" if error < 10 else f"{what}: {part:,.0f} rows ± {error:,.0f}"
         if isinstance(kind, Open):
             words = f"{'values' if kind.kind == 'boolean' else 'bounds'} are estimated first; then {words}"
-        forecasts.append(ColumnForecast(name, part, _strength(part, error), words))
+        forecasts.append(ColumnForecast(name, _strength(part, error), words))
     return forecasts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -135,7 +135,7 @@ class Pages:
         schema = session.schema()
         return _page(
             "columns.html", "Questions about your table", "/questions", 400 if faults else 200, form=form,
-            faults=faults, saved=saved, draft=schema.draft, path=str(session.schema_path), yaml=session.text(),
+            faults=faults, faulty=[(field, _label(field, list(document["columns"]))) for field in faults], saved=saved, draft=schema.draft, path=str(session.schema_path), yaml=session.text(),
             names=list(document["columns"]), kinds=KINDS, notes=session.notes, can_undo=session.can_undo,
             tables=list(tables_below(document)), one_table=not (schema.two_tables or schema.database),
             linked=schema.linked, rules=[rule_text(rule) for rule in session.rules()], n_skipped=session.n_skipped,
@@ -239,6 +239,13 @@ class Pages:
         return shlex.join(["sfumato", "ledger", "create", str(account.path), *limits])
 
 
+def _label(field: str, names: Sequence[str]) -> str:
+    """Return what a field is of: a column, or the table."""
+    place = field.lstrip("abcdefghijklmnopqrstuvwxyz_")
+    is_column = place and not field.startswith(("table", "rule"))
+    return names[int(place)] if is_column else "the table"
+
+
 def _budget(form: Form) -> Budget:
     """Read a budget from a form; empty fields take the defaults.
 
@@ -291,8 +298,12 @@ def _sample(release: Release | None) -> tuple[list[str], list[list[str]]]:
     if release is None or release.is_data_set or release.schema.images or release.schema.database is not None:
         return [], []
     rows = next(iter(release.batches(SAMPLE_ROWS, seed=0))).slice(0, SAMPLE_ROWS)
-    cells = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in rows.columns]
+    cells = [list(map(_cell, column.to_pylist())) for column in rows.columns]
     return rows.column_names, [list(row) for row in zip(*cells, strict=True)]
+
+
+def _cell(cell: object) -> str:
+    return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
 def _cards(release: Release) -> list[Markup]:

@@ -270,7 +270,7 @@ class StudioSession:
             if self.fit is not None and self.fit.state == "running":
                 raise ConfigError("Expected no fit at work, got one. Wait for its end.")
             if self.schema().draft:
-                raise ConfigError("Expected a schema that is no draft. Answer the last question with yes.")
+                raise ConfigError("Expected a schema that is no draft. Give your word on the page of its columns.")
             refuse_existing(self.release_path, overwrite=False)
             refuse_existing(self.report_path, overwrite=False)
             account = self.account(budget)
