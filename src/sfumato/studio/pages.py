@@ -298,12 +298,8 @@ def _sample(release: Release | None) -> tuple[list[str], list[list[str]]]:
     if release is None or release.is_data_set or release.schema.images or release.schema.database is not None:
         return [], []
     rows = next(iter(release.batches(SAMPLE_ROWS, seed=0))).slice(0, SAMPLE_ROWS)
-    cells = [list(map(_cell, column.to_pylist())) for column in rows.columns]
+    cells = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in rows.columns]
     return rows.column_names, [list(row) for row in zip(*cells, strict=True)]
-
-
-def _cell(cell: object) -> str:
-    return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
 def _cards(release: Release) -> list[Markup]:
