@@ -44,6 +44,11 @@ class PairLine:
     low: float
     high: float
 
+    @property
+    def stands_out(self) -> bool:
+        """Whether the interval is beyond 0: more was measured than noise."""
+        return self.low > 0 or self.high < 0
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
