@@ -49,6 +49,17 @@ class ColumnFigure:
     distance: float | None
     bins: tuple[Bin, ...]
 
+    @property
+    def noise(self) -> str:
+        """A typical share of a cell, and half its 95 % interval, in words; empty where there are no intervals."""
+        # an interval that begins at 0 is cut there
+        ends = [(b, b.high, b.low) for b in self.bins if b.high is not None and b.low is not None]
+        halves = [high - b.synthetic if low <= 0 else (high - low) / 2 for b, high, low in ends]
+        if not halves:
+            return ""
+        share, half = 100 / len(self.bins), 100 * max(float(np.median(halves)), 0.0)
+        return f"{share:.2g} % ± {half:.2g}" + (": noise is larger than a share" if half > share else "")
+
 
 @dataclass(frozen=True, slots=True)
 class PairFigure:

@@ -141,8 +141,13 @@ def matrix_of(
         cell,
         _ROOM,
         _ROOM + cell * len(names),
-        f"M0 0h{len(names)}v{len(names)}h-{len(names)}z",
+        _ground(len(names)),
     )
+
+
+def _ground(n: int) -> str:
+    """Return the path of n × n cells: a square, and lines between them."""
+    return f"M0 0h{n}v{n}h-{n}z" + "".join(f"M0 {i}h{n}M{i} 0v{n}" for i in range(1, n))
 
 
 def _columns(

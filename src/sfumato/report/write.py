@@ -49,7 +49,7 @@ _WORDS = {
 }
 _PARTS = (  # that a page may lack
     "columns", "matrix", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items", "outside",
-    "rules", "joint", "no_estimates", "pair_lines", "answer_lines", "linked", "uses",
+    "rules", "joint", "noise", "no_estimates", "pair_lines", "answer_lines", "linked", "uses",
 )  # fmt: skip
 LEAST_PICTURED = 0.1
 """An association that is pictured where there are no intervals."""
@@ -250,6 +250,7 @@ def _tables(
     beside = None if real is None else read_codes(real, schema).population(0)
     content["matrix"] = matrix_of(read_codes(table, schema), beside, schema, target)
     if real_bins is None:
+        content["noise"] = {column.name: column.noise for column in content["columns"] if column.noise}
         content["joint"] = joint_figures(bins, schema, _strongest(content))
     else:
         content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, schema)
