@@ -1,7 +1,7 @@
 """The pictures of the documentation.
 
     pip install -c constraints.txt '.[papers]'
-    python benchmarks/figures.py landing --out docs/pictures/landing.png
+    python benchmarks/figures.py landing --out docs/pictures
     python benchmarks/figures.py shapes --out docs/pictures/shapes.png
     python benchmarks/figures.py images DATA --out docs/pictures/images.png
     python benchmarks/figures.py sweep SWEEP.json... --out docs/pictures/sweep.png
@@ -35,32 +35,36 @@ INK, MADE = "#1b3a57", "#c1502e"
 
 
 def landing(out: Path, epsilon: float) -> None:
-    """Draw the demonstration's table: real rows, samples, and a mean by group with its interval."""
+    """Draw the demonstration's table into a folder: real rows, samples, and a mean by group with its interval."""
     frame = randhie.load_pandas().data
     release = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-6).fit(frame, schema=demo_schema(), target="hlthf")
     made = release.sample(len(frame))
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2))
+    figures = {name: plt.subplots(figsize=(4.4, 3.4)) for name in ("visits", "diseases", "answer")}
+    axes = [axis for _, axis in figures.values()]
     visits = np.arange(16)
     for rows, colour, shift, name in ((frame, INK, -0.2, "records"), (made, MADE, 0.2, "synthetic rows")):
         shares = [(rows["mdvis"] == k).mean() for k in visits]
         axes[0].bar(visits + shift, shares, width=0.4, color=colour, label=name)
         bins = np.arange(0, 61, 3)
-        axes[1].hist(rows["disea"], bins=bins, density=True, histtype="step", color=colour, linewidth=1.8)
+        axes[1].hist(rows["disea"], bins=bins, density=True, histtype="step", color=colour, linewidth=1.8, label=name)
     axes[0].set(xlabel="visits to a doctor in a year", ylabel="share of rows")
-    axes[0].legend(frameon=False)
     axes[1].set(xlabel="index of chronic diseases", ylabel="density")
     groups = ("fair", "not fair")
     by_label = release.mean("mdvis", by="hlthf")
-    answers = [by_label[label] for label in ("1", "0")]
-    for place, (label, answer) in enumerate(zip(("1", "0"), answers, strict=True)):
-        axes[2].errorbar(answer.value, place, xerr=1.96 * answer.std_error, fmt="o", color=MADE, capsize=4)
+    for place, label in enumerate(("1", "0")):
+        answer = by_label[label]
+        words = {"label": "the release’s answer, 95 %"} if place == 0 else {}
+        axes[2].errorbar(answer.value, place, xerr=1.96 * answer.std_error, fmt="o", color=MADE, capsize=4, **words)
         real = frame.loc[frame["hlthf"].astype(int) == int(label), "mdvis"].mean()
-        axes[2].plot(real, place, "|", color=INK, ms=22, mew=2)
-    axes[2].set(yticks=(0, 1), yticklabels=groups, ylim=(-0.6, 1.6), xlabel="mean visits, by health: 95 % interval")
+        axes[2].plot(real, place, "|", color=INK, ms=22, mew=2, **({"label": "of the records"} if place == 0 else {}))
+    axes[2].set(yticks=(0, 1), yticklabels=groups, ylim=(-0.6, 1.9), xlabel="mean visits, by health")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(out, dpi=130)
+        axis.legend(frameon=False)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, (figure, _) in figures.items():
+        figure.tight_layout()
+        figure.savefig(out / f"landing_{name}.png", dpi=130)
 
 
 def shapes(out: Path) -> None:

@@ -24,6 +24,7 @@ LIBRARIES = {"parity_list", "peer_tables", "suite", "table_scores"}  # imported 
 OTHERS = {
     "k_marginal": "needs an environment with sdnist",
     "peer_worker": "needs an environment of a peer: `make peers`",
+    "screens": "needs Chromium",
 }
 FIT_ONCE = ("--fits", "1")
 # Words after the script's name, where DATA is the folder of small tables, and constants of the script that are smaller.

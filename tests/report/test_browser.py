@@ -193,20 +193,34 @@ def test_details_open_and_close_by_keys_and_links_go_where_they_say(reports, tab
     tab.press("Enter")
     assert tab.run("location.hash") == "#content"
     for i in range(tab.run("document.querySelectorAll('summary').length")):
+        tab.run(f"""(outer => {{ if (outer) outer.open = true; }})(
+            document.querySelectorAll('details')[{i}].parentElement.closest('details'))""")
         tab.run(f"document.querySelectorAll('summary')[{i}].focus()")
         for key, opened in (("Enter", True), (" ", False), (" ", True), ("Enter", False)):
             tab.press(key)
             assert tab.run(f"document.querySelectorAll('details')[{i}].open") is opened
+    tab.open(reports[kind].as_uri(), 1440)
     for i in range(tab.run("document.querySelectorAll('nav a').length")):
         tab.run(f"document.querySelectorAll('nav a')[{i}].focus()")
         tab.press("Enter")
-        assert tab.run("document.querySelector(':target').tagName") == "H2"
+        assert tab.run("document.querySelector(':target').checkVisibility()")
+        assert tab.run("document.querySelector('details:has(:target)')?.open") in (True, None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_summary_comes_first_and_the_rest_is_folded(reports, tab, kind):
+    tab.open(reports[kind].as_uri(), 1440)
+    assert tab.run("document.documentElement.scrollHeight") < 1800
+    shown = tab.run("[...document.querySelectorAll('h2')].filter(e => !e.closest('details')).map(e => e.textContent)")
+    assert shown[0] == "In short"
+    assert set(shown) <= {"In short", "What it is good for"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_screen_reader_is_told(reports, tab, kind):
     tab.open(reports[kind].as_uri(), 1440)
     assert tab.run("document.documentElement.lang") == "en"
+    tab.run("document.querySelectorAll('details').forEach(d => d.open = true)")
     told = [
         (node["role"]["value"], node.get("name", {}).get("value", ""))
         for node in tab.do("Accessibility.getFullAXTree")["nodes"]

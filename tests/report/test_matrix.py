@@ -97,7 +97,11 @@ def test_lines_and_pictures_of_two_tables():
     assert "less" in signs[1]
     drawn = [cell for s in found.pictures[1].shades for cell in re.findall(r"M(\d+) (\d+)", s.path)]
     assert ("0", "1") in drawn  # x in the row of y
-    assert all(int(column) < int(row) for column, row in drawn)
+    assert {(row, column) for column, row in drawn} == set(drawn)
+    assert all(column != row for column, row in drawn)
+    told = {(v.x, v.y - 3): v.text for v in found.pictures[1].values}
+    x, y = (name.place for name in found.names[:2])
+    assert told[x, y] == told[y, x] == f"{worst.synthetic:.2f}".replace("-0", "−")
     assert len(drawn) == len(set(drawn))
 
 

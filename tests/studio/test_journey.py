@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 
 import sfumato
+from fixtures.studio import given_word, schema_form
 from sfumato.columns import Boolean, Image
 from sfumato.schema.documents import read_document
-from sfumato.studio.preview import previews
 from sfumato.studio.session import Budget, StudioSession
 from sfumato.studio.simulation import MOST_COLUMNS, simulate
 
@@ -27,16 +27,8 @@ def opened(holder, table):
 
 
 def answered(holder):
-    for _ in range(12):
-        _, page = holder.ask("GET", "/questions")
-        keys = [html.unescape(key) for key in re.findall(r'name="key" value="([^"]*)"', page)]
-        assert keys
-        assert len(keys) <= 10
-        if "public" not in keys:
-            return
-        answer, text = holder.ask("POST", "/questions", {"key": "public", "answer": "yes"})
-        assert answer.status == 303, text
-    raise AssertionError("the draft stays one")
+    answer, text = holder.ask("POST", "/questions", schema_form(holder) | {"public": "on", "act": "on"})
+    assert (answer.status, answer.headers["location"]) == (303, "/budget"), text
 
 
 def test_named_questions_are_shown(holder, studio, table):
@@ -65,6 +57,11 @@ def test_from_a_csv_to_a_release_and_its_report(holder, studio, table):
     _, page = holder.ask("GET", "/fit")
     assert "Done." in page
     assert "http-equiv" not in page
+    assert "No row is of a person." in page
+    assert "Certificate: what this release cost" in page
+    answer, text = holder.ask("POST", "/pack", {"title": "Members"})
+    assert answer.status == 303, text
+    assert "SHA256SUMS" in holder.ask("GET", "/fit")[1]
     answer, report = holder.ask("GET", "/report")
     assert answer.status == 200
     assert "Report on a synthetic data release" in report
@@ -97,12 +94,11 @@ def test_a_closed_studio_goes_on_where_it_was(holder, studio, table):
     answered(holder)
     later = StudioSession(studio._session.folder, str(table))
     assert not later.schema().draft
-    assert all(question.key != "public" for question in later.questions())
 
 
 def test_a_fit_is_written_though_nobody_asks_again(tmp_path, table):
     session = StudioSession(tmp_path / "studio", str(table))
-    session.answer({"public": "yes"})
+    given_word(session)
     session.start(Budget(rows=400))
     assert not session._thread.daemon
     session.wait()
@@ -118,21 +114,13 @@ def test_a_draft_is_not_fitted(holder, studio, table):
     assert studio._session.fit is None
 
 
-def test_a_wrong_answer_leaves_the_file_as_it_was(holder, studio, table):
-    opened(holder, table)
-    before = studio._session.schema_path.read_bytes()
-    answer, _ = holder.ask("POST", "/questions", {"key": "public", "answer": "perhaps"})
-    assert answer.status == 400
-    assert studio._session.schema_path.read_bytes() == before
-
-
 def test_bad_numbers_are_refused_by_name(holder, table):
     opened(holder, table)
     for query in ("epsilon=x", "epsilon=nan", "epsilon=-1&delta=1e-6", "rows=1.5", "rows=1e400"):
         assert holder.ask("GET", f"/budget?{query}")[0].status == 400
 
 
-def test_forecasts_and_preview_shrink_with_epsilon_and_read_no_record(tmp_path, table):
+def test_forecasts_shrink_with_epsilon_and_read_no_record(tmp_path, table):
     folder = tmp_path / "studio"
     folder.mkdir()
     (folder / "schema.yaml").write_text(
@@ -143,9 +131,9 @@ def test_forecasts_and_preview_shrink_with_epsilon_and_read_no_record(tmp_path, 
     errors = [session.share_error(Budget(epsilon=epsilon)) for epsilon in (0.5, 1.0, 4.0)]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < errors[0] / 4
-    assert [picture.name for picture in previews(session.schema(), errors[0])] == ["age", "member"]
-    for picture in previews(session.schema(), 0.0):
-        assert all(bar.before == bar.after for bar in picture.bars)
+    outlooks = session.outlooks(Budget(epsilon=1.0), [0.5, 1.0, 4.0])
+    assert [outlook.share_error for outlook in outlooks] == pytest.approx(errors, rel=0.02)
+    assert [column.name for column in outlooks[0].columns] == ["age", "member"]
 
 
 @pytest.mark.slow
@@ -237,7 +225,7 @@ def test_five_times_the_rows_a_million_take_less_than_twice_the_memory(tmp_path)
 def test_ctrl_c_ends_the_studio_when_the_fit_has_ended(tmp_path, table):
     folder = tmp_path / "studio"
     session = StudioSession(folder, str(table))
-    session.answer({"public": "yes"})
+    given_word(session)
     command = [sys.executable, "-m", "sfumato", "studio", str(table), "--folder", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         url = urlsplit(process.stdout.readline().split()[1])

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from fixtures.studio import given_word
 from sfumato import create_ledger, load, read_ledger
 from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError
@@ -14,9 +15,7 @@ from sfumato.studio.session import Budget, StudioSession
 
 
 def ready(folder, table):
-    session = StudioSession(folder, str(table))
-    session.answer({"public": "yes"})
-    return session
+    return given_word(StudioSession(folder, str(table)))
 
 
 def fitted(session, budget):
@@ -70,7 +69,7 @@ def test_no_file_of_the_studio_is_a_ledger(tmp_path, table, name):
 
 def test_the_page_asks_for_it_and_says_what_is_left(holder, studio, table, tmp_path):
     holder.ask("POST", "/", {"data": str(table)})
-    holder.ask("POST", "/questions", {"key": "public", "answer": "yes"})
+    given_word(studio._session)
     _, page = holder.ask("GET", "/budget?epsilon=1&delta=1e-6&rows=400&total_epsilon=2")
     shown = html.unescape(re.sub(r"<[^>]*>", "", page))
     assert f"sfumato ledger create {tmp_path / 'people.ledger'} --epsilon 2 --delta 1e-06" in shown

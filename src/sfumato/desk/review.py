@@ -20,6 +20,7 @@ from sfumato.columns.roles import names_people, role_of
 from sfumato.errors import SchemaError
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
+from sfumato.schema.short_facts import column_entry
 
 MOST_QUESTIONS = 10
 KEEP = "keep"
@@ -116,7 +117,7 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
                 document["columns"][column] = Identifier.name
         else:
             raise _refusal("unit", f"`row`, or a column and its most rows, such as `{names[0]}{_TO}5`", answer)
-        _forget(document, "unit")
+        forget_source(document, "unit")
 
     text = (
         f"Whom is the guarantee to protect? `row`: each row is another person. `COLUMN{_TO}N`: all rows with the same "
@@ -167,8 +168,9 @@ def _columns(columns: Mapping[str, ColumnKind], schema: Schema, document: Mappin
             yield from _open(name, kind)
 
 
-def _is_long(entry: Mapping[str, Any]) -> bool:
+def _is_long(entry: Any) -> bool:  # noqa: ANN401 - as a document has it
     """Whether an entry spells out many labels; those of a file or a named list are no facts of a draft."""
+    entry = column_entry(entry)
     labels = entry["categories"]
     return isinstance(labels, list) and len(labels) > _LONG and "parents" not in entry
 
@@ -188,7 +190,7 @@ def _long_list(name: str, size: int) -> Question:
     def apply(document: Document, answer: str) -> None:
         word, _, rest = answer.partition(" ")
         file, _, column = rest.rpartition("#")
-        entry = document["columns"][name]
+        entry = column_entry(document["columns"][name])
         facts = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
         if answer == Identifier.name:
             document["columns"][name] = answer
@@ -302,7 +304,7 @@ def _public() -> Question:
     return Question(key="public", text=text, now="no", apply=apply)
 
 
-def _forget(document: Document, fact: str) -> None:
+def forget_source(document: Document, fact: str) -> None:
     """Take out where a fact of the table came from."""
     source = document.get("source")
     if isinstance(source, Mapping) and fact in source:

@@ -42,7 +42,7 @@ def shown(value: Value, digits: int = 5, *, error: Value = None) -> str:
         return f"{value:.{digits}g}"
     micros = value / pd.Timedelta(1, "us")
     name, size = next((unit for unit in _UNITS if abs(micros) >= unit[1]), _UNITS[-1])
-    return f"{micros / size:.2g} {name}s"
+    return f"{float(f'{micros / size:.2g}'):,.10g} {name}s"
 
 
 def plain(value: Value) -> Value:

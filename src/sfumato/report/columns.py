@@ -49,15 +49,38 @@ class ColumnFigure:
     distance: float | None
     bins: tuple[Bin, ...]
 
+    @property
+    def noise(self) -> str:
+        """A typical share of a cell, and half its 95 % interval, in words; empty where there are no intervals."""
+        # an interval that begins at 0 is cut there
+        ends = [(b, b.high, b.low) for b in self.bins if b.high is not None and b.low is not None]
+        halves = [high - b.synthetic if low <= 0 else (high - low) / 2 for b, high, low in ends]
+        if not halves:
+            return ""
+        share, half = 100 / len(self.bins), 100 * max(float(np.median(halves)), 0.0)
+        return f"{share:.2g} % ± {half:.2g}" + (": noise is larger than a share" if half > share else "")
+
 
 @dataclass(frozen=True, slots=True)
 class PairFigure:
-    """A pair of columns: total variation, and per cell how much larger the synthetic share is (None: not drawn)."""
+    """A pair of columns: total variation, and per cell by how much a share is larger than another (None: not drawn).
+
+    The shares are synthetic and real ones, or synthetic ones and those of columns that are independent.
+    """
 
     names: tuple[str, str]
     distance: float
     labels: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     differences: np.ndarray | None = None
+
+    @property
+    def strongest(self) -> str:
+        """The cell of the largest difference, in words."""
+        if self.labels is None or self.differences is None:
+            return ""
+        row, column = np.unravel_index(np.argmax(np.abs(self.differences)), self.differences.shape)
+        one, other = self.labels[0][row], self.labels[1][column]
+        return f"strongest: {one} with {other}, {100 * self.differences[row, column]:+.1f} percentage points"
 
 
 def column_figures(
@@ -101,6 +124,17 @@ def pair_figures(synthetic: CodedTable, real: CodedTable, schema: Schema) -> tup
         shares = [_joint(table, pair, merged) for table in (synthetic, real)]
         figures.append(PairFigure(pair, distance, (merged[0][1], merged[1][1]), shares[0] - shares[1]))
     return figures, len(scored)
+
+
+def joint_figures(synthetic: CodedTable, schema: Schema, pairs: Sequence[tuple[str, str]]) -> list[PairFigure]:
+    """Return how much more often two values come together than if the columns were independent, for some pairs."""
+    kinds, figures = table_kinds(schema), []
+    for pair in pairs:
+        merged = [_shown_bins(kinds[name], [synthetic.columns[name]]) for name in pair]
+        shares = _joint(synthetic, pair, merged)
+        apart = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
+        figures.append(PairFigure(pair, float(np.abs(apart).sum()) / 2, (merged[0][1], merged[1][1]), apart))
+    return figures
 
 
 def _joint(table: CodedTable, pair: Sequence[str], merged: Sequence[tuple[np.ndarray, tuple[str, ...]]]) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sfumato.columns.dates import DateTime
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
@@ -43,6 +44,11 @@ class PairLine:
     value: float
     low: float
     high: float
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the interval is beyond 0: more was measured than noise."""
+        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,7 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
         "pair_lines": pair_lines(questions, strongest(ranked, LISTED_PAIRS)),
         "answers": frame,
         "n_pairs_measured": len(ranked),
-        **_content(frame),
+        **_content(_with_spreads(frame, release)),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
 
@@ -118,6 +124,18 @@ def _of_sets(release: ReleaseValue) -> dict[str, Any]:
         return _content(set_answers(SetQuestions(release), target=_TARGET, level=LEVEL))
     except EstimateError as error:
         return {"no_estimates": str(error)}
+
+
+def _with_spreads(frame: pd.DataFrame, release: ReleaseValue) -> pd.DataFrame:
+    """Return answers with the standard deviations of dates in place of their variances, which are in squares of days."""
+    frame = frame.astype({"value": object, "std_error": object})
+    is_date = (frame["kind"] == "variance") & (frame["answered"] == "yes")
+    for i in frame.index[is_date & frame["first"].isin(list(release.schema.of_kind(DateTime)))]:
+        spread = max(float(frame.loc[i, "value"]), 0.0) ** 0.5  # type: ignore[arg-type]
+        if spread:
+            frame.loc[i, "std_error"] = pd.Timedelta(float(frame.loc[i, "std_error"]) / (2 * spread), "D")  # type: ignore[arg-type]
+            frame.loc[i, "value"] = pd.Timedelta(spread, "D")
+    return frame
 
 
 def _content(frame: pd.DataFrame) -> dict[str, Any]:
@@ -192,7 +210,8 @@ def answer_text(row: Mapping[str, Any]) -> str:
     if pd.isna(error):
         return ""
     if isinstance(error, pd.Timedelta):
-        return ("" if pd.isna(value) else f"{shown(value, error=error)} ") + f"± {shown(error, 2)}"
+        prefix = "standard deviation " if isinstance(value, pd.Timedelta) else ""
+        return f"{prefix}{'' if pd.isna(value) else shown(value, error=error)} ± {shown(error, 2)}".strip()
     return f"± {two_digits(error)}" if pd.isna(value) else plus_minus(value, error)
 
 

@@ -31,7 +31,8 @@ STRENGTHS = 10
 """Steps of the colour."""
 
 _CELLS = ((12, 24.0), (24, 16.0), (MOST_COLUMNS, 12.0))  # up to so many columns: the side of a cell
-_ROOM = 104.0  # beside the last cell, for a name
+_ROOM = 104.0  # beside and above the cells, for names
+_LEAST_TOLD = 0.05
 _FONT = 9.0
 _MEASURES = {2: "correlation", 1: "correlation ratio", 0: "Cramér’s V"}
 
@@ -59,7 +60,15 @@ class Shade:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A column's name beside its diagonal cell, shortened to its room."""
+    """A column's name, shortened to its room, and the middle of its row and of its column."""
+
+    text: str
+    place: float
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of a cell as text, and the middle of its foot."""
 
     text: str
     x: float
@@ -68,19 +77,20 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPicture:
-    """A triangle of cells; `top` is the value of the strongest colour."""
+    """A square of cells; `top` is the value of the strongest colour, `values` are those of few columns."""
 
     title: str
     says: str
     top: float
     shades: tuple[Shade, ...]
+    values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """One picture of synthetic rows, or three, and the strongest or worst pairs.
 
-    `cell` is the side of a cell, `width` and `height` are of a picture, `ground` is the path of all its cells.
+    `cell` is the side of a cell and `side` of a picture, with `room` for names; `ground` is the path of all its cells.
     """
 
     pictures: tuple[MatrixPicture, ...]
@@ -89,8 +99,8 @@ class Matrix:
     n_pairs: int
     n_left_out: int
     cell: float
-    width: float
-    height: float
+    room: float
+    side: float
     ground: str
 
 
@@ -120,19 +130,24 @@ def matrix_of(
     columns = [_columns(table, names, kinds, tables) for table in tables]
     associations = [_associations(of_table) for of_table in columns]
     lines = tuple(_lines(names, kinds, associations))
-    pictures = _pictures(associations, lines)
     cell = next(side for most, side in _CELLS if len(names) <= most)
+    pictures = _pictures(associations, lines, cell)
     return Matrix(
         pictures,
-        tuple(Name(fit_name(shown(name)), cell * i + 3, cell * (i + 0.5) + 3) for i, name in enumerate(names)),
+        tuple(Name(fit_name(shown(name)), _ROOM + cell * (i + 0.5)) for i, name in enumerate(names)),
         lines[:LISTED_PAIRS],
         len(lines),
         len(kinds) - len(names),
         cell,
-        cell * (len(names) - 1) + _ROOM,
-        cell * len(names),
-        "".join(f"M0 {i}h{i}v1h-{i}z" for i in range(1, len(names))),
+        _ROOM,
+        _ROOM + cell * len(names),
+        _ground(len(names)),
     )
+
+
+def _ground(n: int) -> str:
+    """Return the path of n × n cells: a square, and lines between them."""
+    return f"M0 0h{n}v{n}h-{n}z" + "".join(f"M0 {i}h{n}M{i} 0v{n}" for i in range(1, n))
 
 
 def _columns(
@@ -224,19 +239,31 @@ def _lines(
     return sorted(lines, key=lambda line: -abs(line.synthetic - (line.real or 0.0)))
 
 
-def _pictures(associations: Sequence[np.ndarray], lines: Sequence[MatrixLine]) -> tuple[MatrixPicture, ...]:
+def _pictures(
+    associations: Sequence[np.ndarray], lines: Sequence[MatrixLine], cell: float
+) -> tuple[MatrixPicture, ...]:
     top = _top(associations)
     worst, strongest = lines[0], max(lines, key=lambda line: abs(line.synthetic))
     strong = f"strongest: {_pair_name(strongest)}, {strongest.synthetic:.2f}"
-    pictures = [MatrixPicture("Synthetic rows", strong, top, _shades(associations[0], top))]
+    pictures = [_picture("Synthetic rows", strong, associations[0], top, cell)]
     if len(associations) > 1:
         real = max(lines, key=lambda line: abs(line.real or 0.0))
         strong_real = f"strongest: {_pair_name(real)}, {real.real or 0.0:.2f}"
         apart, most = associations[0] - associations[1], _top([associations[0] - associations[1]])
         far = f"largest: {_pair_name(worst)}, {worst.synthetic - (worst.real or 0.0):+.2f}"
-        pictures.insert(0, MatrixPicture("Real rows", strong_real, top, _shades(associations[1], top)))
-        pictures.append(MatrixPicture("Synthetic less real", far, most, _shades(apart, most)))
+        pictures.insert(0, _picture("Real rows", strong_real, associations[1], top, cell))
+        pictures.append(_picture("Synthetic less real", far, apart, most, cell))
     return tuple(pictures)
+
+
+def _picture(title: str, says: str, values: np.ndarray, top: float, cell: float) -> MatrixPicture:
+    texts = []
+    if len(values) <= _CELLS[0][0]:
+        told = np.argwhere(np.abs(values) >= _LEAST_TOLD).tolist()
+        for row, column in [*told, *((column, row) for row, column in told)]:
+            text = f"{values[max(row, column), min(row, column)]:.2f}".replace("0.", ".").replace("-", "−")
+            texts.append(Value(text, _ROOM + cell * (column + 0.5), _ROOM + cell * (row + 0.5) + 3))
+    return MatrixPicture(title, says, top, _shades(values, top), tuple(texts))
 
 
 def _pair_name(line: MatrixLine) -> str:
@@ -249,7 +276,7 @@ def _top(tables: Sequence[np.ndarray]) -> float:
 
 
 def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
-    """Return the cells below the diagonal by colour: one path a colour, so that a picture of 60 columns stays small."""
+    """Return the cells beside the diagonal by colour: one path a colour, so that a picture of 60 columns stays small."""
     steps = np.rint(np.abs(values) / top * STRENGTHS).astype(int)
     shades: list[Shade] = []
     sides: tuple[tuple[Sign, np.ndarray], ...] = (("more", values > 0), ("less", values < 0))
@@ -257,7 +284,8 @@ def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
         for strength in range(1, STRENGTHS + 1):
             cells = np.argwhere((steps == strength) & side)
             if len(cells):
-                path = "".join(f"M{column} {row}h1v1h-1z" for row, column in cells.tolist())
+                both = [*cells.tolist(), *cells[:, ::-1].tolist()]
+                path = "".join(f"M{column} {row}h1v1h-1z" for row, column in both)
                 shades.append(Shade(kind, strength, path))
     return tuple(shades)
 

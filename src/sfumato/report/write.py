@@ -25,7 +25,7 @@ from sfumato.records.table_sources import open_records
 from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
-from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import drawn_units, linked_content
 from sfumato.report.matrix import matrix_of
@@ -49,8 +49,11 @@ _WORDS = {
 }
 _PARTS = (  # that a page may lack
     "columns", "matrix", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items", "outside",
-    "rules", "no_estimates", "pair_lines", "answer_lines", "linked", "uses",
+    "rules", "joint", "noise", "no_estimates", "pair_lines", "answer_lines", "linked", "uses",
 )  # fmt: skip
+LEAST_PICTURED = 0.1
+"""An association that is pictured where there are no intervals."""
+
 MOST_ROWS = 50_000
 """Rows that are drawn for a page made from the release alone."""
 
@@ -246,7 +249,10 @@ def _tables(
     target = release.target if target is None else target
     beside = None if real is None else read_codes(real, schema).population(0)
     content["matrix"] = matrix_of(read_codes(table, schema), beside, schema, target)
-    if real_bins is not None:
+    if real_bins is None:
+        content["noise"] = {column.name: column.noise for column in content["columns"] if column.noise}
+        content["joint"] = joint_figures(bins, schema, _strongest(content))
+    else:
         content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, schema)
         content["target"] = target
         content["scores"] = evaluate(
@@ -254,6 +260,17 @@ def _tables(
         )
         content["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
     return content
+
+
+def _strongest(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the pairs of columns that go together most beyond the noise; without intervals, most in the model."""
+    if content.get("pair_lines"):
+        pairs = [line.names for line in content["pair_lines"] if line.stands_out]
+    else:
+        lines = content["matrix"].lines if content["matrix"] else ()
+        pairs = [line.names for line in lines if abs(line.synthetic) >= LEAST_PICTURED]
+    shown = {column.name for column in content["columns"]}
+    return [pair for pair in pairs if shown.issuperset(pair)][:PICTURED_PAIRS]
 
 
 def _rules(tables: Mapping[str, object], schema: Schema) -> list[tuple[str, dict[str, float]]] | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -14,16 +16,26 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.inference.column_lines import cures
+from sfumato.inference.column_lines import column_lines, cures
 from sfumato.privacy import words
+from sfumato.privacy.certificate_cards import certificate_card
+from sfumato.release_front import Release
 from sfumato.report.page import templates
-from sfumato.studio.preview import previews
+from sfumato.report.release_card import release_card
+from sfumato.rules import rule_text
+from sfumato.studio.fields import KINDS, tables_below
+from sfumato.studio.places import place_of
 from sfumato.studio.session import Budget, StudioSession
 
 MOST_BYTES = 65_536
-"""The longest form that is read: answers are short, and no record comes this way."""
+"""The longest form that is read but that of the schema: no record comes this way."""
 
-_STEPS = {"/": "Table", "/questions": "Questions", "/budget": "Budget", "/fit": "Fit"}
+MOST_BYTES_OF_A_SCHEMA = 8 * 2**20  # which has long lists of labels
+SCALE = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+"""The ε that the page of the budget offers."""
+
+SAMPLE_ROWS = 10
+_STEPS = {"/": "Table", "/questions": "Columns", "/budget": "Budget", "/fit": "Release"}
 
 
 def make_app(session: StudioSession) -> Starlette:
@@ -34,11 +46,14 @@ def make_app(session: StudioSession) -> Starlette:
             Route("/", pages.reading(pages.table)),
             Route("/", pages.writing(pages.take), methods=["POST"]),
             Route("/questions", pages.reading(pages.questions)),
-            Route("/questions", pages.writing(pages.answer), methods=["POST"]),
+            Route("/questions", pages.writing(pages.answer, most=MOST_BYTES_OF_A_SCHEMA), methods=["POST"]),
+            Route("/undo", pages.writing(pages.undo), methods=["POST"]),
+            Route("/folder", pages.writing(pages.look), methods=["POST"]),
             Route("/budget", pages.reading(pages.budget)),
             Route("/simulation", pages.reading(pages.simulation)),
             Route("/fit", pages.reading(pages.fit)),
             Route("/fit", pages.writing(pages.start), methods=["POST"]),
+            Route("/pack", pages.writing(pages.pack), methods=["POST"]),
             Route("/report", pages.reading(pages.report)),
         ]
     )
@@ -55,7 +70,7 @@ class Pages:
     """
 
     def __init__(self, session: StudioSession) -> None:
-        self._session = session
+        self._session, self._place = session, Path.cwd()
 
     def reading(self, page: Callable[[Form], Response]) -> Callable[[Request], Any]:
         """Return the endpoint of a page that changes nothing."""
@@ -65,14 +80,14 @@ class Pages:
 
         return endpoint
 
-    def writing(self, act: Callable[[Form], Response]) -> Callable[[Request], Any]:
-        """Return the endpoint of a form."""
+    def writing(self, act: Callable[[Form], Response], most: int = MOST_BYTES) -> Callable[[Request], Any]:
+        """Return the endpoint of a form of at most so many bytes."""
 
         async def endpoint(request: Request) -> Response:
             body = bytearray()
             async for part in request.stream():
                 body += part
-                if len(body) > MOST_BYTES:
+                if len(body) > most:
                     return self._failure_page("The form is too long.", 413)
             try:
                 fields = parse_qs(body.decode(), keep_blank_values=True)
@@ -94,8 +109,14 @@ class Pages:
         return _page("failed.html", "That did not work", "", status, why=why)
 
     def table(self, form: Form) -> Response:
-        """Show which table is in hand, and ask for one."""
-        return _page("table.html", "Your table", "/", data=self._session.data, folder=str(self._session.folder))
+        """Show which table is in hand, and ask for one: by its path, or among the files of a folder."""
+        folder = str(self._session.folder)
+        return _page("table.html", "Your table", "/", data=self._session.data, folder=folder, place=place_of(self._place))
+
+    def look(self, form: Form) -> Response:
+        """Go to another folder; its name stays out of addresses."""
+        self._place = place_of(form.get("folder", "").strip()).path
+        return RedirectResponse("/", 303)
 
     def take(self, form: Form) -> Response:
         """Open the table that was named."""
@@ -103,36 +124,56 @@ class Pages:
         return RedirectResponse("/questions", 303)
 
     def questions(self, form: Form) -> Response:
-        """Show the questions, each with what the schema says now."""
+        """Show the schema as a form."""
         if self._session.data is None:
             return RedirectResponse("/", 303)
+        return self._schema_page(self._session.form(), {}, saved=form.get("saved"))
+
+    def _schema_page(self, form: Form, faults: Mapping[str, str], saved: str | None = None) -> Response:
+        """Return the form with what is wrong beside its fields, and the file beside it."""
+        session, document = self._session, self._session.document()
+        schema = session.schema()
         return _page(
-            "questions.html", "Questions about the schema", "/questions", questions=self._session.questions(),
-            draft=self._session.schema().draft, path=str(self._session.schema_path), saved=form.get("saved"),
-            n_skipped=self._session.n_skipped, named=[named.words for named in self._session.schema().questions],
+            "columns.html", "Questions about your table", "/questions", 400 if faults else 200, form=form,
+            faults=faults, faulty=[(field, _label(field, list(document["columns"]))) for field in faults], saved=saved, draft=schema.draft, path=str(session.schema_path), yaml=session.text(),
+            names=list(document["columns"]), kinds=KINDS, notes=session.notes, can_undo=session.can_undo,
+            tables=list(tables_below(document)), one_table=not (schema.two_tables or schema.database),
+            linked=schema.linked, rules=[rule_text(rule) for rule in session.rules()], n_skipped=session.n_skipped,
+            n_rules=len(document.get("rules", ())), named=[named.words for named in schema.questions],
         )  # fmt: skip
 
     def answer(self, form: Form) -> Response:
-        """Write one answer into the schema's file."""
-        key = form.get("key", "")
-        self._session.answer({key: form.get("answer", "").strip() or "keep"})
-        return RedirectResponse("/questions?" + urlencode({"saved": "yes"}), 303)
-
-    def budget(self, form: Form) -> Response:
-        """Show the accuracy that a budget would give; all of it from public facts."""
+        """Write the form into the schema's file, or show it again with what is wrong."""
         if self._session.data is None:
             return RedirectResponse("/", 303)
-        schema, budget = self._session.schema(), _budget(form)
-        plan = self._session.plan(budget)
-        error = self._session.share_error(budget)
+        faults = self._session.save(form)
+        if faults:
+            now = self._session.form()
+            stale = form.get("version") != now["version"]
+            return self._schema_page(now if stale else form, faults)
+        if form.get("act") == "rules":
+            self._session.suggest_rules()
+            return RedirectResponse("/questions?saved=rules", 303)
+        return RedirectResponse("/budget" if form.get("act") == "on" else "/questions?saved=yes", 303)
+
+    def undo(self, form: Form) -> Response:
+        """Take the last change of the schema's file back."""
+        self._session.undo()
+        return RedirectResponse("/questions?saved=undo", 303)
+
+    def budget(self, form: Form) -> Response:
+        """Show the accuracy that some budgets would give, one at a time; all of it from public facts."""
+        if self._session.data is None:
+            return RedirectResponse("/", 303)
+        session, budget = self._session, _budget(form)
+        schema, plan, scale = session.schema(), session.plan(budget), sorted({*SCALE, budget.epsilon})
         return _page(
-            "budget.html", "A budget and its accuracy", "/budget", budget=budget, draft=schema.draft,
-            columns=list(schema.released), schema_rows=schema.rows, forecasts=words.forecasts(plan), error=error,
-            who=words.who(plan), cost=words.cost(plan), risks=words.risks(plan), stages=words.stages(plan),
-            previews=[] if error is None else previews(schema, error), command=self._command(budget),
-            group=None if error is None else self._session.least_group(budget, error),
-            discovered=bool(schema.open), simulation="/simulation?" + urlencode(_fields(budget)),
-            account=self._session.account(budget), opening=self._opening(budget), fields=_fields(budget),
+            "budget.html", "A budget and its accuracy", "/budget", budget=budget, draft=schema.draft, scale=scale,
+            at=scale.index(budget.epsilon), outlooks=session.outlooks(budget, scale), columns=list(schema.released),
+            schema_rows=schema.rows, who=words.who(plan), cost=words.cost(plan), risks=words.risks(plan),
+            stages=words.forecasts(plan), account=session.account(budget), discovered=bool(schema.open),
+            simulation="/simulation?" + urlencode(_fields(budget)), opening=self._opening(budget),
+            command=self._command(budget), fields=_fields(budget),
         )  # fmt: skip
 
     def simulation(self, form: Form) -> Response:
@@ -151,15 +192,23 @@ class Pages:
         return RedirectResponse("/fit", 303)
 
     def fit(self, form: Form) -> Response:
-        """Show how far the fit is; the page asks again by itself while it runs."""
-        fit = self._session.fit
-        running = fit is not None and fit.state == "running"
-        lines = () if running else self._session.column_lines()
+        """Show how far the fit is, asking again by itself while it runs; then the release."""
+        session, release = self._session, self._session.release()
+        lines = () if release is None else column_lines(release)
+        pack = session.pack_path
         return _page(
-            "fit.html", "The fit", "/fit", fit=fit, written=self._session.report_path.exists(),
-            released=self._session.release_path.exists(), release=str(self._session.release_path),
-            running=running, lines=lines, cures=cures(lines),
+            "fit.html", "The fit and its release", "/fit", fit=session.fit, written=session.report_path.exists(),
+            released=release is not None, path=str(session.release_path), lines=lines, cures=cures(lines),
+            running=session.fit is not None and session.fit.state == "running", rows=_sample(release),
+            cards=[] if release is None else _cards(release), pack=str(pack),
+            packed=sorted(file.name for file in pack.iterdir()) if pack.is_dir() else [],
         )  # fmt: skip
+
+    def pack(self, form: Form) -> Response:
+        """Write the folder to publish."""
+        about = {key: form[key].strip() for key in ("title", "publisher", "license") if form.get(key, "").strip()}
+        self._session.pack(about)
+        return RedirectResponse("/fit", 303)
 
     def report(self, form: Form) -> Response:
         """Show the report, which is a function of the release alone."""
@@ -190,6 +239,13 @@ class Pages:
         return shlex.join(["sfumato", "ledger", "create", str(account.path), *limits])
 
 
+def _label(field: str, names: Sequence[str]) -> str:
+    """Return what a field is of: a column, or the table."""
+    place = field.lstrip("abcdefghijklmnopqrstuvwxyz_")
+    is_column = place and not field.startswith(("table", "rule"))
+    return names[int(place)] if is_column else "the table"
+
+
 def _budget(form: Form) -> Budget:
     """Read a budget from a form; empty fields take the defaults.
 
@@ -199,7 +255,7 @@ def _budget(form: Form) -> Budget:
     rows = _number(form, "rows", None)
     if rows is not None and rows != int(rows):
         raise ConfigError("Expected the number of rows to be whole. Write it without a point.")
-    epsilon = _number(form, "epsilon", 1.0)
+    epsilon = _number(form, "other", _number(form, "epsilon", 1.0))
     return Budget(
         epsilon=1.0 if epsilon is None else epsilon,
         delta=_number(form, "delta", 1e-6),
@@ -235,6 +291,20 @@ def _number(form: Form, name: str, default: float | None) -> float | None:
     if abs(value) == float("inf") or value != value:
         raise ConfigError(f"Expected {name} to be a number. Write it like 0.5 or 1e-6.")
     return value
+
+
+def _sample(release: Release | None) -> tuple[list[str], list[list[str]]]:
+    """Return names and the first rows of a release of rows; of pictures and of several tables, none."""
+    if release is None or release.is_data_set or release.schema.images or release.schema.database is not None:
+        return [], []
+    rows = next(iter(release.batches(SAMPLE_ROWS, seed=0))).slice(0, SAMPLE_ROWS)
+    cells = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in rows.columns]
+    return rows.column_names, [list(row) for row in zip(*cells, strict=True)]
+
+
+def _cards(release: Release) -> list[Markup]:
+    """Return the cards of the release and its certificate, which escape what they show."""
+    return [Markup(release_card(release)), Markup(certificate_card(release.certificate))]  # noqa: S704 - escaped there
 
 
 def _page(template: str, title: str, here: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sfumato.data_ledger.data_ledger import final_write
 from sfumato.desk.drafting import draft_schema
-from sfumato.desk.review import Question, questions, with_answers
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.inference.column_lines import ColumnLine, column_lines
+from sfumato.fitting.label_threshold import label_threshold
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.io.chunks import Source
 from sfumato.io.sources import open_source
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.privacy.budget import EstimateCount, PrivacyBudget
 from sfumato.privacy.certificate import Description
 from sfumato.privacy.certificate_form import Protected
-from sfumato.release_front import load
+from sfumato.publish.pack import pack
+from sfumato.release_front import Release, load
 from sfumato.report import write_report
-from sfumato.schema.documents import read_document, write_text, yaml_text
+from sfumato.schema.documents import parse_document, read_document, read_text, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.studio.fields import form_of, with_form
+from sfumato.studio.forecasts import Outlook, outlooks
 from sfumato.studio.ledgers import LedgerAccount, ledger_beside
 from sfumato.studio.simulation import Simulation, after_discovery, simulate, with_stand_ins
+
+_LEAST_DELTA = 1e-12  # by which forecasts go where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,11 @@ class Budget:
 class FitState:
     """A fit that runs, or has run: names of stages and errors, which never hold a value of a record."""
 
+    planned: tuple[str, ...] = ()
     stages: list[str] = field(default_factory=list)
     state: str = "running"
     error: str = ""
+    is_written: bool = False
 
 
 class StudioSession:
@@ -77,9 +85,13 @@ class StudioSession:
         self.schema_path = folder / "schema.yaml"
         self.release_path = folder / "release.sfm"
         self.report_path = folder / "report.html"
+        self.pack_path = folder / "pack"
         self.data: str | None = None
         self.n_skipped = 0  # records of it that cannot be read
         self.fit: FitState | None = None
+        self.notes: Mapping[str, str] = {}  # of a draft that was made here, by column: for the holder's screen
+        self._suggested: list[Any] = []
+        self._before: list[str] = []  # the schema's file before each change
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         if data is not None:
@@ -99,7 +111,9 @@ class StudioSession:
                 refuse_inputs(path, data=data)
             if not self.schema_path.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
-                write_text(self.schema_path, draft_schema(source).to_yaml(), secret=True)
+                draft = draft_schema(source)
+                self.notes = draft.notes
+                write_text(self.schema_path, draft.to_yaml(), secret=True)
             self.n_skipped = sum(1 for _ in source.skipped())
             self.data = data
 
@@ -111,22 +125,64 @@ class StudioSession:
         """Return the schema as its file has it now; whoever edits the file meanwhile is heard."""
         return OpenSchema.from_dict(self.document(), base=self.folder)
 
-    def questions(self) -> tuple[Question, ...]:
-        """Return the questions that are left about the schema, at most ten."""
-        return questions(self.schema(), self.document())
+    def text(self) -> str:
+        """Return the schema's file."""
+        return read_text(self.schema_path)
 
-    def answer(self, answers: Mapping[str, str]) -> None:
-        """Write answers into the schema's file, whole or not at all.
+    def form(self) -> dict[str, str]:
+        """Return the fields of the schema as they stand, and the version of the file that they are of."""
+        return {**form_of(self.document(), self.schema()), "version": self._version()}
 
-        Raises:
-            SchemaError: an answer is none that its question takes; the file stays as it was.
+    def rules(self) -> list[Any]:
+        """Return the rules of the schema, and after them those that were suggested."""
+        own = self.document().get("rules", [])
+        return [*own, *(rule for rule in self._suggested if rule not in own)]
+
+    def save(self, form: Mapping[str, str]) -> dict[str, str]:
+        """Write the fields of a form into the schema's file, whole or not at all.
+
+        Returns:
+            What is wrong: field → message, `form` for the whole; the file then stays as it was.
         """
         with self._lock:
-            document = self.document()
-            current = questions(OpenSchema.from_dict(document, base=self.folder), document)
-            changed = with_answers(document, current, answers)
-            known = OpenSchema.from_dict(changed, base=self.folder)
-            write_text(self.schema_path, yaml_text(changed), overwrite=True, secret=known.draft)
+            if form.get("version") != self._version():
+                return {"form": "The file was changed meanwhile, elsewhere. Here it is as it stands: change it again."}
+            document, text = self.document(), self.text()
+            changed, faults = with_form(document, form, self.rules(), self.folder)
+            if not faults and changed != document:
+                write_text(self.schema_path, yaml_text(changed), overwrite=True, secret="draft" in changed)
+                self._before.append(text)
+            return faults
+
+    def suggest_rules(self) -> None:
+        """Look for rules that all records keep, in some passes: for the holder's screen, until they are ticked.
+
+        Raises:
+            DataError, ConfigError: the table cannot be read, or there is none.
+        """
+        draft = draft_schema(self._source(), suggest_rules=True)
+        self._suggested = [*draft.schema.rules, *draft.candidates]
+
+    def undo(self) -> None:
+        """Write the schema's file as it was before the last change; nothing where there is none."""
+        with self._lock:
+            if self._before:
+                text = self._before.pop()
+                draft = "draft" in parse_document(text, str(self.schema_path))
+                write_text(self.schema_path, text, overwrite=True, secret=draft)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a change to take back."""
+        return bool(self._before)
+
+    def _version(self) -> str:
+        return hashlib.sha256(f"{self.text()}{self._suggested}".encode()).hexdigest()
+
+    def _source(self) -> Source:
+        if self.data is None:
+            raise ConfigError("Expected a table, got none. Name one first.")
+        return open_source(self.data, csv=self.schema().reader.csv)
 
     def plan(self, budget: Budget) -> Description:
         """Return the plan of a fit, with its forecasts. Reads no record."""
@@ -165,9 +221,17 @@ class StudioSession:
         plan = synthesizer.plan(schema, target=budget.target, n_public=rows)
         return synthesizer.one_way_error(plan, Facts(schema, budget.target, rows))
 
-    def least_group(self, budget: Budget, share_error: float) -> int:
-        """Return how many rows a group needs to be two standard errors of its count."""
-        return round(2 * share_error * (self._declared(budget) or 0))
+    def outlooks(self, budget: Budget, scale: Sequence[float]) -> list[Outlook]:
+        """Return what each ε of a scale gives, in each column; nothing without a number of rows. Reads no record."""
+        error, rows, schema = self.share_error(budget), self._declared(budget), self.schema()
+        if error is None or rows is None:
+            return []
+        plan = budget.method().plan(schema, target=budget.target, n_public=_rows(budget, schema))
+        delta = self.plan(budget).delta
+        return outlooks(
+            schema, rows, error, label_threshold(plan, schema), epsilon=budget.epsilon, delta=delta or _LEAST_DELTA,
+            scale=scale,
+        )  # fmt: skip
 
     def simulation(self, budget: Budget) -> Simulation:
         """Return the effect of the budget on invented rows. Reads no record.
@@ -206,19 +270,30 @@ class StudioSession:
             if self.fit is not None and self.fit.state == "running":
                 raise ConfigError("Expected no fit at work, got one. Wait for its end.")
             if self.schema().draft:
-                raise ConfigError("Expected a schema that is no draft. Answer the last question with yes.")
+                raise ConfigError("Expected a schema that is no draft. Give your word on the page of its columns.")
             refuse_existing(self.release_path, overwrite=False)
             refuse_existing(self.report_path, overwrite=False)
             account = self.account(budget)
             account.open()
-            self.fit = FitState()
+            self.fit = FitState(tuple(stage.name for stage in self.plan(budget).stages))
             arguments = (self.data, budget, account.path, self.fit)
             self._thread = threading.Thread(target=self._run, args=arguments, name="fit")
             self._thread.start()  # no daemon: the process ends when the release is written
 
-    def column_lines(self) -> tuple[ColumnLine, ...]:
-        """Return the columns with what the release keeps of each; nothing where there is none yet."""
-        return column_lines(load(self.release_path)) if self.release_path.exists() else ()
+    def release(self) -> Release | None:
+        """Return the release; None where there is none yet, or a fit is at work."""
+        running = self.fit is not None and self.fit.state == "running"
+        return load(self.release_path) if self.release_path.exists() and not running else None
+
+    def pack(self, publication: Mapping[str, str]) -> None:
+        """Write the folder to publish. Free: a function of the release.
+
+        Raises:
+            ConfigError, OutputError, ReleaseError: there is no release, or the folder exists or cannot be written.
+        """
+        if not self.release_path.exists():
+            raise ConfigError("Expected a release, got none yet. Fit one first.")
+        pack(self.release_path, self.pack_path, publication=publication)
 
     def wait(self) -> None:
         """Wait for the fit's end."""
@@ -234,7 +309,7 @@ class StudioSession:
             )  # fmt: skip
             with final_write(ledger):
                 release.save(self.release_path)
-            fit.stages.append("the release is written; the report is next")
+            fit.is_written = True
             write_report(release, self.report_path)
             fit.state = "done"
         except SfumatoError as error:
