@@ -20,11 +20,13 @@ NIST = HERE.parent / "docs" / "nist.md"
 _WIDTH, _STEP, _LEFT = 380, 26, 150
 _SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">
 <title>Scores and errors of seven tables</title><style>
-svg {{ background: #fff }} text {{ font: 12px system-ui, sans-serif; fill: #1b1b1f }} .title {{ font-weight: 600 }} .end {{ text-anchor: end }}
+svg {{ background: #fff }} text {{ font: 12px system-ui, sans-serif; fill: #1b1b1f }} .title {{ font-weight: 600 }}
+.end {{ text-anchor: end }}
 .line {{ stroke: #c9c9d2 }} .synthetic {{ fill: #0b62a8 }} .real {{ stroke: #1b1b1f; stroke-width: 3 }}
 .tenth {{ fill: none; stroke: #b45309; stroke-width: 2 }}
-@media (prefers-color-scheme: dark) {{ svg {{ background: #15151a }} text {{ fill: #ececf1 }} .line {{ stroke: #43434d }}
-.synthetic {{ fill: #6cb6f5 }} .real {{ stroke: #ececf1 }} .tenth {{ stroke: #f5b062 }} }}</style>
+@media (prefers-color-scheme: dark) {{ svg {{ background: #15151a }} text {{ fill: #ececf1 }}
+.line {{ stroke: #43434d }} .synthetic {{ fill: #6cb6f5 }} .real {{ stroke: #ececf1 }}
+.tenth {{ stroke: #f5b062 }} }}</style>
 {body}</svg>
 """
 
@@ -43,7 +45,7 @@ share of rows that would have to move. **A tenth** is a random tenth of the real
 would lose by giving away few rows in place of synthetic ones. The last column counts synthetic rows that break a rule
 which no real row breaks, found by a search and **not declared** to the fit.
 
-![Scores and errors of a pair for seven tables: synthetic rows, real rows, a tenth of the real rows](pictures/gallery.svg)
+![Scores and errors for seven tables: synthetic rows, real rows, a tenth of the real rows](pictures/gallery.svg)
 
 | table | rows × columns | score | real rows | a tenth | error of a column | of a pair | a tenth | break a rule |
 |---|---|---|---|---|---|---|---|---|
@@ -72,9 +74,9 @@ binds. Of the seizures, one of the four classifiers is a coin on real rows too.
 
 ## Beside others: NIST's public table of scores
 
-1,000 is a perfect copy; ε = 1. The best private entries are of other packages, of 2023; random real rows are not private
-at all. Ours name areas and a target, and changes of Sfumato are compared on these three tables too, so they are not tables
-that nobody looked at. [How it was scored](nist.md).
+1,000 is a perfect copy; ε = 1. The best private entries are of other packages, of 2023; random real rows are not
+private at all. Ours name areas and a target, and changes of Sfumato are compared on these three tables too, so they are
+not tables that nobody looked at. [How it was scored](nist.md).
 
 | table, columns | Sfumato | best private entry | a tenth of the rows | a fifth |
 |---|---|---|---|---|

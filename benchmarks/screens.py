@@ -1,6 +1,6 @@
 """Pictures of studio, report and card for the documentation: screenshots of the demonstration's table, by Chromium.
 
-    python benchmarks/screens.py --out docs/pictures
+python benchmarks/screens.py --out docs/pictures
 """
 
 from __future__ import annotations

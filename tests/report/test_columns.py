@@ -16,7 +16,9 @@ SCHEMA = Schema.from_dict({"columns": {"ward": ["a", "b"], "sex": ["f", "m"], "o
 
 
 def test_pairs_are_beside_independent_columns():
-    data = pd.DataFrame({"ward": ["a"] * 200 + ["b"] * 200, "sex": ["f", "m"] * 200, "old": [True] * 200 + [False] * 200})
+    data = pd.DataFrame(
+        {"ward": ["a"] * 200 + ["b"] * 200, "sex": ["f", "m"] * 200, "old": [True] * 200 + [False] * 200}
+    )
     bins = read_bins(open_source(data), SCHEMA)
     apart, together = joint_figures(bins, SCHEMA, [("ward", "sex"), ("ward", "old")])
     assert apart.distance == pytest.approx(0)

@@ -67,7 +67,8 @@ def test_what_is_not_changed_stays_as_it_is_written(session):
          {"kind": "datetime", "resolution": "month", "lower": "2020-01-01", "upper": "2030-12-31"}),
         ({"labels2": "AT\r\n\r\n CH "}, "country", {"kind": "categorical", "categories": ["AT", "CH"]}),
         ({"labels2": ""}, "country", {"kind": "categorical", "discover": True}),
-        ({"labels2": "", "listed2": "iso-4217"}, "country", {"kind": "categorical", "categories": {"list": "iso-4217"}}),
+        ({"labels2": "", "listed2": "iso-4217"}, "country",
+         {"kind": "categorical", "categories": {"list": "iso-4217"}}),
         ({"listed6": "", "labels6": "EUR\nUSD"}, "money",
          {"kind": "categorical", "other": "rest", "categories": ["EUR", "USD"]}),
         ({"hidden3": "on"}, "grade", "identifier"),
@@ -165,7 +166,14 @@ def test_the_page_holds_the_fields_of_the_schema(holder, studio, table):
 def test_a_wrong_answer_stays_on_the_form_beside_its_field(holder, studio, table):
     holder.ask("POST", "/", {"data": str(table)})
     before = studio._session.schema_path.read_bytes()
-    typed = schema_form(holder) | {"hidden0": "", "kind0": "integer", "lower0": "young", "upper0": "90", "rows": "400", "public": "on"}
+    typed = schema_form(holder) | {
+        "hidden0": "",
+        "kind0": "integer",
+        "lower0": "young",
+        "upper0": "90",
+        "rows": "400",
+        "public": "on",
+    }
     answer, page = holder.ask("POST", "/questions", typed)
     assert answer.status == 400
     assert studio._session.schema_path.read_bytes() == before

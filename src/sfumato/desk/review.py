@@ -20,7 +20,6 @@ from sfumato.columns.roles import names_people, role_of
 from sfumato.errors import SchemaError
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
-from sfumato.schema.short_facts import column_entry
 
 MOST_QUESTIONS = 10
 KEEP = "keep"
@@ -170,9 +169,9 @@ def _columns(columns: Mapping[str, ColumnKind], schema: Schema, document: Mappin
 
 def _is_long(entry: Any) -> bool:  # noqa: ANN401 - as a document has it
     """Whether an entry spells out many labels; those of a file or a named list are no facts of a draft."""
-    entry = column_entry(entry)
-    labels = entry["categories"]
-    return isinstance(labels, list) and len(labels) > _LONG and "parents" not in entry
+    facts = entry if isinstance(entry, Mapping) else {"categories": entry}
+    labels = facts["categories"]
+    return isinstance(labels, list) and len(labels) > _LONG and "parents" not in facts
 
 
 def _identifier(name: str) -> Question:
@@ -190,7 +189,8 @@ def _long_list(name: str, size: int) -> Question:
     def apply(document: Document, answer: str) -> None:
         word, _, rest = answer.partition(" ")
         file, _, column = rest.rpartition("#")
-        entry = column_entry(document["columns"][name])
+        entry = document["columns"][name]
+        entry = entry if isinstance(entry, Mapping) else {"kind": Categorical.name}  # a list of labels alone
         facts = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
         if answer == Identifier.name:
             document["columns"][name] = answer

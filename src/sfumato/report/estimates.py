@@ -127,7 +127,7 @@ def _of_sets(release: ReleaseValue) -> dict[str, Any]:
 
 
 def _with_spreads(frame: pd.DataFrame, release: ReleaseValue) -> pd.DataFrame:
-    """Return answers with the standard deviations of dates in place of their variances, which are in squares of days."""
+    """Return answers with standard deviations of dates in place of variances, which are in squares of days."""
     frame = frame.astype({"value": object, "std_error": object})
     is_date = (frame["kind"] == "variance") & (frame["answered"] == "yes")
     for i in frame.index[is_date & frame["first"].isin(list(release.schema.of_kind(DateTime)))]:

@@ -32,7 +32,7 @@ STRENGTHS = 10
 
 _CELLS = ((12, 24.0), (24, 16.0), (MOST_COLUMNS, 12.0))  # up to so many columns: the side of a cell
 _ROOM = 104.0  # beside and above the cells, for names
-_LEAST_TOLD = 0.05
+_LEAST_WRITTEN = 0.05
 _FONT = 9.0
 _MEASURES = {2: "correlation", 1: "correlation ratio", 0: "Cramér’s V"}
 
@@ -67,7 +67,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class CellText:
     """The value of a cell as text, and the middle of its foot."""
 
     text: str
@@ -83,7 +83,7 @@ class MatrixPicture:
     says: str
     top: float
     shades: tuple[Shade, ...]
-    values: tuple[Value, ...] = ()
+    values: tuple[CellText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +259,10 @@ def _pictures(
 def _picture(title: str, says: str, values: np.ndarray, top: float, cell: float) -> MatrixPicture:
     texts = []
     if len(values) <= _CELLS[0][0]:
-        told = np.argwhere(np.abs(values) >= _LEAST_TOLD).tolist()
-        for row, column in [*told, *((column, row) for row, column in told)]:
+        large = np.argwhere(np.abs(values) >= _LEAST_WRITTEN).tolist()
+        for row, column in [*large, *((column, row) for row, column in large)]:
             text = f"{values[max(row, column), min(row, column)]:.2f}".replace("0.", ".").replace("-", "−")
-            texts.append(Value(text, _ROOM + cell * (column + 0.5), _ROOM + cell * (row + 0.5) + 3))
+            texts.append(CellText(text, _ROOM + cell * (column + 0.5), _ROOM + cell * (row + 0.5) + 3))
     return MatrixPicture(title, says, top, _shades(values, top), tuple(texts))
 
 
@@ -276,7 +276,7 @@ def _top(tables: Sequence[np.ndarray]) -> float:
 
 
 def _shades(values: np.ndarray, top: float) -> tuple[Shade, ...]:
-    """Return the cells beside the diagonal by colour: one path a colour, so that a picture of 60 columns stays small."""
+    """Return the cells beside the diagonal by colour: one path a colour, so that 60 columns stay small."""
     steps = np.rint(np.abs(values) / top * STRENGTHS).astype(int)
     shades: list[Shade] = []
     sides: tuple[tuple[Sign, np.ndarray], ...] = (("more", values > 0), ("less", values < 0))

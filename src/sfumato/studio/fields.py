@@ -104,30 +104,37 @@ def with_form(
 
 def _with_table(changed: Document, form: Form, before: Form, base: Path) -> dict[str, str]:
     """Write what is of the whole table into a document, and return what is wrong."""
-    faults: dict[str, str] = {}
 
     def differs(*fields: str) -> bool:
         return any(form.get(field, "") != before.get(field, "") for field in fields)
 
     fields = {"missing": "missing"} | {f"table {name}": f"table{i}" for i, name in enumerate(tables_below(changed))}
-    fields |= {"unit": "max_rows", "public": "public"}
     answers = {key: form.get(field, "") for key, field in fields.items() if differs(field)}
-    if differs("unit", "max_rows"):
-        if form.get("unit") and not form.get("max_rows", "").isdecimal():
-            return {"max_rows": "Expected the most rows that one of them may have, such as 5."}
-        answers["unit"] = f"{form['unit']} to {form['max_rows']}" if form.get("unit") else "row"
-    if "public" in answers:
-        answers["public"] = "yes"
+    fields |= {"unit": "max_rows", "public": "public"}
     try:
+        if differs("unit", "max_rows"):
+            answers["unit"] = _unit(form)
+        if form.get("public"):
+            answers["public"] = "yes"
         if differs("rows"):
             _set_rows(changed, form.get("rows", ""))
         if differs("weight", "most_weight"):
             _set_weight(changed, form)
-        known = questions(OpenSchema.from_dict(changed, base=base), changed)
+        return _with_answers(changed, answers, fields, base)
     except FieldError as error:
         return {error.field: str(error)}
     except SchemaError as error:
         return {"form": str(error)}
+
+
+def _with_answers(changed: Document, answers: Form, fields: Form, base: Path) -> dict[str, str]:
+    """Write answers to questions of a review into a document, and return which are none.
+
+    Raises:
+        SchemaError: the document is no schema, before or after.
+    """
+    faults: dict[str, str] = {}
+    known = questions(OpenSchema.from_dict(changed, base=base), changed)
     for key, answer in answers.items():
         try:
             answered = with_answers(changed, known, {key: answer})
@@ -136,11 +143,14 @@ def _with_table(changed: Document, form: Form, before: Form, base: Path) -> dict
             continue
         changed.clear()  # an answer may take a key out
         changed.update(answered)
-    try:
-        OpenSchema.from_dict(changed, base=base)
-    except SchemaError as error:
-        faults.setdefault("form", str(error))
+    OpenSchema.from_dict(changed, base=base)
     return faults
+
+
+def _unit(form: Form) -> str:
+    if form.get("unit") and not form.get("max_rows", "").isdecimal():
+        raise FieldError("max_rows", "Expected the most rows that one of them may have, such as 5.")
+    return f"{form['unit']} to {form['max_rows']}" if form.get("unit") else "row"
 
 
 def _set_rows(document: Document, text: str) -> None:
@@ -195,7 +205,7 @@ def _entry(typed: Form, facts: Mapping[str, Any], name: str, base: Path) -> obje
     kind, field = typed["kind"], "kind"
     if typed["hidden"]:
         return Identifier.name
-    kept = {key: fact for key, fact in facts.items() if key not in _WRITTEN} if kind == facts["kind"] else {}
+    rest = {key: fact for key, fact in facts.items() if key not in _WRITTEN} if kind == facts["kind"] else {}
     declared: dict[str, Any] = {}
     if kind in BOUNDED:
         field = "lower"
@@ -204,11 +214,11 @@ def _entry(typed: Form, facts: Mapping[str, Any], name: str, base: Path) -> obje
         field = "labels"
         declared = _categories(typed, facts.get("categories", []))
     if declared or kind not in (*BOUNDED, "categorical", "unknown"):
-        entry = {"kind": kind, **kept, **declared, **({"nullable": True} if typed["nullable"] else {})}
+        entry = {"kind": kind, **rest, **declared, **({"nullable": True} if typed["nullable"] else {})}
     else:
         of_dates = {"resolution"} if kind == "datetime" else set()
-        kept = {key: fact for key, fact in kept.items() if key in _OF_OPEN | of_dates}
-        entry = {"kind": kind, "discover": True, **kept}
+        rest = {key: fact for key, fact in rest.items() if key in _OF_OPEN | of_dates}
+        entry = {"kind": kind, "discover": True, **rest}
     try:
         OpenSchema.from_dict({"columns": {name: entry}}, base=base)
     except SchemaError as error:

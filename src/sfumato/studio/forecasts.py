@@ -99,7 +99,9 @@ def column_forecasts(schema: Schema, rows: int, error: float, threshold: float |
             continue
         labels = len(kind.labels) if isinstance(kind, LevelKind) else 0
         part = rows / max(labels or PARTS, 1)
-        what = f"one of {labels} label{'s' if labels > 1 else ''}, if all are alike" if labels else "a tenth of the rows"
+        what = (
+            f"one of {labels} label{'s' if labels > 1 else ''}, if all are alike" if labels else "a tenth of the rows"
+        )
         words = f"{what}: {part:,.0f} rows ± {error:,.2g}" if error < 10 else f"{what}: {part:,.0f} rows ± {error:,.0f}"
         if isinstance(kind, Open):
             words = f"{'values' if kind.kind == 'boolean' else 'bounds'} are estimated first; then {words}"

@@ -24,7 +24,7 @@ from sfumato.report.page import templates
 from sfumato.report.release_card import release_card
 from sfumato.rules import rule_text
 from sfumato.studio.fields import KINDS, tables_below
-from sfumato.studio.places import place_of
+from sfumato.studio.file_picker import listing_of
 from sfumato.studio.session import Budget, StudioSession
 
 MOST_BYTES = 65_536
@@ -70,7 +70,7 @@ class Pages:
     """
 
     def __init__(self, session: StudioSession) -> None:
-        self._session, self._place = session, Path.cwd()
+        self._session, self._folder = session, Path.cwd()
 
     def reading(self, page: Callable[[Form], Response]) -> Callable[[Request], Any]:
         """Return the endpoint of a page that changes nothing."""
@@ -110,12 +110,12 @@ class Pages:
 
     def table(self, form: Form) -> Response:
         """Show which table is in hand, and ask for one: by its path, or among the files of a folder."""
-        folder = str(self._session.folder)
-        return _page("table.html", "Your table", "/", data=self._session.data, folder=folder, place=place_of(self._place))
+        listing, folder = listing_of(self._folder), str(self._session.folder)
+        return _page("table.html", "Your table", "/", data=self._session.data, folder=folder, place=listing)
 
     def look(self, form: Form) -> Response:
         """Go to another folder; its name stays out of addresses."""
-        self._place = place_of(form.get("folder", "").strip()).path
+        self._folder = listing_of(form.get("folder", "").strip()).path
         return RedirectResponse("/", 303)
 
     def take(self, form: Form) -> Response:
@@ -135,8 +135,8 @@ class Pages:
         schema = session.schema()
         return _page(
             "columns.html", "Questions about your table", "/questions", 400 if faults else 200, form=form,
-            faults=faults, faulty=[(field, _label(field, list(document["columns"]))) for field in faults], saved=saved, draft=schema.draft, path=str(session.schema_path), yaml=session.text(),
-            names=list(document["columns"]), kinds=KINDS, notes=session.notes, can_undo=session.can_undo,
+            faults=faults, faulty=_faulty(faults, list(document["columns"])), saved=saved, draft=schema.draft,
+            path=str(session.schema_path), yaml=session.text(), names=list(document["columns"]), kinds=KINDS, notes=session.notes, can_undo=session.can_undo,
             tables=list(tables_below(document)), one_table=not (schema.two_tables or schema.database),
             linked=schema.linked, rules=[rule_text(rule) for rule in session.rules()], n_skipped=session.n_skipped,
             n_rules=len(document.get("rules", ())), named=[named.words for named in schema.questions],
@@ -239,11 +239,11 @@ class Pages:
         return shlex.join(["sfumato", "ledger", "create", str(account.path), *limits])
 
 
-def _label(field: str, names: Sequence[str]) -> str:
-    """Return what a field is of: a column, or the table."""
-    place = field.lstrip("abcdefghijklmnopqrstuvwxyz_")
-    is_column = place and not field.startswith(("table", "rule"))
-    return names[int(place)] if is_column else "the table"
+def _faulty(faults: Mapping[str, str], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each field at fault with what it is of: a column, or the table."""
+    places = {field: field.lstrip("abcdefghijklmnopqrstuvwxyz_") for field in faults}
+    is_column = {field: place and not field.startswith(("table", "rule")) for field, place in places.items()}
+    return [(field, names[int(place)] if is_column[field] else "the table") for field, place in places.items()]
 
 
 def _budget(form: Form) -> Budget:
@@ -304,7 +304,7 @@ def _sample(release: Release | None) -> tuple[list[str], list[list[str]]]:
 
 def _cards(release: Release) -> list[Markup]:
     """Return the cards of the release and its certificate, which escape what they show."""
-    return [Markup(release_card(release)), Markup(certificate_card(release.certificate))]  # noqa: S704 - escaped there
+    return [Markup(release_card(release)), Markup(certificate_card(release.certificate))]
 
 
 def _page(template: str, title: str, here: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401

@@ -12,7 +12,7 @@ MOST_SHOWN = 300
 _SUFFIXES = tuple(f".{form}" for form in STREAMED)
 
 
-class Place(NamedTuple):
+class FolderListing(NamedTuple):
     """A folder: its path, the folders and tables in it by name, and whether it has more than are shown."""
 
     path: Path
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     has_more: bool
 
 
-def place_of(folder: str | Path) -> Place:
+def listing_of(folder: str | Path) -> FolderListing:
     """Return what a folder holds, hidden names left out. No file is opened.
 
     Raises:
@@ -35,4 +35,4 @@ def place_of(folder: str | Path) -> Place:
         raise ConfigError("Expected a folder of this machine that may be read. Choose another one.") from None
     tables = [entry for entry in entries if entry.name.lower().endswith(_SUFFIXES) and entry not in folders]
     has_more = max(len(folders), len(tables)) > MOST_SHOWN
-    return Place(path, folders[:MOST_SHOWN], tables[:MOST_SHOWN], has_more)
+    return FolderListing(path, folders[:MOST_SHOWN], tables[:MOST_SHOWN], has_more)
