@@ -27,8 +27,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 # What was counted, with a little room for work on the way.
 LIMITS = {
     "lines": 87_300,
-    "lines of the core": 56_080,
-    "files": 541,
+    "lines of the core": 56_110,
+    "files": 542,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
