@@ -25,6 +25,9 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import pyplot
+
 DELTA, KMEANS_ITERATIONS, SIGMA_C, CLUSTERS = 1e-5, 20, 4.0, 10
 ROOT2 = math.sqrt(2)
 _ORDERS, _SPLITS, _GRID = 32, 99, 1e-4
@@ -144,11 +147,7 @@ def main() -> None:
     text = json.dumps({"epochs": EPOCHS, "epsilon": table}, indent=1)
     (out / "figure_2.json").write_text(text + "\n", encoding="utf-8")
     sys.stdout.write(text + "\n")
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.5))
     for axis, (panel, curves) in zip(axes, table.items(), strict=True):
         for i, (label, lines) in enumerate(curves.items()):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from mixed import arguments
 from published import squared_distance, theorem_1
@@ -19,8 +20,8 @@ from published import squared_distance, theorem_1
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage, Subset
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import pyplot
 
 N, D, DELTA = 10**6, 50, 1e-6
 MULTIPLIERS = {1: (0.2, 0.4), 16: (0.25, 0.6), 64: (0.3, 1.0), 256: (0.5, 1.6), 1024: (0.8, 3.0)}  # z at √d
@@ -32,7 +33,7 @@ def main() -> None:
     options = arguments(__doc__).parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     table = {}
-    figure, axis = plt.subplots(figsize=(7, 5))
+    figure, axis = pyplot().subplots(figsize=(7, 5))
     for colour, (degree, (low, high)) in enumerate(MULTIPLIERS.items()):
         zs = np.geomspace(low, high, POINTS)
         sigmas = [z / degree * math.sqrt(2 * D) for z in zs]
