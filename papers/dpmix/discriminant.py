@@ -34,7 +34,7 @@ class Discriminant:
     """Scores (x − x̄)ᵀΣ⁻¹μ_k − offset·μ_kᵀΣ⁻¹μ_k, from mixtures, σ and ℓ alone.
 
     Args:
-        x: mixtures of images, shape (T, h, w).
+        x: mixtures of images, shape (T, h, w) or (T, channels, h, w).
         y: soft labels, shape (T, classes).
         sigma: standard deviation of a pixel's noise.
         degree: ℓ.
@@ -101,10 +101,10 @@ def _inverse(
 
 
 def low_passed(columns: np.ndarray, shape: tuple[int, ...], cutoff: float) -> np.ndarray:
-    """Return columns, each a picture, with amplitudes ÷ √(1 + (frequency ÷ cutoff)²)."""
+    """Return columns, each a picture or one a channel, with amplitudes ÷ √(1 + (frequency ÷ cutoff)²)."""
     if not cutoff:
         return columns
-    squared = sum(f.astype(np.float64) ** 2 for f in np.indices(shape))
-    waves = dctn(columns.reshape(*shape, -1), axes=(0, 1), norm="ortho")
+    squared = sum(f.astype(np.float64) ** 2 for f in np.indices(shape[-2:]))
+    waves = dctn(columns.reshape(-1, *shape[-2:], columns.shape[1]), axes=(1, 2), norm="ortho")
     waves /= np.sqrt(1 + squared / cutoff**2)[..., None]
-    return np.asarray(idctn(waves, axes=(0, 1), norm="ortho")).reshape(columns.shape)
+    return np.asarray(idctn(waves, axes=(1, 2), norm="ortho")).reshape(columns.shape)
