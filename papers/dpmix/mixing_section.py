@@ -10,7 +10,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from judged import ABSENT, Cell, judge, reasons
-from tabulated import Row, spread, table
+from tabulated import Row, made_by, spread, table
 
 HERE = Path(__file__).parent
 EPOCHS = (1, 3, 6, 9, 12, 15, 20, 30, 40, 50)
@@ -30,10 +30,15 @@ def section() -> str:
         "by `AutoDegree`.",
         "### Table I: MNIST",
         _table_1(found["mnist"], expected["degree"], printed),
+        made_by(f"{found['command']} --images mnist"),
         "Ours at ε = 10 has the noise of the last column times smaller than the published at the same ℓ.",
         "![accuracy against the degree](pictures/dpmix_degrees.png)",
         *(
-            ["### Fashion-MNIST, with MNIST's settings", _table_1(found["fashion_mnist"], expected["degree"], None)]
+            [
+                "### Fashion-MNIST, with MNIST's settings",
+                _table_1(found["fashion_mnist"], expected["degree"], None),
+                made_by(f"{found['command']} --images fashion_mnist"),
+            ]
             if "fashion_mnist" in found
             else []
         ),
@@ -45,6 +50,7 @@ def section() -> str:
                 for run in expected["network"]
             ],
         ),
+        made_by({run["command"]: [run["mixtures"]] for run in expected["network"]}),
         "### The paper's network where norms are 1, MNIST",
         "Theorem 1 fixes d_X/σ_X² + d_Y/σ_Y² alone, and the paper prints neither σ. Elsewhere on this page both are "
         "one number, of pixels and labels in [0, 1]; here both are one where images and labels have norm at most 1, "
@@ -57,8 +63,10 @@ def section() -> str:
             ["ℓ, ε", "printed", "last epoch", "best epoch", "σ_X, σ_Y", "exact ε, distance 1", "exact ε", "verdict"],
             _unit_norms(expected["unit_norms"]["found"], printed),
         ),
+        made_by(expected["unit_norms"]["command"]),
         "### The paper's network by epoch, MNIST, a held-out tenth",
         _by_epoch(expected["network_by_epoch"]),
+        made_by(expected["network_by_epoch"]["command"]),
         "### Table II: sound baselines, linear",
         "The paper's own second column is CIFAR-10, for which Fashion-MNIST stands in.",
         table(["", "MNIST", "printed", "Fashion-MNIST", "verdict"], _table_2(expected)),
