@@ -275,8 +275,8 @@ def verdicts() -> str:
             "## Verdicts",
             "Every table and figure of the four papers. *Matched*: within the spread of our runs (their standard "
             "deviation, at least 0.005; 0.02 of a single run), or, of what prints no number, as the paper says; "
-            f"*beaten* and *missed*: beyond it. In the tables below, *{PRINTED}* is the paper's own row, and *{ABSENT}* a "
-            "row of ours that it does not have. Verdicts on rows with printed numbers follow from the runs "
+            f"*beaten* and *missed*: beyond it. In the tables below, *{PRINTED}* is the paper's own row, and "
+            f"*{ABSENT}* a row of ours that it does not have. Verdicts on rows with printed numbers follow from runs "
             "(`papers/judged.py`); their reasons, and the other verdicts, are in `papers/verdicts.json`. *As "
             "published*: the published settings, at the true ε of their noise; what is not private as printed is in "
             "`papers/*/as_published.py`.",

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from baselines import printed_projection
 from dp_accounting import gaussian_mechanism
-from mixed import CLASSES, FEATURES, NAMES, PUBLISHED, Images, arguments, published_mixtures, published_noise, score
+from mixed import CLASSES, FEATURES, PUBLISHED, Images, arguments, published_mixtures, published_noise, score
 from published import squared_distance, theorem_1, theorem_3
 from scipy import ndimage, sparse
 
@@ -40,6 +40,7 @@ from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage, Subset
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import NAMES
 from jobs import Results
 
 CELLS = ("subsets:inf:64", "subsets:10:64", "subsets:20:64", "unit:10:64", "unit:20:64", "fixed:10:64")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import io
 import math
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from drawn import ImageModel
-from PIL import Image as Picture
 from published import noise_by_theorem_1, unit_norm_noise
 from scipy import sparse
 
@@ -25,9 +23,11 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, sampled
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import images_of
+
 FEATURES, CLASSES = 784, 10
 CLIP_NORM = 28 / 3
-NAMES = ("mnist", "fashion_mnist", "cifar10")
 # Chosen on the held-out tenth of MNIST's training images, before a test image was read.
 FAST = MixtureTraining(epochs=4, batch_size=64, learning_rate=1e-3, halve_every=2)
 PUBLISHED = MixtureTraining()
@@ -55,7 +55,9 @@ class Images:
         if folder is None:
             raise SystemExit("Expected the folder of the data: --data FOLDER, or SFUMATO_DATA=FOLDER.")
         self.name = name
-        x, y, test_x, test_y = (_in_colour if name == "cifar10" else _grey)(Path(folder), name)
+        x, y, test_x, test_y = images_of(Path(folder), name)
+        if x.ndim == 4:
+            x, test_x = (pixels.transpose(0, 3, 1, 2) for pixels in (x, test_x))
         if validate:
             order = np.random.default_rng(2019).permutation(len(x))
             held, kept = order[: len(x) // 10], order[len(x) // 10 :]
@@ -84,22 +86,6 @@ class Images:
 
     def accuracy(self, classifier: Any) -> float:
         return float((classifier.predict(self.test_x.astype(np.float32) / 255) == self.test_y).mean())
-
-
-def _grey(folder: Path, name: str) -> tuple[np.ndarray, ...]:
-    with np.load(folder / f"{name}.npz") as file:
-        x, y, test_x, test_y = (file[key] for key in ("x_train", "y_train", "x_test", "y_test"))
-    return x, y.astype(np.int64), test_x, test_y.astype(np.int64)
-
-
-def _in_colour(folder: Path, name: str) -> tuple[np.ndarray, ...]:
-    frame = pd.read_parquet(folder / f"{name}_jpeg.parquet")
-    found = []
-    for split in ("train", "test"):
-        part = frame[frame["split"] == split]
-        pixels = np.stack([np.asarray(Picture.open(io.BytesIO(jpeg))) for jpeg in part["jpeg"]])
-        found += [pixels.transpose(0, 3, 1, 2), part["label"].to_numpy(np.int64)]
-    return tuple(found)
 
 
 def published_noise(

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from discriminant import Discriminant
-from mixed import NAMES, Images, arguments, delta_of, our_mixtures, our_noise, published_mixtures, published_noise
+from mixed import Images, arguments, delta_of, our_mixtures, our_noise, published_mixtures, published_noise
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import NAMES
 from jobs import Results
 
 DEGREES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -18,7 +18,6 @@ from baselines import local_perturbation, random_projection
 from discriminant import Discriminant, Shrinkage
 from mixed import (
     FAST,
-    NAMES,
     PUBLISHED,
     Images,
     Linear,
@@ -31,6 +30,7 @@ from mixed import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import NAMES
 from jobs import Results
 
 # ℓ of the published noise was chosen on the held-out tenth; of ours by AutoDegree
