@@ -1,6 +1,6 @@
 """Rerun the cheap cells of docs/papers.md, and compare them with expected.json.
 
-    python papers/quick.py --data FOLDER [--only TEXT] [--list]
+    python papers/quick.py --data FOLDER [--only TEXT] [--list] [--out FOLDER]
 
 Scripts run one after the other, in a folder of their own, so that nothing is taken over. A cell without noise, or with
 noise of a seed, has to be equal to the last digit that the page prints. One whose noise is secret has to lie where a
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -107,17 +108,20 @@ def leaves(value: Any, *keys: str) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def differences(expected: Any, again: Any, digits: int) -> tuple[int, list[str]]:
-    """Return how many figures of a rerun were compared, and those that are not equal to so many digits."""
+    """Return how many figures of a rerun are written down, and those that are not equal to so many digits."""
     known, count, wrong = dict(leaves(expected)), 0, []
     for keys, value in leaves(again):
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        before = known.get(keys)
+        if not (_is_number(value) and _is_number(before)):
             continue
-        count, before, name = count + 1, known.get(keys), ", ".join(keys)
-        if not isinstance(before, int | float):
-            wrong.append(f"{name}: {value:.{digits}f}, and nothing is written down")
-        elif f"{value:.{digits}f}" != f"{before:.{digits}f}":
-            wrong.append(f"{name}: {value:.{digits}f}, written down {before:.{digits}f}")
-    return count, wrong
+        count += 1
+        if f"{value:.{digits}f}" != f"{before:.{digits}f}":
+            wrong.append(f"{', '.join(keys)}: {value:.{digits}f}, written down {before:.{digits}f}")
+    return count, wrong if count else ["none of its figures is written down"]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def allowance(runs: Sequence[float], level: float) -> float:
@@ -185,10 +189,12 @@ def run(command: str, data: Path, out: Path) -> str:
         SystemExit: it failed.
     """
     words = [str(data) if word == "FOLDER" else word for word in shlex.split(command)]
-    line = [sys.executable, *words[1:], "--out", str(out)]
+    line = [sys.executable, *words[1:], "--out", str(out.absolute())]
     done = subprocess.run(line, cwd=HERE.parent, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{command} failed:\n{done.stderr[-2000:]}")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "stdout.txt").write_text(done.stdout, encoding="utf-8")
     return done.stdout
 
 
@@ -198,6 +204,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("SFUMATO_DATA"), help="folder of the data")
     parser.add_argument("--only", default="", help="commands that hold this text")
     parser.add_argument("--list", action="store_true", help="print the commands, and run none")
+    parser.add_argument("--out", type=Path, help="a new folder that keeps what the scripts write, for keep.py")
     options = parser.parse_args()
     chosen = [rerun for rerun in RERUNS if options.only in rerun.command]
     if options.list:
@@ -206,7 +213,9 @@ def main() -> None:
     if options.data is None:
         parser.error("expected the folder of the data: --data FOLDER, or SFUMATO_DATA=FOLDER")
     begun, total, wrong = time.monotonic(), 0, []
-    with tempfile.TemporaryDirectory() as name:
+    if options.out is not None and options.out.exists():
+        parser.error(f"expected a new folder, as what is there would not be run again: {options.out}")
+    with nullcontext(options.out) if options.out else tempfile.TemporaryDirectory() as name:
         printed: dict[str, str] = {}
         for rerun in chosen:
             start = time.monotonic()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dctn, idctn
 
+_WIDE = 2_000  # features
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinkage:
@@ -92,7 +94,8 @@ def _inverse(
 ) -> np.ndarray:
     """Return L(LᵀSL)⁺Lᵀ C, with L the filter and small eigenvalues shrunk."""
     filtered = low_passed(low_passed(inner, shape, shrinkage.cutoff).T, shape, shrinkage.cutoff)
-    values, vectors = np.linalg.eigh((filtered + filtered.T) / 2)
+    # in single precision where the double takes most of a minute
+    values, vectors = np.linalg.eigh(((filtered + filtered.T) / 2).astype(np.float32 if len(inner) > _WIDE else float))
     values = np.maximum(values, 0)
     least = shrinkage.edge * sigma**2 * math.sqrt(len(inner) / count) + 1e-5
     inverse = values / (values**2 + least**2)
