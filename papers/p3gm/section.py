@@ -71,8 +71,8 @@ def section() -> str:
             }
         ),
         f"*On its own scale*: Seizure's 178 amplitudes as one line of an image, between the public bounds "
-        f"±{expected['scaled']['bound']}, instead of ranks under bought marginals; private. The bound was chosen on "
-        "validation rows.",
+        f"±{expected['scaled']['bound']}, instead of ranks under bought marginals; private. The bound was fixed "
+        "before a run.",
         "### Table VIII: total variation of all pairs of columns",
         table(["", *DATA.values(), "verdict"], _table_8(paper["table_8"], runs)),
         made_by(_of_tables(runs, METHODS, DATA)),
