@@ -4,7 +4,8 @@
 
 A record's 178 amplitudes are an image of one line, each clamped to ±bound by itself, so its vector holds the amplitudes
 ÷ 2·bound and no rank, and no marginal is bought. The recorder has 12 bits, ±2048; ±500 was fixed before a run, as the
-EEG of a waking adult is within ±100 µV. `released` has the noise of the authors' code at the ε of its preset, the others ε = 1. Scored as in Table VI.
+EEG of a waking adult is within ±100 µV. `released` has the noise of the authors' code at the ε of its preset, the
+others ε = 1. Scored as in Table VI.
 """
 
 from __future__ import annotations
