@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from judged import Cell, judge, reasons
@@ -10,7 +10,6 @@ from tabulated import Row, made_by, spread, table
 
 READINGS = {"pixels in [0, 1]": ("subsets", "projection"), "norms 1": ("unit", "unit-projection")}
 IMAGES = {"mnist": ("MNIST", 64), "cifar10": ("CIFAR-10", 128)}  # and the paper's best ℓ, which it denoises
-NOT_RUN = "no cell"
 
 
 def table_2(expected: Mapping[str, Any]) -> list[str]:
@@ -43,7 +42,7 @@ def _rows(
         shown = [f"{spread(runs)} ({len(runs)})" if runs else "–" for runs in cells.values()]
         linear = f"{sound[name]['accuracy']:.3f}" if name in sound else "–"
         tried = {reading: Cell(goal, runs) for reading, runs in cells.items() if runs}
-        judged = tried or {"ours": Cell(goal, [], NOT_RUN)}
+        judged = tried or {"ours": Cell(goal, [])}
         yield [name, f"{goal:.3f}", *shown, linear, judge(judged, reasons("dpmix", f"table_2_{images}", name))]
 
 
@@ -62,22 +61,3 @@ def last_epochs(found: Mapping[str, Any], cell: str, denoised: bool) -> list[flo
         for name, run in found.items()
         if name.partition(",")[0] == cell and (", denoised" in name) == denoised
     ]
-
-
-def networks(found: Mapping[str, Any], printed: Mapping[str, Sequence[float]]) -> Iterable[Row]:
-    """Rows of the network on CIFAR-10, by cell; `printed` has ε = ∞, 30 and 20 for every ℓ."""
-    names = {"subsets": "pixels in [0, 1]", "unit": "norms 1"}
-    for name, run in found.items():
-        cell, epochs, *_ = name.split(", ")
-        sampling, epsilon, degree = cell.split(":")
-        goal = printed[degree][("inf", "30", "20").index(epsilon)]
-        accuracies, exact = run["accuracy by epoch"], run["epsilon"]
-        yield [
-            f"{names[sampling]}, ε = {epsilon.replace('inf', '∞')}, ℓ = {degree}",
-            epochs,
-            f"{goal:.3f}",
-            f"{accuracies[-1]:.3f}",
-            f"{max(accuracies):.3f}",
-            f"{exact['true']:.1f}" if exact else "–",
-            judge({"ours": Cell(goal, [accuracies[-1]])}, reasons("dpmix", "network_cifar10", cell)),
-        ]
