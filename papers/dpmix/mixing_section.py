@@ -70,9 +70,9 @@ def section() -> str:
         made_by(expected["network_by_epoch"]["command"]),
         *_of_cifar(expected),
         "Table II's baselines, as printed, in two readings: pixels in [0, 1], and images divided by the longest one's "
-        "norm; last of few epochs of the published schedule, stated with each run. None is private: projections have "
-        "the printed noise, which is for neighbours that differ in one attribute, and labels without noise. *Beaten* "
-        "here means that the baseline reaches more than the paper says of it. *Sound*: with the noise that replacing "
+        "norm; after one epoch of the published 50. None is private: projections have the printed noise, which is for "
+        "neighbours that differ in one attribute, and labels without noise. *Beaten* here means that the baseline "
+        "reaches more than the paper says of it. *Sound*: with the noise that replacing "
         "one record asks for, labels included, and least squares.",
         *table_2(expected),
         *(
