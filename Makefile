@@ -10,7 +10,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint house extras dist newcomer bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page resolve clean help
+.PHONY: demo test test-slow test-report audit lint house extras dist newcomer bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page papers-quick resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -138,6 +138,9 @@ paper-p3gm: .venv/.installed-papers peers  ## the tables and figures of P3GM (pa
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_shares.py $(SFUMATO_DATA) --out papers/p3gm/out/shares.json --picture papers/p3gm/out/figure_8.png
 	$(BIN)/python papers/p3gm/expected.py
 	$(BIN)/python papers/page.py
+
+papers-quick: .venv/.installed-papers  ## rerun the cheap cells of docs/papers.md and compare (under 20 minutes): SFUMATO_DATA=folder
+	$(ONE_THREAD) $(BIN)/python papers/quick.py --data $(SFUMATO_DATA)
 
 papers-page: .venv/.installed-papers  ## docs/papers.md from the expected.json files
 	$(BIN)/python papers/page.py

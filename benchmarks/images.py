@@ -42,9 +42,10 @@ def accuracy(
 ) -> list[float]:
     """Train the network on (x, y) and return its accuracy on the test images after each epoch."""
     torch.manual_seed(seed)
-    height, width = x.shape[1:]
+    height, width = x.shape[1:3]
+    channels = x.shape[3] if x.ndim == 4 else 1
     layers = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 28, 3),
+        torch.nn.Conv2d(channels, 28, 3),
         torch.nn.MaxPool2d(2),
         torch.nn.Flatten(),
         torch.nn.Linear(28 * ((height - 2) // 2) * ((width - 2) // 2), 128),
@@ -54,8 +55,8 @@ def accuracy(
     )
     net = layers.to(memory_format=torch.channels_last)  # twice as fast on a CPU
     optimiser = torch.optim.Adam(net.parameters(), 1e-3)
-    images, labels = torch.tensor(x)[:, None].float() / 255, torch.tensor(y).long()
-    test_images, test_labels = torch.tensor(test_x)[:, None].float() / 255, torch.tensor(test_y).long()
+    images, labels = _scaled(x), torch.tensor(y).long()
+    test_images, test_labels = _scaled(test_x), torch.tensor(test_y).long()
 
     def channels_last(batch: torch.Tensor) -> torch.Tensor:
         return batch.contiguous(memory_format=torch.channels_last)
@@ -72,6 +73,12 @@ def accuracy(
             found = torch.cat([net(channels_last(part)).argmax(1) for part in test_images.split(2000)])
         scores.append(float((found == test_labels).double().mean()))
     return scores
+
+
+def _scaled(x: np.ndarray) -> torch.Tensor:
+    """Return images (n, h, w) or (n, h, w, channels) of bytes as (n, channels, h, w) in [0, 1]."""
+    pixels = torch.tensor(x)
+    return (pixels[:, None] if x.ndim == 3 else pixels.permute(0, 3, 1, 2)).float() / 255
 
 
 def precision_recall(real: np.ndarray, made: np.ndarray, neighbours: int = 3) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 PRINTED, ABSENT = "printed", "not in the paper"
@@ -34,7 +34,7 @@ class Cell:
         """Say what became of it: within the spread of the runs of the printed figure, better, or worse."""
         if not self.runs:
             return "not run"
-        spread = max((max(self.runs) - min(self.runs)) / 2, LEAST) if len(self.runs) > 1 else ONE_RUN
+        spread = max(stdev(self.runs), LEAST) if len(self.runs) > 1 else ONE_RUN
         gain = (fmean(self.runs) - self.printed) * (1 if self.higher else -1)
         return "matched" if abs(gain) <= spread + _ROUNDING else "beaten" if gain > 0 else "missed"
 

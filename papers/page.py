@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent / "dpmix"))
 import mixing_section
 import section
 from judged import ABSENT, PRINTED, here, known, said
-from tabulated import Row, by_epsilon, spread, table
+from tabulated import Row, by_epsilon, made_by, spread, table
 
 HERE = Path(__file__).parent
 PLACES = {
@@ -48,13 +48,19 @@ def dp_em() -> str:
             f"### {what}",
             f"The paper: {expected[name]['paper']}. {here(name)}",
             by_epsilon(expected[name]["mean_and_error"], 2, partial(said, "dp_em", name)),
+            made_by(expected[name]["command"]),
         ]
     llg = expected["figure_2_llg"]["mean_and_error"]
-    text[-3:-3] = ["### Figure 2: scenario LLG, NOT PRIVATE as printed", _laplace(expected["figure_2"], llg)]
+    text[-4:-4] = [
+        "### Figure 2: scenario LLG, NOT PRIVATE as printed",
+        _laplace(expected["figure_2"], llg),
+        made_by(expected["figure_2_llg"]["command"]),
+    ]
     text[2:2] = [
         "### Figure 1: an illustration in the plane",
         "Three Gaussians, 10,000 points, J = 30; mean log density of 10,000 other points.",
         table(["", "log density", "verdict"], _illustrated(expected["figure_1"]["found"])),
+        made_by(expected["figure_1"]["command"]),
         "![a mixture of three Gaussians, fitted four ways](pictures/dp_em_mixtures.png)",
     ]
     text.append(_every_form(expected["as_published"]))
@@ -67,17 +73,20 @@ def dp_em() -> str:
         if places in expected["figure_4"]["diffprivlib 0.6.6"]:
             curves["diffprivlib (pure ε)"] = expected["figure_4"]["diffprivlib 0.6.6"][places]
         text += [f"{title}:", by_epsilon(curves, 4, partial(said, "dp_em", "figure_4"))]
+        text.append(made_by(_of_places(expected["figure_4"], places)))
     text += [
         "### Figure 4: more iterations, ε = 0.01",
         "The paper prints no J, and Laplace noise under zCDP is less than under linear composition only for "
         "J > 2 ln(1/δ) = 18.4. *Charged once*: the K noisy means of an iteration are one mechanism and their sizes "
         "another; *sizes exact*: the means alone. None of the published forms is private.",
         _by_iterations(expected["figure_4"]["iterations"]),
+        made_by(_of_iterations(expected["figure_4"])),
     ]
     faces = expected["faces"]
     text += [
         "### Figure 5: loadings, as published, on the paper's 400 faces and on MNIST",
         _loadings(faces["runs"] | expected["as_published"]["factor_analysis"]),
+        made_by({faces["command"]: ["faces"], expected["as_published"]["command"]: ["images"]}),
         f"The faces' second moment has the largest eigenvalue {faces['largest eigenvalue']:.2f}, its noise at ε = 0.3 "
         f"one of {faces['runs']['400 faces, printed ε = 0.3']['largest eigenvalue of the noise']:.1f}. They are "
         "64 × 64 pixels, divided by the longest one's norm, as printed: not private, and ε is what it would be if that "
@@ -85,6 +94,27 @@ def dp_em() -> str:
         "![ten loadings of faces without noise and at two ε](pictures/dp_em_faces.png)",
     ]
     return "\n\n".join(text)
+
+
+def _of_places(found: Mapping[str, Any], places: str) -> dict[str, list[str]]:
+    """Rows by command of a table of Figure 4."""
+    made = found["grid"]["command"] if places == "gowalla_grid256" else f"{found['command']} --places {places}"
+    peer = found["diffprivlib 0.6.6"]
+    return {made: ["rows but the last"], peer["command"]: ["the last"]} if places in peer else {made: ["all rows"]}
+
+
+def _of_iterations(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Columns by command of the table of Figure 4 by J."""
+    return {run["command"]: [title] for title, run in _columns(found["iterations"]).items()}
+
+
+def _columns(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs of Figure 4 at ε = 0.01 by places and J."""
+    return {
+        f"{'New York' if places == 'gowalla_nyc' else 'its number'}, J = {j}": run
+        for places, runs in found.items()
+        for j, run in runs.items()
+    }
 
 
 def _illustrated(found: Mapping[str, float]) -> Iterable[Row]:
@@ -126,17 +156,14 @@ def _every_form(found: Mapping[str, Any]) -> str:
             "As printed: noise on quotients by exact masses, so no ε holds for them. Five splits. *On sums*: ε that "
             "the noise of the column ε = 1 would have on sums of records, add/remove.",
             table(["printed ε", *epsilons, "on sums", "verdict"], rows),
+            made_by(found["command"]),
         ]
     )
 
 
 def _by_iterations(found: Mapping[str, Any]) -> str:
     """Tabulate variances at ε = 0.01 by places and J, and say of the printed form whether it is below DPLloyd."""
-    columns = {
-        f"{'New York' if places == 'gowalla_nyc' else 'its number'}, J = {j}": run["mean_and_error"][places]
-        for places, runs in found.items()
-        for j, run in runs.items()
-    }
+    columns = {title: next(iter(run["mean_and_error"].values())) for title, run in _columns(found).items()}
     names = [name for name, points in next(iter(columns.values())).items() if "0.01" in points]
     rows = [
         [
@@ -203,8 +230,10 @@ def dpgm() -> str:
                 )
             ],
         ),
+        made_by(accounts["command"]),
         "### Figure 3: clustering accuracy, binarised MNIST",
         by_epsilon(expected["figure_3"]["mean_and_runs"], 3, partial(said, "dpgm", "figure_3")),
+        made_by(expected["figure_3"]["command"]),
         "### Figures 5, 6 and 8: errors of counting queries",
         "Figure 6 is about k, the number of clusters; Figure 8 about networks of two layers. Runs in brackets.",
     ]
@@ -219,6 +248,9 @@ def dpgm() -> str:
             for method, found in methods.items()
         ]
         text += [f"{places}, five groups of lengths, then pairs and triples:", table(["", *kinds, "verdict"], rows)]
+        data, _, epsilon = places.partition(", ε = ")
+        names = " ".join(f'"{method}"' for method in methods)
+        text.append(made_by(f"{expected['figure_5']['command']} --only {data} --epsilons {epsilon} --methods {names}"))
     text += [
         "### Figure 4: samples, a row per cluster",
         "![samples of handwritten digits](pictures/dpgm_samples.png)",
@@ -241,10 +273,10 @@ def verdicts() -> str:
     return "\n\n".join(
         [
             "## Verdicts",
-            "Every table and figure of the four papers. *Matched*: within the spread of our runs (half their range, at "
-            "least 0.005; 0.02 of a single run), or, of what prints no number, as the paper says; *beaten* and "
-            f"*missed*: beyond it. In the tables below, *{PRINTED}* is the paper's own row, and *{ABSENT}* a row of "
-            "ours that it does not have. Verdicts on rows with printed numbers follow from the runs "
+            "Every table and figure of the four papers. *Matched*: within the spread of our runs (their standard "
+            "deviation, at least 0.005; 0.02 of a single run), or, of what prints no number, as the paper says; "
+            f"*beaten* and *missed*: beyond it. In the tables below, *{PRINTED}* is the paper's own row, and "
+            f"*{ABSENT}* a row of ours that it does not have. Verdicts on rows with printed numbers follow from runs "
             "(`papers/judged.py`); their reasons, and the other verdicts, are in `papers/verdicts.json`. *As "
             "published*: the published settings, at the true ε of their noise; what is not private as printed is in "
             "`papers/*/as_published.py`.",
@@ -258,7 +290,9 @@ def page() -> str:
     head = [
         "# The papers' tables, and ours",
         "Made by `python papers/page.py` from the `expected.json` files under `papers/`, which also hold commands, "
-        "seconds and settings. Everything here was scored on real records without noise: no figure is private.",
+        "seconds and settings. Everything here was scored on real records without noise: no figure is private. "
+        "Under each table stands the command that makes its cells, FOLDER being that of the data; `make papers-quick` "
+        "reruns the cheap ones and compares.",
     ]
     papers = section.section(), dp_em(), dpgm(), mixing_section.section()
     return "\n\n".join([*head, verdicts(), *papers]).rstrip() + "\n"

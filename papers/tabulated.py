@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 Row = Sequence[object]
@@ -16,14 +16,22 @@ def table(head: Row, rows: Iterable[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def made_by(commands: Mapping[str, Iterable[str]] | str) -> str:
+    """Say which command makes the cells of the table above; of several, which of its rows or columns."""
+    if isinstance(commands, str):
+        return f"Made by `{commands}`."
+    each = (f"{', '.join(cells)} by `{command}`" for command, cells in commands.items())
+    return f"Made: {'; '.join(each)}."
+
+
 def _escaped(entry: object) -> str:
     return str(entry).replace(" | ", ", ")
 
 
 def spread(values: Sequence[float]) -> str:
-    """The mean, and half the range of several."""
-    half = f" ± {(max(values) - min(values)) / 2:.3f}" if len(values) > 1 else ""
-    return f"{fmean(values):.3f}{half}"
+    """The mean, and the standard deviation of several."""
+    apart = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{fmean(values):.3f}{apart}"
 
 
 def grouped(runs: Mapping[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:

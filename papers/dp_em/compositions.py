@@ -13,12 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from dp_accounting import dp_event, gaussian_mechanism
 from dp_accounting.pld import PLDAccountant
 from scipy.optimize import brentq
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import pyplot
 
 COMPOSITIONS = ("linear", "advanced", "zcdp", "moments", "pld")
 _MOST_MOMENTS = 100
@@ -167,11 +171,7 @@ def main() -> None:
 
 
 def draw(tables: dict[str, list[dict[str, float | str | None]]], path: str) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, len(tables), figsize=(11, 4.5), sharey=True)
     for axis, (title, rows) in zip(axes, tables.items(), strict=True):
         epsilons = [row["epsilon"] for row in rows]

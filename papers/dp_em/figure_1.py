@@ -20,7 +20,7 @@ from sfumato.mechanisms.contributions import clip_rows
 from sfumato.models.mixtures.mixture import GaussianMixture
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from drawing import parser
+from drawing import parser, pyplot
 
 WEIGHTS = np.array([0.3, 0.4, 0.3])
 MEANS = np.array([[-0.5, -0.2], [0.1, 0.45], [0.45, -0.35]])
@@ -53,11 +53,7 @@ def scores(mixtures: dict[str, GaussianMixture], held: np.ndarray) -> dict[str, 
 
 def picture(points: np.ndarray, mixtures: dict[str, GaussianMixture], path: Path) -> None:
     """Draw the points and every mixture's Gaussians, a panel a method."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, len(mixtures), figsize=(4 * len(mixtures), 4), layout="constrained")
     turn = np.linspace(0, 2 * np.pi, 100)
     circle = np.stack([np.cos(turn), np.sin(turn)])

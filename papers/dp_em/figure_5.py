@@ -19,7 +19,7 @@ from sfumato.estimators import DPFactorAnalysis
 from sfumato.privacy.budget import NonPrivate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from drawing import parser, read
+from drawing import parser, pyplot, read
 
 EPSILONS = (0.2, 0.3, 1.0)
 FACTORS, DELTA, CLIP_NORM = 10, 1e-5, 22.0  # in half ranges of a pixel, of at most 28
@@ -55,11 +55,7 @@ def main() -> None:
 
 
 def draw(loadings: dict[str, np.ndarray], shape: tuple[int, ...], path: object) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(len(loadings), FACTORS, figsize=(FACTORS, 1.2 * len(loadings)))
     for line, (name, components) in zip(axes, loadings.items(), strict=True):
         order = np.argsort(-np.linalg.norm(components, axis=1))

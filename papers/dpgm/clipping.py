@@ -31,7 +31,7 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from drawing import parser, read
+from drawing import parser, pyplot, read
 from jobs import Results
 
 TRAINED, BATCH, SIGMA, DELTA = 50_000, 500, 1.0, 1e-5
@@ -111,11 +111,7 @@ def main() -> None:
     epsilon = account(plan(options.steps), DELTA).epsilon
     means = {name: round(float(np.mean(found)), 2) for name, found in table.items()}
     results.note(f"held-out loss, {options.steps} steps, ε = {epsilon:.3g}", means)
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 5))
     axis.plot(FIXED, [means[f"fixed {c:g}"] for c in FIXED], marker="o", label="fixed")
     for i, name in enumerate(FOLLOWING):

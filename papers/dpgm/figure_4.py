@@ -22,7 +22,7 @@ from sfumato.methods.dpgm.settings import RBM, VAE
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from drawing import parser, read
+from drawing import parser, pyplot, read
 from images import accuracy
 from jobs import Cell, Results, run_cells
 
@@ -69,11 +69,7 @@ def by_component(release: sfumato.Release, each: int) -> np.ndarray:
 
 def picture(grids: dict[str, np.ndarray], path: Path) -> None:
     """Draw a grid of samples per release, a row per cluster."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, len(grids), figsize=(4 * len(grids), 5), squeeze=False)
     for axis, (title, grid) in zip(axes[0], grids.items(), strict=True):
         axis.imshow(np.vstack([np.hstack(list(row)) for row in grid]), cmap="gray_r", vmin=0, vmax=1)

@@ -37,7 +37,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.methods.dpgm.settings import VAE, MixtureShares
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from drawing import parser
+from drawing import parser, pyplot
 from drawing import read as data_folder
 from jobs import Results
 
@@ -167,11 +167,7 @@ def part_of(matrix: sparse.csr_array) -> sparse.csr_array:
 
 def picture(table: dict[str, dict[str, list[float]]], path: Path, title: str) -> None:
     """Draw errors by length group, one panel per kind."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 4, figsize=(15, 4))
     for axis, kind in zip(axes, KINDS, strict=False):
         for method, errors in table.items():

@@ -36,9 +36,18 @@ def random_projection(
     return made, _labels(classes, sigma_y, rng), sigma_x, matrix
 
 
-def projection_noise_as_printed(matrix: np.ndarray, epsilon: float, delta: float) -> float:
-    """The printed standard deviation: for neighbours that differ in one attribute, and a factor √2 short."""
-    return float(np.linalg.norm(matrix, 2)) * math.sqrt(math.log(1 / (2 * delta)) + epsilon) / epsilon
+def printed_projection(
+    x: np.ndarray, *, width: int, epsilon: float, delta: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Rx with the printed noise, R, and its standard deviation: NOT PRIVATE.
+
+    That noise is for neighbours that differ in one attribute by at most 1, and a factor √2 short; labels have none.
+    """
+    rng = np.random.default_rng(seed)
+    matrix = (rng.standard_normal((width, x.shape[1])) / math.sqrt(width)).astype(np.float32)
+    sigma = float(np.linalg.norm(matrix, 2)) * math.sqrt(math.log(1 / (2 * delta)) + epsilon) / epsilon
+    made = x @ matrix.T
+    return made + np.float32(sigma) * rng.standard_normal(made.shape, np.float32), matrix, sigma
 
 
 def clip(x: np.ndarray, norm: float) -> np.ndarray:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dctn, idctn
 
+_WIDE = 2_000  # features
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinkage:
@@ -34,7 +36,7 @@ class Discriminant:
     """Scores (x − x̄)ᵀΣ⁻¹μ_k − offset·μ_kᵀΣ⁻¹μ_k, from mixtures, σ and ℓ alone.
 
     Args:
-        x: mixtures of images, shape (T, h, w).
+        x: mixtures of images, shape (T, h, w) or (T, channels, h, w).
         y: soft labels, shape (T, classes).
         sigma: standard deviation of a pixel's noise.
         degree: ℓ.
@@ -92,7 +94,8 @@ def _inverse(
 ) -> np.ndarray:
     """Return L(LᵀSL)⁺Lᵀ C, with L the filter and small eigenvalues shrunk."""
     filtered = low_passed(low_passed(inner, shape, shrinkage.cutoff).T, shape, shrinkage.cutoff)
-    values, vectors = np.linalg.eigh((filtered + filtered.T) / 2)
+    # in single precision where the double takes most of a minute
+    values, vectors = np.linalg.eigh(((filtered + filtered.T) / 2).astype(np.float32 if len(inner) > _WIDE else float))
     values = np.maximum(values, 0)
     least = shrinkage.edge * sigma**2 * math.sqrt(len(inner) / count) + 1e-5
     inverse = values / (values**2 + least**2)
@@ -101,10 +104,10 @@ def _inverse(
 
 
 def low_passed(columns: np.ndarray, shape: tuple[int, ...], cutoff: float) -> np.ndarray:
-    """Return columns, each a picture, with amplitudes ÷ √(1 + (frequency ÷ cutoff)²)."""
+    """Return columns, each a picture or one a channel, with amplitudes ÷ √(1 + (frequency ÷ cutoff)²)."""
     if not cutoff:
         return columns
-    squared = sum(f.astype(np.float64) ** 2 for f in np.indices(shape))
-    waves = dctn(columns.reshape(*shape, -1), axes=(0, 1), norm="ortho")
+    squared = sum(f.astype(np.float64) ** 2 for f in np.indices(shape[-2:]))
+    waves = dctn(columns.reshape(-1, *shape[-2:], columns.shape[1]), axes=(1, 2), norm="ortho")
     waves /= np.sqrt(1 + squared / cutoff**2)[..., None]
-    return np.asarray(idctn(waves, axes=(0, 1), norm="ortho")).reshape(columns.shape)
+    return np.asarray(idctn(waves, axes=(1, 2), norm="ortho")).reshape(columns.shape)

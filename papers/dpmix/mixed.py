@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from sfumato.privacy.accounting import account, interval_for
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage, sampled
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import images_of
 
 FEATURES, CLASSES = 784, 10
 CLIP_NORM = 28 / 3
@@ -42,19 +46,38 @@ def arguments(text: str | None) -> argparse.ArgumentParser:
 
 
 class Images:
-    """Images in [0, 1] to train on, and others to score on; with `validate` no test image is read."""
+    """Images as bytes to train on, and others to score on; with `validate` no test image is read.
+
+    Grey ones have the shape (n, 28, 28), those of CIFAR-10, which are JPEG here, (n, 3, 32, 32).
+    """
 
     def __init__(self, folder: Path | None, name: str, *, validate: bool) -> None:
         if folder is None:
             raise SystemExit("Expected the folder of the data: --data FOLDER, or SFUMATO_DATA=FOLDER.")
-        with np.load(Path(folder) / f"{name}.npz") as file:
-            x, y = file["x_train"], file["y_train"].astype(np.int64)
-            if validate:
-                order = np.random.default_rng(2019).permutation(len(x))
-                held, kept = order[: len(x) // 10], order[len(x) // 10 :]
-                self.x, self.y, self.test_x, self.test_y = x[kept], y[kept], x[held], y[held]
-            else:
-                self.x, self.y, self.test_x, self.test_y = x, y, file["x_test"], file["y_test"].astype(np.int64)
+        self.name = name
+        x, y, test_x, test_y = images_of(Path(folder), name)
+        if x.ndim == 4:
+            x, test_x = (pixels.transpose(0, 3, 1, 2) for pixels in (x, test_x))
+        if validate:
+            order = np.random.default_rng(2019).permutation(len(x))
+            held, kept = order[: len(x) // 10], order[len(x) // 10 :]
+            x, y, test_x, test_y = x[kept], y[kept], x[held], y[held]
+        self.x, self.y, self.test_x, self.test_y = x, y, test_x, test_y
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one image."""
+        return self.x.shape[1:]
+
+    @property
+    def n_features(self) -> int:
+        """Values of an image."""
+        return math.prod(self.shape)
+
+    @property
+    def clip_norm(self) -> float:
+        """The public bound that ours has: a third of the largest norm of an image."""
+        return math.sqrt(self.n_features) / 3
 
     @property
     def longest_norm(self) -> float:
@@ -77,7 +100,7 @@ def published_noise(
     if epsilon is None:
         return 0.0, 0.0
     solve = unit_norm_noise if unit_norms else noise_by_theorem_1
-    sigma = solve(epsilon, degree, n, n, 1 / n, n_features=FEATURES, n_labels=CLASSES)
+    sigma = solve(epsilon, degree, n, n, 1 / n, n_features=images.n_features, n_labels=CLASSES)
     return (sigma * images.longest_norm if unit_norms else sigma), sigma
 
 
@@ -85,19 +108,19 @@ def published_mixtures(
     images: Images, degree: int, epsilon: float | None, seed: int, *, unit_norms: bool = False
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """T = n mixtures of ℓ images, drawn without replacement, with the noise of Theorem 1 at δ = 1/n, and σ_X."""
-    n, rng = len(images.x), np.random.default_rng(seed)
+    n, d, rng = len(images.x), images.n_features, np.random.default_rng(seed)
     sigma_x, sigma_y = published_noise(images, degree, epsilon, unit_norms=unit_norms)
-    x, y = np.empty((n, FEATURES), np.float32), np.empty((n, CLASSES), np.float32)
+    x, y = np.empty((n, d), np.float32), np.empty((n, CLASSES), np.float32)
     records = images.x.reshape(n, -1).astype(np.float32) / 255
     for start in range(0, n, 5000):
         stop = min(start + 5000, n)
         members = np.concatenate([_subset(rng, n, degree) for _ in range(stop - start)])
         rows = np.arange(stop - start + 1) * degree
         matrix = sparse.csr_array((np.full(len(members), 1 / degree, np.float32), members, rows), (stop - start, n))
-        x[start:stop] = matrix @ records + sigma_x * rng.standard_normal((stop - start, FEATURES), np.float32)
+        x[start:stop] = matrix @ records + sigma_x * rng.standard_normal((stop - start, d), np.float32)
         y[start:stop] = matrix @ np.eye(CLASSES, dtype=np.float32)[images.y]
         y[start:stop] += sigma_y * rng.standard_normal((stop - start, CLASSES), np.float32)
-    return x.reshape(n, 28, 28), y, sigma_x
+    return x.reshape(n, *images.shape), y, sigma_x
 
 
 def _subset(rng: np.random.Generator, n: int, degree: int) -> np.ndarray:
@@ -110,20 +133,20 @@ def _subset(rng: np.random.Generator, n: int, degree: int) -> np.ndarray:
 def our_mixtures(
     images: Images, degree: int, epsilon: float | None, seed: int, *, delta: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """T = n Poisson mixtures of images clipped to norm 28/3 as the package makes them, and σ_X."""
-    n, norm = len(images.x), CLIP_NORM
-    stage, settings = _our_plan(n, degree, epsilon, delta)
+    """T = n Poisson mixtures of clipped images as the package makes them, and σ_X."""
+    n, norm, d = len(images.x), images.clip_norm, images.n_features
+    stage, settings = _our_plan(n, degree, epsilon, delta, d)
     noise = NoNoise(seed) if epsilon is None else SeededNoise(seed)
     x, y = images.x.reshape(n, -1), np.eye(CLASSES)[images.y]
     records = MixableRecords.of_chunks(
         ((x[start : start + 5000] / 255, y[start : start + 5000]) for start in range(0, n, 5000)),
-        n_features=FEATURES, n_labels=CLASSES, feature_norm=norm, label_norm=1.0,
+        n_features=d, n_labels=CLASSES, feature_norm=norm, label_norm=1.0,
     )  # fmt: skip
     ledger = Ledger(Plan([stage]), None)
     blocks = list(noisy_mixtures(records, settings, stage="mixtures", ledger=ledger, noise=noise))
     made = np.concatenate([b.features.astype(np.float32) for b in blocks])
     labels = np.concatenate([b.labels.astype(np.float32) for b in blocks])
-    return made.reshape(-1, 28, 28), labels, 0.0 if epsilon is None else settings.noise_stds(stage, norm, 1.0)[0]
+    return made.reshape(-1, *images.shape), labels, 0.0 if epsilon is None else settings.noise_stds(stage, norm, 1.0)[0]
 
 
 def delta_of(n: int, epsilon: float | None) -> float:
@@ -131,17 +154,19 @@ def delta_of(n: int, epsilon: float | None) -> float:
     return 1 / n if epsilon is None or epsilon >= 10 else min(1e-5, 0.1 / n)
 
 
-def our_noise(n: int, degree: int, epsilon: float, delta: float) -> tuple[float, float]:
+def our_noise(n: int, degree: int, epsilon: float, delta: float, n_features: int = FEATURES) -> tuple[float, float]:
     """Return σ_X and σ_Y of n Poisson mixtures of n images."""
-    stage, settings = _our_plan(n, degree, epsilon, delta)
-    return settings.noise_stds(stage, CLIP_NORM, 1.0)
+    stage, settings = _our_plan(n, degree, epsilon, delta, n_features)
+    return settings.noise_stds(stage, math.sqrt(n_features) / 3, 1.0)
 
 
-def _our_plan(n: int, degree: int, epsilon: float | None, delta: float) -> tuple[Stage, MixtureSettings]:
+def _our_plan(
+    n: int, degree: int, epsilon: float | None, delta: float, n_features: int
+) -> tuple[Stage, MixtureSettings]:
     stage = PoissonMixing().stage("mixtures", degree=degree, n_mixtures=n, n_public=n)
     if epsilon is not None:
         stage = replace(stage, noise_multiplier=our_multiplier(stage, epsilon, delta))
-    share = label_share(multiplier=stage.noise_multiplier, degree=degree, n_features=FEATURES, n_labels=CLASSES)
+    share = label_share(multiplier=stage.noise_multiplier, degree=degree, n_features=n_features, n_labels=CLASSES)
     return stage, MixtureSettings(mixing=PoissonMixing(), degree=degree, n_mixtures=n, n_public=n, label_share=share)
 
 
@@ -197,13 +222,15 @@ def score(
     training: MixtureTraining = FAST,
     seed: int = 0,
     watch: bool = False,
+    test: np.ndarray | None = None,
 ) -> list[float]:
-    """Accuracy on single images after the last epoch; with `watch` after each, for validation."""
+    """Accuracy on single images after the last epoch; with `watch` after each; `test` is what is seen of them."""
     seen: list[float] = []
+    test = images.test_x.astype(np.float32) / 255 if test is None else test
 
     def each(epoch: int, classifier: Any) -> None:
         if watch or epoch == training.epochs:
-            seen.append(images.accuracy(classifier))
+            seen.append(float((classifier.predict(test) == images.test_y).mean()))
             print(f"  epoch {epoch}: {seen[-1]:.4f}", flush=True)
 
     train_on_mixtures(x, y, training=training, seed=seed, progress=each)

@@ -14,20 +14,21 @@ from pathlib import Path
 
 import numpy as np
 from discriminant import Discriminant
-from mixed import CLASSES, FEATURES, Images, arguments, delta_of, our_mixtures, our_noise, published_mixtures
-from published import noise_by_theorem_1
+from mixed import Images, arguments, delta_of, our_mixtures, our_noise, published_mixtures, published_noise
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import NAMES
 from jobs import Results
 
 DEGREES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 PUBLISHED, OURS = (None, 20.0, 10.0), (20.0, 10.0, 3.0, 1.0)
+IN_COLOUR = (None, 30.0, 20.0), (30.0, 20.0, 10.0, 1.0)  # of CIFAR-10
 Noises = dict[float | None, tuple[float, float]]
 
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--images", default="mnist", choices=("mnist", "fashion_mnist"))
+    parser.add_argument("--images", default="mnist", choices=NAMES)
     parser.add_argument("--degrees", type=int, nargs="*", default=DEGREES)
     options = parser.parse_args()
     images = Images(options.data, options.images, validate=options.validate)
@@ -39,18 +40,12 @@ def main() -> None:
 
 def row(images: Images, degree: int) -> dict[str, dict[str, list[float]]]:
     """Accuracy and σ of a pixel, of each noise at each ε."""
-    n = len(images.x)
-
-    def published(epsilon: float | None) -> tuple[float, float]:
-        if epsilon is None:
-            return 0.0, 0.0
-        sigma = noise_by_theorem_1(epsilon, degree, n, n, 1 / n, n_features=FEATURES, n_labels=CLASSES)
-        return sigma, sigma
-
+    n, (theirs, ours) = len(images.x), IN_COLOUR if images.name == "cifar10" else (PUBLISHED, OURS)
     subsets = published_mixtures(images, degree, None, seed=1)[:2]
-    found = {"published": scores(images, *subsets, degree, {e: published(e) for e in PUBLISHED}, poisson=False)}
+    noises: Noises = {e: published_noise(images, degree, e) for e in theirs}
+    found = {"published": scores(images, *subsets, degree, noises, poisson=False)}
     samples = our_mixtures(images, degree, None, 1, delta=1 / n)[:2]
-    noises: Noises = {e: our_noise(n, degree, e, delta_of(n, e)) for e in OURS}
+    noises = {e: our_noise(n, degree, e, delta_of(n, e), images.n_features) for e in ours}
     return found | {"ours": scores(images, *samples, degree, noises, poisson=True)}
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from baselines import local_perturbation, random_projection
 from discriminant import Discriminant, Shrinkage
 from mixed import (
-    CLIP_NORM,
     FAST,
     PUBLISHED,
     Images,
@@ -31,6 +30,7 @@ from mixed import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from image_data import NAMES
 from jobs import Results
 
 # ℓ of the published noise was chosen on the held-out tenth; of ours by AutoDegree
@@ -41,7 +41,7 @@ UNFILTERED = Shrinkage(cutoff=0)
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--images", default="mnist", choices=("mnist", "fashion_mnist"))
+    parser.add_argument("--images", default="mnist", choices=NAMES)
     networks = ("linear", "discriminant", "unfiltered", "drawn", "cnn", "published")
     parser.add_argument("--network", default="discriminant", choices=networks)
     parser.add_argument("--cells", nargs="*", default=CELLS)
@@ -86,11 +86,11 @@ def baselines(images: Images, results: Results, epsilon: float, network: str) ->
     """Projections are no pictures, so no filter suits them."""
     n = len(images.x)
     rows = images.x.reshape(n, -1) / 255
-    settings = {"epsilon": epsilon, "delta": 1 / n, "clip_norm": CLIP_NORM, "seed": 1}
+    settings = {"epsilon": epsilon, "delta": 1 / n, "clip_norm": images.clip_norm, "seed": 1}
 
     def local() -> dict[str, float]:
         x, y, sigma = local_perturbation(rows, images.y, **settings)
-        made = model(network, x.reshape(-1, 28, 28), y, sigma, 1, poisson=False)
+        made = model(network, x.reshape(n, *images.shape), y, sigma, 1, poisson=False)
         return {"accuracy": round(images.accuracy(made), 4), "sigma": round(sigma, 4)}
 
     def projected(width: int) -> dict[str, float]:

@@ -15,6 +15,7 @@ from sfumato.columns.kinds import Categorical, Image
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from drawing import pyplot
+from image_data import images_of
 from images import LABELS, VALIDATION_FROM, accuracy
 
 
@@ -22,27 +23,33 @@ class Pictures:
     """Images to fit and to score on; with `validate` both are training images."""
 
     def __init__(self, folder: Path, name: str, *, validate: bool) -> None:
-        with np.load(folder / f"{name}.npz") as stored:
-            x, y = stored["x_train"], stored["y_train"]
-            if validate:
-                self.test = x[VALIDATION_FROM:], y[VALIDATION_FROM:]
-                x, y = x[:VALIDATION_FROM], y[:VALIDATION_FROM]
-            else:
-                self.test = stored["x_test"], stored["y_test"]
-        self.x, self.y = x, y
-        shape = Image(shape=x.shape[1:], dtype="uint8", lower=0, upper=255)
-        self.schema = sfumato.Schema(columns={"x": shape, "y": Categorical(categories=LABELS)}, rows=len(x))
+        x, y, *test = images_of(folder, name)
+        if validate:
+            test = [x[VALIDATION_FROM:], y[VALIDATION_FROM:]]
+            x, y = x[:VALIDATION_FROM], y[:VALIDATION_FROM]
+        self.x, self.y, self.test = x, y, test
+
+    def first(self, rows: int) -> Pictures:
+        """Keep the first so many images to fit, and return these."""
+        self.x, self.y = self.x[:rows], self.y[:rows]
+        return self
+
+    @property
+    def schema(self) -> sfumato.Schema:
+        """Of images and labels."""
+        shape = Image(shape=self.x.shape[1:], dtype="uint8", lower=0, upper=255)
+        return sfumato.Schema(columns={"x": shape, "y": Categorical(categories=LABELS)}, rows=len(self.x))
 
     @property
     def records(self) -> dict[str, np.ndarray]:
         """As a fit takes them."""
         return {"x": self.x, "y": self.y.astype(str)}
 
-    def taught_by(self, release: sfumato.Release, *, seed: int) -> dict[str, Any]:
-        """Accuracy of the network of Table VII that as many samples as were fitted taught; the last of ten epochs."""
+    def taught_by(self, release: sfumato.Release, *, seed: int, epochs: int = 10) -> dict[str, Any]:
+        """Accuracy of the network of Table VII that as many samples as were fitted taught; of the last epoch."""
         made = release.sample(len(self.x))
-        epochs = accuracy(made["x"], made["y"].astype(int), *self.test, epochs=10, batch=128, seed=seed)
-        return {"accuracy": epochs[-1], "accuracy_best_epoch": max(epochs)}
+        found = accuracy(made["x"], made["y"].astype(int), *self.test, epochs=epochs, batch=128, seed=seed)
+        return {"accuracy": found[-1], "accuracy_best_epoch": max(found)}
 
 
 def curve(lines: Mapping[str, Mapping[Any, float]], path: Path, *, x: str, y: str, log: bool = False) -> None:

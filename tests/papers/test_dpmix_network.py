@@ -18,7 +18,7 @@ WRITTEN = json.loads((PAPERS / "dpmix" / "expected.json").read_text(encoding="ut
 def images():
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 256, (600, 28, 28), dtype=np.uint8), rng.integers(0, 10, 600)
-    return SimpleNamespace(x=x, y=y, test_x=x[:20], test_y=y[:20])
+    return SimpleNamespace(x=x, y=y, test_x=x[:20], test_y=y[:20], shape=(28, 28), n_features=784)
 
 
 @pytest.mark.parametrize("arm", network.ARMS)

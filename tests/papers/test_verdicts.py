@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +58,22 @@ def test_every_row_has_a_verdict(table):
     for line in rows:
         assert len(_cells(line)) == len(_cells(head)), line
         assert _is_verdict(_cells(line)[-1]), line
+
+
+@pytest.mark.parametrize("table", TABLES[1:], ids=lambda table: table[:40])
+def test_every_table_says_which_command_makes_its_cells(table):
+    """All but the first, of verdicts. The scripts are there, and have the options."""
+    line = PAGE.partition(f"{table}\n\n")[2].partition("\n")[0]
+    commands = re.findall(r"`(python [^`]+)`", line)
+    assert line.startswith("Made")
+    assert commands
+    for command in commands:
+        script, *words = shlex.split(command)[1:]
+        text = (ROOT / script).read_text(encoding="utf-8")
+        shared = ["papers/drawing.py", "papers/p3gm/cells.py", "papers/dpmix/mixed.py"]
+        text += "".join((ROOT / name).read_text(encoding="utf-8") for name in shared)
+        options = [word.removeprefix("--") for word in words if word.startswith("--")]
+        assert not [name for name in options if f'"--{name}"' not in text and f'=("{name}",' not in text], command
 
 
 @pytest.mark.parametrize("text", ["", "won", "missed", "not run", "matched: a; missed", "beaten; not run"])
