@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from fixtures.chromium import Chromium
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.browser,
@@ -51,3 +53,50 @@ def test_pages_fit_and_every_field_has_a_label(holder, table, tmp_path, path, wi
     found = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', shown, re.S)[1]))
     assert found == {"overhang": 0, "landmarks": 3, "unnamed": 0}
     assert said == []
+
+
+NAMELESS = {"textbox", "combobox", "checkbox", "radio", "button", "link", "progressindicator", "region"}
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_columns_are_a_table_for_screen_readers_and_show_the_fields_of_their_kind(studio, table, tmp_path, width):
+    studio._session.open(str(table))
+    with Chromium(tmp_path) as tab:
+        tab.open(studio.url, width)
+        tab.open(f"http://127.0.0.1:{studio.port}/questions", width)
+        told = [node for node in tab.do("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
+        roles = [node["role"]["value"] for node in told]
+        assert {"table", "rowheader", "cell", "group", "complementary"} <= set(roles)
+        names = {(node["role"]["value"], node.get("name", {}).get("value", "").strip()) for node in told}
+        assert not {role for role, name in names if role in NAMELESS and not name}
+        assert ("combobox", "Kind of member") in names
+        fields = """(kind => {
+            document.getElementById("kind1").value = kind;
+            return ["lower1", "labels1", "nullable1"].map(id => document.getElementById(id).checkVisibility());
+        })"""
+        assert tab.run(f"{fields}('continuous')") == [True, False, True]
+        assert tab.run(f"{fields}('categorical')") == [False, True, True]
+        assert tab.run(f"{fields}('boolean')") == [False, False, True]
+        tab.run("document.getElementById('hidden1').click()")
+        assert tab.run(f"{fields}('continuous')")[:2] == [False, False]
+        assert tab.complaints == []
+
+
+def test_forecasts_move_with_epsilon_by_keys_alone(studio, table, tmp_path):
+    studio._session.open(str(table))
+    studio._session.schema_path.write_text("rows: 400\ncolumns: {age: {kind: integer, lower: 0, upper: 99}}\n")
+    shown = "[...document.querySelectorAll('tbody .pane')].filter(e => e.checkVisibility()).map(e => e.textContent)"
+    button = "[...document.querySelectorAll('main button')].filter(e => e.checkVisibility()).map(e => e.textContent)"
+    with Chromium(tmp_path) as tab:
+        tab.open(studio.url, 1440)
+        tab.open(f"http://127.0.0.1:{studio.port}/budget?epsilon=1", 1440)
+        before = tab.run(shown)
+        assert "Spend ε = 1 and fit" in tab.run(button)
+        tab.run("document.getElementById('e0').focus()")
+        tab.press(" ")
+        assert tab.run("document.querySelector(':checked').value") == "0.1"
+        after = tab.run(shown)
+        assert len(before) == len(after) == 2
+        assert before != after
+        assert tab.run(button)[-1] == "Show the cost of ε = 0.1"  # nothing is spent that was not shown
+        assert tab.complaints == []
