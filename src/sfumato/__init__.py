@@ -52,9 +52,10 @@ if TYPE_CHECKING:
     from sfumato.release import SourceForm
     from sfumato.release.signature import new_key, sign_release, verify_release
     from sfumato.release_front import Release, load
+    from sfumato.schema.database import Branch, Database
     from sfumato.schema.open_schema import OpenSchema
     from sfumato.schema.schema import Schema
-    from sfumato.schema.unit import Tables, Unit
+    from sfumato.schema.unit import Unit
     from sfumato.schema.weight import Weight
     from sfumato.verification import Verification, verify_finding
 else:  # a type checker should not take every name for one of ours
@@ -65,6 +66,8 @@ else:  # a type checker should not take every name for one of ours
         "P3GM": "sfumato.methods.p3gm.recipe",
         "Advantage": "sfumato.privacy.risk",
         "AutoDegree": "sfumato.methods.dpmix",
+        "Branch": "sfumato.schema.database",
+        "Database": "sfumato.schema.database",
         "EstimateCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
         "CombinedRelease": "sfumato.combined_release",
@@ -93,7 +96,6 @@ else:  # a type checker should not take every name for one of ours
         "SourceForm": "sfumato.release",
         "Training": "sfumato.fitting.purposes",
         "TruePositiveRate": "sfumato.privacy.risk",
-        "Tables": "sfumato.schema.unit",
         "Unit": "sfumato.schema.unit",
         "Verification": "sfumato.verification",
         "Weight": "sfumato.schema.weight",
@@ -137,11 +139,13 @@ __all__ = [
     "P3GM",
     "Advantage",
     "AutoDegree",
+    "Branch",
     "Certificate",
     "CombinedRelease",
     "CombinedResult",
     "Correlations",
     "DPMix",
+    "Database",
     "Estimate",
     "EstimateCount",
     "Estimates",
@@ -163,7 +167,6 @@ __all__ = [
     "Release",
     "Schema",
     "SourceForm",
-    "Tables",
     "Training",
     "TruePositiveRate",
     "Unit",

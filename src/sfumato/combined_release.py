@@ -317,7 +317,7 @@ def _require_alike(parts: Sequence[Release]) -> None:
 def _require_rows(part: Release, place: int) -> None:
     schema = part.schema
     shapes = {
-        "linked rows": schema.linked, "several tables": schema.two_tables or schema.database, "images": schema.images,
+        "linked rows": schema.linked, "several tables": schema.database, "images": schema.images,
         "sets": schema.of_kind(ItemSet),
         "weighted rows": schema.weight, "mixtures": part.is_data_set,
     }  # fmt: skip

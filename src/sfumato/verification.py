@@ -34,7 +34,7 @@ from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.private import PrivateData
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
 from sfumato.release_front import Release
 from sfumato.schema.weighting import weight_bound
 

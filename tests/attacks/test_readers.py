@@ -30,7 +30,7 @@ from sfumato.desk.validation import validate
 from sfumato.errors import SfumatoError
 from sfumato.records.linked import LinkedData
 from sfumato.records.private import PrivateData
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
 from sfumato.schema.schema import Schema
 
 N = 240  # more than readers look at to infer a type

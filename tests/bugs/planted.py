@@ -54,7 +54,7 @@ SEQUENCES = "records/sequences.py"
 STEPS = "methods/linked/statistics.py"
 SHARING = "records/sharing.py"
 STEP_PAIRS = "search/pair_counts.py"
-TABLE_PAIRS = "records/table_pairs.py"
+TABLE_SOURCES = "records/table_sources.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
 UNIT_CLASSES = "tests/methods/linked/test_unit_classes.py"
@@ -695,24 +695,24 @@ BUGS = [
     ),
     PlantedBug(
         "two tables: rows of nobody are given to the last person",
-        TABLE_PAIRS,
+        TABLE_SOURCES,
         "            rows = np.flatnonzero(place != NOBODY)\n            if",
         "            rows = np.arange(place.size)\n            if",
         "tests/attacks/test_two_tables.py -k whose_person",
     ),
     PlantedBug(
         "two tables: of persons with one key, the last in the file",
-        TABLE_PAIRS,
+        TABLE_SOURCES,
         "        if not several.size:\n",
         "        if several.size >= 0:\n",
-        "tests/records/test_table_pairs.py -k order_of_the_file",
+        "tests/records/test_table_sources.py -k order_of_the_file",
     ),
     PlantedBug(
         "two tables: a person without rows has another's first row",
         SEQUENCES,
         "        starts = np.cumsum(lengths) - lengths\n",
         "        starts = np.cumsum(sizes) - sizes\n",
-        "tests/records/test_table_pairs.py -k keys_do_not_meet",
+        "tests/records/test_table_sources.py -k keys_do_not_meet",
     ),
     PlantedBug(
         "two tables: settings by the true number of persons without rows",

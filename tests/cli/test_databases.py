@@ -11,8 +11,8 @@ import pytest
 
 from fixtures.database import document, hospital, schema
 from sfumato import create_ledger, read_ledger
-from sfumato.records.database_records import DatabaseData, TableSources
-from sfumato.records.several_tables import open_records
+from sfumato.records.database_records import DatabaseData
+from sfumato.records.table_sources import TableSources, open_records
 
 FEW = 150
 NAMES = ("persons", "visits", "measurements", "drugs")
@@ -121,7 +121,7 @@ def test_from_a_draft_to_its_questions(data, call):
             "file of the table 'drugs' in the folder data, got two",
         ),
         (lambda: Path("data/wards.csv").write_text("ward\n"), "got wards.csv, which is of none"),
-        (lambda: Path("data/drugs.csv").write_text("person\n1\n"), "every column that the schema lists for it"),
+        (lambda: Path("data/drugs.csv").write_text("person\n1\n"), "(the table 'drugs') to have every column"),
         (lambda: Path("data/drugs.csv").write_text(""), "data in drugs.csv, got an empty file"),
     ],
 )

@@ -4,7 +4,7 @@ import pandas as pd
 
 from fixtures.database import hospital, schema
 from sfumato.desk.validation import validate
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
 
 
 def findings(tables, known):

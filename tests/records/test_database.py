@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from fixtures.database import hospital, schema
-from sfumato.errors import ConfigError, DataError
+from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.sources import open_source
-from sfumato.records.database_records import DatabaseData, TableSources
+from sfumato.records.database_records import DatabaseData
 from sfumato.records.sequences import STEPS
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import TableSources, open_records
 from sfumato.schema.schema import Schema
 
 Tables = dict[str, pd.DataFrame]
@@ -166,9 +166,10 @@ def test_tables_that_are_not_the_schemas_are_refused():
     tables = hospital(5, 1)
     with pytest.raises(ConfigError, match=r"the 4 tables .* got no 'drugs'"):
         open_records({name: frame for name, frame in tables.items() if name != "drugs"}, schema())
-    with pytest.raises(DataError, match=r"the table 'visits', to have every column .* got no 'state'"):
-        open_records({**tables, "visits": tables["visits"].drop(columns="state")}, schema())
-    with pytest.raises(DataError, match=r"the table 'drugs', to have every column .* got no 'person'"):
+    without = open_records({**tables, "visits": tables["visits"].drop(columns="state")}, schema())
+    with pytest.raises(SchemaError, match=r"\(the table 'visits'\) to have every column .* got no column 'state'"):
+        DatabaseData(without, schema())
+    with pytest.raises(DataError, match=r"the table 'drugs', to have the column 'person'"):
         open_records({**tables, "drugs": tables["drugs"].drop(columns="person")}, schema())
 
 

@@ -16,7 +16,7 @@ def test_a_document_comes_back():
     assert found.to_dict()["tables"] == TABLES
     assert Schema.from_dict(found.to_dict()) == found == pickle.loads(pickle.dumps(found))
     assert found.database is not None
-    assert found.two_tables is None
+    assert found.tree == found.database
     assert found.database.names == ("persons", "visits", "measurements", "drugs")
     assert found.protects == {"name": "person", "max_rows": 5 + 5 * 3 + 4}
 

@@ -22,9 +22,10 @@ OF = {
     "database": {
         "unit": Unit(
             column="p",
-            max_rows=2,
-            constant=("t",),
-            tables=Database(units="a", branches=(Branch(name="b", of="a", max_rows=2, columns=("u",), by="p"),)),
+            tables=Database(
+                units="a",
+                branches=tuple(Branch(name=c, of="a", max_rows=2, columns=(c,), by="p") for c in ("t", "u")),
+            ),
         )
     },
     "sets": {"columns": {**COLUMNS, "s": ItemSet(items=("a", "b"), max_length=2)}},

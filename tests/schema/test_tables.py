@@ -6,10 +6,11 @@ import pytest
 
 from fixtures.two_tables import DOCUMENT, schema
 from sfumato.errors import SchemaError
+from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
-from sfumato.schema.unit import Tables, Unit
+from sfumato.schema.unit import Unit
 
 PERSONS, VISITS = DOCUMENT["tables"]["persons"], DOCUMENT["tables"]["visits"]
 
@@ -22,13 +23,17 @@ def test_a_document_comes_back():
     assert found.linked
     assert found.n_records == 20_000
     assert found.protects == {"name": "patient", "max_rows": 6}
-    assert found.two_tables == Tables(units="persons", rows="visits")
+    assert found.database == Database(
+        units="persons", branches=(Branch(name="visits", of="persons", max_rows=6, by="patient", order="day"),)
+    )
+    assert found.tree is None
     assert OpenSchema.from_dict(DOCUMENT) == found
 
 
 def test_a_key_of_another_name_comes_back():
     found = schema(by="person_id")
-    assert found.two_tables == Tables(units="persons", rows="visits", by="person_id")
+    assert found.database is not None
+    assert found.database.branches[0].by == "person_id"
     assert found.to_dict()["tables"]["visits"]["by"] == "person_id"
     assert schema(by="patient") == schema(), "the same name need not be said"
 
@@ -44,8 +49,11 @@ def test_a_key_of_another_name_comes_back():
         ({"persons": {"columns": ["sex"]}, "visits": VISITS}, "key in the table 'persons', got none"),
         ({"persons": PERSONS, "visits": {"of": "persons"}}, "max_rows in the table 'visits', got none"),
         ({"persons": {**PERSONS, "columns": ["day"]}, "visits": VISITS}, "order of unit to vary, got 'day'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "by": "state"}}, "no released column, got 'state'"),
-        ({"persons": PERSONS, "visits": {**VISITS, "by": 3}}, "by of 'visits' to name a column"),
+        (
+            {"persons": PERSONS, "visits": {**VISITS, "by": "state"}},
+            "'state' of .*, which names rows, to be no released",
+        ),
+        ({"persons": PERSONS, "visits": {**VISITS, "by": 3}}, "by of the table 'visits' to name a column"),
         ({"a/b": PERSONS, "visits": {**VISITS, "of": "a/b"}}, "to be one of a file, got 'a/b'"),
         ({"..": PERSONS, "visits": {**VISITS, "of": ".."}}, "to be one of a file, got '..'"),
         ({"Visits": PERSONS, "visits": {**VISITS, "of": "Visits"}}, "different names"),
@@ -61,7 +69,7 @@ def test_what_does_not_go_beside_two_tables_is_refused():
         Schema.from_dict({**DOCUMENT, "unit": {"column": "patient", "max_rows": 3}})
     with pytest.raises(SchemaError, match="`rows` in the table 'persons'"):
         Schema.from_dict({**DOCUMENT, "rows": 500})
-    with pytest.raises(SchemaError, match="tables of unit to be Tables, got str"):
+    with pytest.raises(SchemaError, match="tables of unit to be a Database, got str"):
         Schema(columns=schema().columns, unit=Unit(column="patient", max_rows=3, tables="persons"))  # type: ignore[arg-type]
 
 

@@ -226,8 +226,7 @@ def _tell_next(path: Path, schema: Schema) -> None:
         say(f"`fit` refuses `source: data`. Next: replace in {path} by what is publicly known: {facts}.")
     else:
         rows = "--rows estimate --delta 1e-6 " if schema.n_records is None else ""
-        tables = schema.two_tables or schema.database
-        data = "DATA" if tables is None else " ".join(f"{name}=FILE" for name in tables.names)
+        data = " ".join(f"{name}=FILE" for name in schema.table_columns) or "DATA"
         say(f"Next: sfumato fit {data} --schema {path} --epsilon 1 {rows}--out RELEASE")
 
 

@@ -19,7 +19,7 @@ from sfumato.io.atomic import refuse_inputs
 if TYPE_CHECKING:
     from sfumato.io import chunks, database_urls, places, sources, spool, stored, table_places
     from sfumato.io.chunks import Source
-    from sfumato.records import several_tables as record_tables
+    from sfumato.records import table_sources as record_tables
     from sfumato.schema import list_files
     from sfumato.schema.schema import Schema
 else:
@@ -27,7 +27,7 @@ else:
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
     table_places = later("sfumato.io.table_places")
-    record_tables, list_files = later("sfumato.records.several_tables"), later("sfumato.schema.list_files")
+    record_tables, list_files = later("sfumato.records.table_sources"), later("sfumato.schema.list_files")
 
 STANDARD_INPUT = "-"
 
@@ -87,7 +87,7 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
         ConfigError: these are not the tables of the schema; or as `open_data`.
         DataError: as `open_data`, or a table lacks a column.
     """
-    tables = None if known is None else known.two_tables or known.database
+    tables = None if known is None else known.database
     if tables is None:
         if len(data) != 1:
             raise ConfigError(

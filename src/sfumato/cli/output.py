@@ -89,8 +89,7 @@ def tell_written(release: Release, out: Path, *, json_output: bool) -> None:
         say(f"This release is NOT private. {words.meaning(release.certificate)[0]}")
     print_columns(release)
     number_of_rows = "" if release.is_data_set else " -n 1000"
-    several = release.schema.two_tables or release.schema.database
-    suffix = "" if several else f".{_SUFFIXES.get(release.form.container, 'parquet')}"
+    suffix = "" if release.schema.database else f".{_SUFFIXES.get(release.form.container, 'parquet')}"
     say(f"Wrote {out}. Next: sfumato sample {out}{number_of_rows} --out synthetic{suffix}")
     if release.certificate.read_off:
         say(f"Some {words.NOT_COVERED}.")

@@ -158,7 +158,7 @@ def table_command(
     if json_output:
         print_json(scores)
         return
-    if known.database is not None:
+    if known.tree is not None:
         print_database_scores(scores)
         return
     if target is not None and test is None:
@@ -170,7 +170,7 @@ def table_command(
 
 
 def _refuse_of_databases(known: Schema | None, *, runs: int, inference: list[str] | None) -> None:
-    if known is not None and known.database is not None and (runs > 1 or inference):
+    if known is not None and known.tree is not None and (runs > 1 or inference):
         raise ConfigError("Expected no --runs and no --inference for the tables of a database. Leave the option out.")
 
 
@@ -216,8 +216,7 @@ def _open_tables(input_format: str | None, known: Schema | None, **texts: str | 
         raise ConfigError(f"Expected - for one of {' and '.join(piped)}, got it for several.")
     if input_format is not None and not piped:
         raise ConfigError("Expected --input-format beside - alone: of a file, its suffix says the format.")
-    several = known is not None and (known.two_tables or known.database) is not None
-    if several:
+    if known is not None and known.database is not None:
         return {name: open_tables([text], input_format, known) for name, text in named.items()}
     return {name: open_data(text, input_format if name in piped else None, known) for name, text in named.items()}
 
@@ -240,7 +239,7 @@ def _release_of_rows(path: Path) -> Release:
 
 def _count_rows(source: Source, schema: Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
-    if schema.database is not None:
+    if schema.tree is not None:
         return database_scores.count_units(source, schema)
     if schema.linked:
         return linked.LinkedRows.read(source, schema).n_units

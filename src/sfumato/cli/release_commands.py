@@ -365,7 +365,7 @@ def sample_command(
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
-    tables, csv = model.schema.two_tables or model.schema.database, model.schema.csv_output
+    tables, csv = model.schema.database, model.schema.csv_output
     if tables is not None and replicates is None:
         tables_writer(out, format_, tables.names, **place)(model.table_batches(n, **options), csv)
         tell_tables(out, tables.names, format_)

@@ -62,7 +62,7 @@ def draft_tables(tables: Mapping[str, Source], *, exact: bool = False, names_are
     with contextlib.suppress(SchemaError):
         schema = Schema(
             columns=columns,
-            unit=read_tables(_entries(surveys, tree, own, exact=exact), []),
+            unit=read_tables(_entries(surveys, tree, own, exact=exact), [], []),
             draft=True,
             missing=_missing(surveys),
             reader=_reader(surveys),
@@ -113,7 +113,7 @@ def _entries(
         rows = UNIT_ROWS if most[link.above] * UNIT_ROWS <= MOST_LINKED else 1
         most[link.below] = most[link.above] * rows
         entry: dict[str, Any] = {"of": link.above, "max_rows": rows}
-        if len(tree.links) > 1:  # two tables alone say no more
+        if len(tree.links) > 1:  # a table alone says no more
             entry["columns"] = own[link.below]
         if link.below in {other.above for other in tree.links}:
             entry["key"] = tree.keys[link.below]

@@ -101,7 +101,7 @@ def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Questio
     hidden = [name for name, kind in schema.columns.items() if isinstance(kind, Identifier)]
     hidden.sort(key=lambda name: role_of(name) not in ("person", "household"))  # what names a person comes first
     names = hidden or list(written)
-    if schema.two_tables or schema.database or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()):
+    if schema.database or any(kind.id is not None for kind in schema.of_kind(ItemSet).values()):
         return
     now = "row" if schema.unit is None else f"{schema.unit.column}{_TO}{schema.unit.max_rows}"
 

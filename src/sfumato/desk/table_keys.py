@@ -5,15 +5,13 @@ For the data holder's own screen: it counts records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.io.chunks import Source
-from sfumato.records.database_records import TableSources
-from sfumato.records.table_pairs import TablePair
+from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.database import Branch
 from sfumato.schema.schema import Schema
@@ -38,35 +36,25 @@ class KeyCount:
     count: int
 
 
-def key_problems(source: TablePair | TableSources, schema: Schema) -> Iterator[KeyCount]:
-    """Yield what is wrong with the keys of two tables or of a database, level by level; counts may be 0.
+def key_problems(source: TableSources, schema: Schema) -> Iterator[KeyCount]:
+    """Yield what is wrong with the keys of a database, level by level; counts may be 0.
 
     Memory: a number for each key and each row.
 
     Raises:
         DataError: a table cannot be read.
     """
-    unit = schema.unit
-    assert unit is not None
-    branches: tuple[Branch, ...]
-    if isinstance(source, TablePair):
-        names, tables = source.tables, {source.tables.units: source.units, source.tables.rows: source.rows}
-        branches = (Branch(name=names.rows, of=names.units, max_rows=unit.max_rows, columns=(), by=source.rows_key),)
-        root = names.units
-    else:
-        assert schema.database is not None
-        tables, branches, root = source.tables, schema.database.branches, schema.database.units
-    levels = _Levels(schema, tables, branches)
-    yield from levels.units(root, unit.column)
-    for branch in branches:
+    levels = _Levels(schema, source)
+    yield from levels.units(source.database.units, source.key)
+    for branch in source.database.branches:
         yield from levels.branch(branch)
 
 
 class _Levels:
     """The rows of each table that others name, as they are read from above down."""
 
-    def __init__(self, schema: Schema, tables: Mapping[str, Source], branches: tuple[Branch, ...]) -> None:
-        self._schema, self._tables, self._branches = schema, tables, branches
+    def __init__(self, schema: Schema, source: TableSources) -> None:
+        self._schema, self._tables, self._branches = schema, source.tables, source.database.branches
         self._keys, self._owners = dict[str, RowKeys](), dict[str, np.ndarray]()
         self._units = UnitNumbers(())
 

@@ -18,9 +18,8 @@ from sfumato.columns.kinds import Continuous
 from sfumato.columns.open import Open
 from sfumato.desk.table_keys import KeyProblem, key_problems
 from sfumato.io.chunks import Chunk, Column, Source
-from sfumato.records.database_records import TableSources
 from sfumato.records.long_tables import as_records
-from sfumato.records.table_pairs import TablePair
+from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, UnitNumbers
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
@@ -94,8 +93,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
             for problem, cells in kind.problems(chunk.columns[name], schema.missing_in(source)):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
-    several = isinstance(source, TablePair | TableSources)
-    if schema.unit is not None and schema.unit.column not in absent and not several:
+    if schema.unit is not None and schema.unit.column not in absent and not isinstance(source, TableSources):
         findings += _rows_of_nobody(source, schema, schema.unit.column)
     if read and not n_records:
         findings.append(Finding(column="", problem="no_records", becomes="a fit of nothing: it spends its budget"))
@@ -103,8 +101,10 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
         becomes = "no cell was compared with anything: what a fit discovers is not known before"
         findings.append(Finding(column="", problem="nothing_declared", becomes=becomes))
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
-        findings += [] if isinstance(source, TableSources) else _linked_findings(source, schema, schema.unit)
-        findings += _key_findings(source, schema) if isinstance(source, TablePair | TableSources) else []
+        if isinstance(source, TableSources):
+            findings += _key_findings(source, schema)
+        else:
+            findings += _linked_findings(source, schema, schema.unit)
     order = {name: place for place, name in enumerate(schema.columns)}
     findings += counted.values()
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order) if finding.column else -1))
@@ -112,7 +112,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
 
 def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
     """Yield chunks of cells as they lie there: those of several tables each by themselves."""
-    parts = source.parts(names) if isinstance(source, TablePair | TableSources) else [(source, names)]
+    parts = source.parts(names) if isinstance(source, TableSources) else [(source, names)]
     for part, own in parts:
         yield from part.chunks(own) if own else ()
 
@@ -178,10 +178,9 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
             yield Finding(column=name, problem="varies", becomes="that of the unit's first row", count=varying)
 
 
-def _key_findings(source: TablePair | TableSources, schema: Schema) -> Iterator[Finding]:
+def _key_findings(source: TableSources, schema: Schema) -> Iterator[Finding]:
     for problem in key_problems(source, schema):
-        # rows beyond those that count are units of `_linked_findings` in two tables
-        if problem.count and (isinstance(source, TableSources) or problem.problem != "too_many"):
+        if problem.count:
             yield Finding(column=problem.column, problem=problem.problem, becomes=problem.becomes, count=problem.count)
 
 

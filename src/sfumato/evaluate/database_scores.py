@@ -12,8 +12,8 @@ import numpy as np
 
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_scores
-from sfumato.records.database_records import BranchRecords, DatabaseData, TableSources
-from sfumato.records.several_tables import open_records
+from sfumato.records.database_records import BranchRecords, DatabaseData
+from sfumato.records.table_sources import TableSources, open_records
 from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import EVALUATION, require_able
@@ -23,7 +23,7 @@ def scores_of_units(
     real: object, synthetic: object, *, schema: Schema, test: object, target: str | None
 ) -> dict[str, Any]:
     """Compare linked rows, or the tables of a database; arguments as `evaluate`."""
-    compare = evaluate_linked if schema.database is None else evaluate_database
+    compare = evaluate_linked if schema.tree is None else evaluate_database
     return compare(real, synthetic, schema=schema, test=test, target=target)
 
 
@@ -45,8 +45,7 @@ def evaluate_database(
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside a database, got some. Leave them out.")
     data = {name: _read(rows, schema) for name, rows in (("real", real), ("synthetic", synthetic))}
-    assert schema.database is not None
-    names = schema.database.names
+    names = tuple(schema.table_columns)
     tables: dict[str, Any] = {}
     for name, view in branch_views(schema).items():
         real_rows, synthetic_rows = (_linked(records.branch(name), records.source.label) for records in data.values())
@@ -62,7 +61,7 @@ def evaluate_database(
 def count_units(rows: object, schema: Schema) -> int:
     """Return how many units a database has. Not private."""
     data = _read(rows, schema)
-    return data.level(data.described.database.units).size  # type: ignore[union-attr] - as read
+    return data.level(data.source.database.units).size
 
 
 def _read(rows: object, schema: Schema) -> DatabaseData:

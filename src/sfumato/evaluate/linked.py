@@ -21,7 +21,7 @@ from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
 from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import with_items

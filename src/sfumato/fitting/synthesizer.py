@@ -45,12 +45,12 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
-from sfumato.records.database_records import DatabaseData, TableSources
+from sfumato.records.database_records import DatabaseData
 from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import TableSources, open_records
 from sfumato.release_front import Release
 from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
@@ -500,6 +500,6 @@ class Synthesizer(ABC):
 
 def _records(source: Source, schema: Schema, engine: Engine | None) -> PrivateData | LinkedData | DatabaseData:
     """Return the records of a source, as a fit reads them."""
-    if isinstance(source, TableSources):
+    if schema.tree is not None and isinstance(source, TableSources):
         return DatabaseData(source, schema)
     return LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)

@@ -81,10 +81,8 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
         rows: some of its rows, where there are some already.
     """
     schema = release.schema
-    if schema.database is not None:
-        own = {schema.database.units: () if schema.unit is None else schema.unit.constant}
-        own |= {branch.name: branch.columns for branch in schema.database.branches}
-        within = {branch.order for branch in schema.database.branches if branch.within is not None}
+    if schema.tree is not None:
+        own, within = schema.table_columns, {branch.order for branch in schema.tree.branches if branch.within}
         parts = {name: column_lines(table_of(release, name)) for name in own}
         lines = [line for name, part in parts.items() for line in part if line.name in own[name]]
         # of what lies between two columns its place is modelled: the line says what it is between

@@ -139,8 +139,8 @@ def _unweighing(steps: StepPart, count: str) -> np.ndarray:
 
 def questions_of(release: ReleaseValue) -> Questions:
     """The questions to a release, made once and kept in it: hundreds of megabytes that end with it."""
-    if release.schema.database is not None:
-        names = ", ".join(map(repr, release.schema.database.names))
+    if release.schema.tree is not None:
+        names = ", ".join(map(repr, release.schema.tree.names))
         raise ConfigError(
             f"Expected a question to one table of the database: release.table(NAME) (--table), one of {names}."
         )

@@ -86,6 +86,10 @@ class Source(ABC):
         """Column names in the source's own order."""
         return tuple(self.storage)
 
+    def label_of(self, name: str) -> str:
+        """Return the label of what has, or should have, a column."""
+        return self.label
+
     def undeclared(self, declared: Collection[str]) -> list[str]:
         """Return the names of columns that are none of these; of several tables, `table.column`."""
         return [name for name in self.names if name not in declared]

@@ -33,7 +33,7 @@ from sfumato.schema.weighting import readable_weight_kind
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:
     """Lenses of a schema in the order in which records go through them; none of a plain table."""
-    if schema.database is not None:
+    if schema.tree is not None:
         return ()  # each of its tables is linked rows
     lenses: list[Lens] = []
     if sets := schema.set_columns:

@@ -95,7 +95,7 @@ class MaxEntropy(Synthesizer):
         if facts.schema.images:
             return self._images.stages(facts)
         marginal, groups = self.marginal_share, self.level_groups
-        if facts.described.database is not None:
+        if facts.described.tree is not None:
             return database_stages(facts, marginal_share=marginal, level_groups=groups)
         stages = linked_stages if facts.schema.linked else table_stages
         if not facts.described.questions:
@@ -108,7 +108,7 @@ class MaxEntropy(Synthesizer):
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
         if facts.schema.images:
             return self._images.forecast(plan, facts)
-        if facts.described.database is not None:
+        if facts.described.tree is not None:
             return database_forecast(plan, facts)
         if facts.schema.linked:
             return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}
@@ -118,7 +118,7 @@ class MaxEntropy(Synthesizer):
         """The noise of a label's share, of all classes together; of images, that of a class count."""
         if facts.schema.images:
             return self._images.one_way_error(plan, facts)
-        if facts.described.database is not None:
+        if facts.described.tree is not None:
             return database_error(plan, facts)
         return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
 
@@ -131,7 +131,7 @@ class MaxEntropy(Synthesizer):
         if fit.data.schema.images:
             return self._images.run(fit)
         level_groups, clip_slack, simulated = self.level_groups, self.clip_slack, self.calibration_rows
-        if fit.facts.described.database is not None:
+        if fit.facts.described.tree is not None:
             return run_database(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
         if fit.facts.schema.linked:
             linked = run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)

@@ -11,7 +11,7 @@ from pyarrow import types
 from sfumato.privacy import words
 from sfumato.publish.data_card import citation, limits
 from sfumato.publish.publication import Publication
-from sfumato.release.table_pairs import columns_of_tables
+from sfumato.release.joined_rows import columns_of_tables
 from sfumato.release_front import Release
 
 CROISSANT, RAI = "http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"
@@ -85,8 +85,7 @@ def _file(name: str, sha: str) -> dict[str, Any]:
 
 def _record_sets(release: Release, files: list[str]) -> list[dict[str, Any]]:
     """Return a record set for each table; arrays have none."""
-    tables = release.schema.two_tables
-    if tables is None:
+    if release.schema.database is None:
         columns = {name: name for name in release.schema.written}
         return [_records(release, "rows", columns, name) for name in files[:1] if not name.endswith(".npz")]
     columns_of = columns_of_tables(release.schema)
@@ -99,7 +98,7 @@ def _record_sets(release: Release, files: list[str]) -> list[dict[str, Any]]:
 
 def _records(release: Release, table: str, columns: Mapping[str, str], file: str) -> dict[str, Any]:
     """Return the record set of one table: its columns by their written names."""
-    description = "Synthetic rows." if release.schema.two_tables is None else f"Synthetic rows of {words.whole(table)}."
+    description = "Synthetic rows." if release.schema.database is None else f"Synthetic rows of {words.whole(table)}."
     fields = [_field(release, f"{table}/column-{i}", *names, file) for i, names in enumerate(columns.items(), 1)]
     return {"@type": "cr:RecordSet", "@id": table, "name": table, "description": description, "field": fields}
 

@@ -106,10 +106,8 @@ def _linked(release: Release) -> list[str]:
     if unit is None or not release.schema.linked:
         return []
     sentences = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
-    if release.schema.two_tables is not None:
-        sentences = [
-            f"Two tables: {' and '.join(release.schema.two_tables.names)}, by the key {unit.column}. {sentences[0]}"
-        ]
+    if names := tuple(release.schema.table_columns):
+        sentences = [f"Tables: {', '.join(names)}, by the key {unit.column}. {sentences[0]}"]
     if unit.order is not None:
         sentences.append(f"They come in the order of {unit.order}.")
     if unit.constant:
@@ -147,11 +145,9 @@ def hugging_face_card(
 
 
 def _configs(release: Release, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the tables that a hub shows: the rows, or each of two tables, as Parquet where there is some."""
-    tables = release.schema.two_tables
-    stems = {"default": ("rows",)}
-    if tables is not None:
-        stems = {name: (f"rows/{name}", f"rows_parquet/{name}") for name in tables.names}
+    """Return the tables that a hub shows: the rows, or each of several tables, as Parquet where there is some."""
+    stems = {name: (f"rows/{name}", f"rows_parquet/{name}") for name in release.schema.table_columns}
+    stems = stems or {"default": ("rows",)}
     configs = []
     for name, known in stems.items():
         data = [file for file in files if file in {f"{stem}.{form}" for stem in known for form in ("csv", "parquet")}]

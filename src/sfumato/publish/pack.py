@@ -34,7 +34,6 @@ from sfumato.publish.noisy_tables import noisy_tables
 from sfumato.publish.publication import Publication
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path
-from sfumato.release.table_pairs import columns_of_tables
 from sfumato.release_front import Release, load
 from sfumato.report.page import render
 from sfumato.report.uses import uses_of
@@ -218,8 +217,8 @@ def _rows(
     """Draw the rows once for each format, the same."""
     suffixes = _suffixes(release, formats)
     seed = fresh_seed() if seed is None else seed
-    if release.schema.two_tables is not None:
-        return _two_tables(folder, release, n, seed, suffixes, safe)
+    if release.schema.database is not None:
+        return _tables(folder, release, n, seed, suffixes, safe)
     sums = {}
     for suffix in suffixes:
         name = f"rows.{suffix}"
@@ -230,16 +229,14 @@ def _rows(
     return _Rows(sums, sum(t.num_rows for t in release.batches(n, seed=seed)) if release.schema.linked else most)
 
 
-def _two_tables(
-    folder: _Folder, release: Release, n: int | None, seed: int, suffixes: Sequence[str], safe: bool
-) -> _Rows:
-    """Write both tables, as files of a folder of their own: no name of a table meets one of ours."""
+def _tables(folder: _Folder, release: Release, n: int | None, seed: int, suffixes: Sequence[str], safe: bool) -> _Rows:
+    """Write all tables, as files of a folder of their own: no name of a table meets one of ours."""
     sums, numbers = {}, {}
     for place, suffix in enumerate(suffixes):
         within = ROWS if place == 0 else f"{ROWS}_{suffix}"
         form: TableFormat = "csv" if suffix == "csv" else "parquet"
         options = {"spreadsheet": safe, "csv": release.schema.csv_output} if suffix == "csv" else {}
-        numbers = dict.fromkeys(columns_of_tables(release.schema), 0)
+        numbers = dict.fromkeys(release.schema.table_columns, 0)
         parts = _count_rows(release.table_batches(n, seed=seed), numbers)
         write_tables(parts, folder.place / within, form=form, **options)
         (folder.place / within / MARKER).unlink()

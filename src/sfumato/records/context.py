@@ -54,8 +54,8 @@ class Levels:
     """
 
     def __init__(self, schema: Schema) -> None:
-        assert schema.database is not None
-        self._database: Database = schema.database
+        assert schema.tree is not None
+        self._database: Database = schema.tree
         self._levels: dict[str, Level] = {}
 
     def __getitem__(self, name: str) -> Level:

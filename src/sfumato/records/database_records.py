@@ -14,133 +14,24 @@ becomes of a row follows from its unit's rows whatever keys others have.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import final
 
 import numpy as np
-import pyarrow as pa
 
-from sfumato.columns.cells import values_of
-from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import TabularKind
-from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.io.csv_form import CsvForm
 from sfumato.records.context import Level, Levels, distances, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
+from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
+from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.branch_schemas import BranchView, branch_views
-from sfumato.schema.database import Branch, Database
+from sfumato.schema.database import Branch
 from sfumato.schema.linked import end_codes, linked_tables
 from sfumato.schema.schema import Schema
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class TableSources(Source):
-    """The tables of a database as one source: its metadata, as each table is read by itself.
-
-    Attributes:
-        tables: by name.
-        columns: those that each table has of the schema, but for what names rows.
-    """
-
-    tables: Mapping[str, Source]
-    columns: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def of(cls, tables: Mapping[str, Source], schema: Schema) -> TableSources:
-        """Put tables together, as a schema says.
-
-        Raises:
-            DataError: a table lacks a column of the schema.
-            SchemaError: no cell of a column can be of its kind.
-        """
-        database, unit = schema.database, schema.unit
-        assert database is not None
-        assert unit is not None
-        names = {database.units: ((unit.column,), unit.constant)}
-        names |= {branch.name: (branch.identifiers, branch.columns) for branch in database.branches}
-        read = {}
-        for name, table in tables.items():
-            identifiers, columns = names[name]
-            kinds = {column: schema.columns[column] for column in columns}
-            read[name] = table.under({**dict.fromkeys(identifiers, Identifier()), **kinds})
-            _require_columns(read[name], name, identifiers, columns, schema)
-        parts = list(read.values())
-        return cls(
-            label=" and ".join(part.label for part in parts),
-            container=parts[0].container,
-            storage={c: read[t].storage[c] for t, (ids, columns) in names.items() for c in (*ids, *columns)},
-            dtypes={column: text for part in parts for column, text in part.dtypes.items()},
-            chunk_rows=min(part.chunk_rows for part in parts),
-            missing_as_text=any(part.missing_as_text for part in parts),
-            tables=read,
-            columns={name: columns for name, (_, columns) in names.items()},
-        )
-
-    def read_as(self, form: CsvForm) -> TableSources:
-        """Return the tables of CSV text in a declared form."""
-        return replace(self, tables={name: table.read_as(form) for name, table in self.tables.items()})
-
-    def skipped(self) -> Iterator[str]:
-        """Yield the records of any table that cannot be read. Not private."""
-        return self._of_tables("skipped")
-
-    def shortened(self) -> Iterator[str]:
-        """Yield the records of any table that are read without their last cells. Not private."""
-        return self._of_tables("shortened")
-
-    def beside(self) -> Iterator[str]:
-        """Yield the records of any table beside which cells stand under no name. Not private."""
-        return self._of_tables("beside")
-
-    def _of_tables(self, method: str) -> Iterator[str]:
-        for name, table in self.tables.items():
-            yield from (f"{name}, {text}" for text in getattr(table, method)())
-
-    def parts(self, names: Collection[str]) -> list[tuple[Source, list[str]]]:
-        """Return all tables, and the columns of these that each has."""
-        return [(table, [c for c in self.columns[name] if c in names]) for name, table in self.tables.items()]
-
-    def undeclared(self, declared: Collection[str]) -> list[str]:
-        """Return the columns, `table.column`, that are none of these, or that the schema has in another table."""
-        places = {column: name for name, columns in self.columns.items() for column in columns}
-        return [
-            f"{name}.{column}"
-            for name, table in self.tables.items()
-            for column in table.names
-            if column not in declared or places.get(column, name) != name
-        ]
-
-    def size(self) -> int:
-        """Bytes of all tables."""
-        return sum(table.size() for table in self.tables.values())
-
-    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        raise NotImplementedError
-
-
-def _require_columns(
-    table: Source, name: str, identifiers: tuple[str, ...], columns: tuple[str, ...], schema: Schema
-) -> None:
-    absent = [column for column in (*identifiers, *columns) if column not in table.storage]
-    if absent:
-        raise DataError(
-            f"Expected {table.label}, the table {name!r}, to have every column that the schema lists for it, got no "
-            f"{absent[0]!r}. Correct its `columns`, or where a key has another name, its `by`."
-        )
-    for column in identifiers:
-        if pa.types.is_nested(values_of(table.storage[column])):
-            raise SchemaError(
-                f"Expected {column!r} of {table.label} to hold names or numbers, got cells of type "
-                f"{table.storage[column]}."
-            )
-    for column in columns:
-        schema.columns[column].check_readable(column, table.storage[column])
 
 
 @final
@@ -153,17 +44,19 @@ class DatabaseData:
     Args:
         source: the tables.
         schema: what is public about them.
+
+    Raises:
+        SchemaError: as `PrivateData`.
     """
 
     max_rows_per_unit = 1
     counts_entries = False
 
     def __init__(self, source: TableSources, schema: Schema) -> None:
-        assert schema.database is not None
         assert schema.unit is not None
         self.source, self.described, self.schema = source, schema, schema
-        self._database: Database = schema.database
-        self._unit = schema.unit
+        self._database, self._unit = source.database, schema.unit
+        check_columns(source, schema)
         self._kinds = schema.of_kind(TabularKind)
         self._levels, self._keys = Levels(schema), dict[str, RowKeys]()
         self._branches: dict[str, BranchRecords] = {}
@@ -242,15 +135,13 @@ class BranchRecords(LinkedRecords):
         return unit_records(self.tables, Sequences(whole.sizes, whole.starts, whole.codes, whole.constants))
 
     def _sequences(self, data: DatabaseData, branch: Branch) -> Sequences:
-        level, database = data.level(branch.name), data.described.database
-        assert database is not None
-        above = data.level(branch.of)
+        level, above = data.level(branch.name), data.level(branch.of)
         context, codes = data.context(self.view), dict(distances(self.view, level.codes))
         if branch.within is not None and branch.order is not None:
             ends = {name: context[name][level.above] for name in branch.within}
             codes[branch.order] = place_between(data.described, self.view, ends, codes[branch.order])
         sizes = np.bincount(level.above, minlength=above.size)
-        owners = above.owners if database.is_nested(branch.name) else None
+        owners = above.owners if data.source.database.is_nested(branch.name) else None
         return Sequences(sizes, np.cumsum(sizes) - sizes, codes, context, owners)
 
 

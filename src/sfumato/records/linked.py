@@ -17,7 +17,7 @@ from sfumato.records.engine import Rows
 from sfumato.records.long_tables import as_records
 from sfumato.records.private import PrivateData
 from sfumato.records.sequences import RowOrder, Sequences, step_records, unit_records
-from sfumato.records.table_pairs import TablePair
+from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import UnitNumbers
 from sfumato.schema.linked import LinkedTables, end_codes, linked_tables
 from sfumato.schema.schema import Schema
@@ -132,8 +132,8 @@ class StepRecords:
 
 
 def _chunks(source: Source, names: list[str]) -> Iterator[tuple[Chunk, bool]]:
-    """Yield chunks of rows, and of two tables those of units without rows and False."""
-    if isinstance(source, TablePair):
+    """Yield chunks of rows, and where units have a table of their own, those without rows and False."""
+    if isinstance(source, TableSources):
         return source.joined(tuple(names))
     return ((chunk, True) for chunk in source.chunks(names))
 

@@ -55,7 +55,7 @@ class PrivateData(SourceRecords):
     ) -> None:
         source = as_records(source, schema)
         super().__init__(source, schema, engine)
-        _check_columns(source, schema, estimated)
+        check_columns(source, schema, estimated)
 
     @property
     def schema(self) -> Schema:
@@ -90,17 +90,23 @@ class PrivateData(SourceRecords):
         return plain_records(self._schema, codes)
 
 
-def _check_columns(source: Source, schema: Schema, estimated: Container[str]) -> None:
-    """Refuse a schema that does not describe the source, naming every column that does not fit."""
+def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()) -> None:
+    """Refuse a schema that does not describe the source, naming every column that does not fit.
+
+    Raises:
+        SchemaError: as `PrivateData`.
+    """
     hidden = [part for part in (None if schema.linked else schema.unit, schema.weight) if part is not None]
     needed = [*schema.written, *(part.column for part in hidden)]
     absent = [name for name in needed if name not in source.storage]
     if absent:
+        label = source.label_of(absent[0])
+        absent = [name for name in absent if source.label_of(name) == label]
         # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record
         similar = [name for name in source.names if _resembles(name, absent)]
         hint = f"Did you mean {_listed(similar)}?" if similar else "Has the file a header line?"
         raise SchemaError(
-            f"Expected {source.label} to have every column of the schema, got no column {_listed(absent)}. "
+            f"Expected {label} to have every column of the schema, got no column {_listed(absent)}. "
             f"{hint} Is this the schema of another table?"
         )
     if not schema.released:

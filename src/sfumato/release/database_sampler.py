@@ -45,9 +45,9 @@ class DatabaseTables:
     class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        if schema.database is None:
+        if schema.tree is None:
             raise ReleaseError("Expected a schema of several tables in the release.")
-        self._schema, self._database = schema, schema.database
+        self._schema, self._database = schema, schema.tree
         self._views, self._parts = branch_views(schema), dict[str, LinkedTable]()
         branches = settings.get("branches")
         if not isinstance(branches, Mapping) or set(branches) != set(self._views):

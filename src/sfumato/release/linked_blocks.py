@@ -13,7 +13,7 @@ from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import number_ids
 from sfumato.release.blocks import SAMPLE_BLOCK, Blocks
-from sfumato.release.table_pairs import with_parts
+from sfumato.release.joined_rows import with_parts
 
 _BLOCK_BYTES = 1 << 26
 _FIRST_ID = 1
@@ -39,7 +39,7 @@ class LinkedBlocks(Blocks):
         for first in range(0, max(owners.size, 1), at_once):
             some = slice(first, first + at_once)
             table = self.numbered(owners[some], {name: codes[some] for name, codes in rows.items()})
-            if not self.decoder.schema.two_tables:
+            if self.decoder.schema.database is None:
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0

@@ -199,7 +199,7 @@ def require_queries_fit(measurements: Iterable[Measurement], schema: Schema) -> 
         ReleaseError: it is such. The message names the measurement by its place, not by what a stranger called it.
     """
     weight = "" if schema.weight is None else schema.weight.column
-    parts = {"": schema} if schema.database is None else {f"{b}: ": v.schema for b, v in branch_views(schema).items()}
+    parts = {"": schema} if schema.tree is None else {f"{b}: ": v.schema for b, v in branch_views(schema).items()}
     known = {part: (plain_schema(own), *_measured_tables(own)) for part, own in parts.items()}
     for i, measurement in enumerate(measurements):
         part = next((part for part in known if measurement.name.startswith(part)), next(iter(known)))

@@ -36,11 +36,11 @@ from sfumato.release.conditions import Conditions
 from sfumato.release.database_blocks import DatabaseBlocks
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.files import archive_bytes, packed_arrays, read_files, write_files
+from sfumato.release.joined_rows import joined_tables, pairs, rows_with_units
 from sfumato.release.linked_blocks import LinkedBlocks
 from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
 from sfumato.release.row_decoder import Decoder
 from sfumato.release.samplers import Sampler, build_sampler
-from sfumato.release.table_pairs import joined_tables, pairs, rows_with_units
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows, repeated_units
 from sfumato.schema.schema import Schema
 from sfumato.schema.sources import read_off
@@ -230,7 +230,7 @@ class ReleaseValue:
         """
         options: Any = {"unique_rows": unique_rows, "unique_columns": unique_columns}
         options |= {"seed": seed, "given": given, "class_counts": class_counts}
-        if self.schema.two_tables is not None or self.schema.database is not None:
+        if self.schema.database is not None:
             tables = joined_tables(self.table_batches(n, **options))
             return {name: self._contained(table) for name, table in tables.items()}
         return self._contained(pa.concat_tables(self.batches(n, **options)))
@@ -253,8 +253,8 @@ class ReleaseValue:
         drawn are held, with room to sort them.
 
         Returns:
-            An iterator of at least one table, each of at most 16,384 rows. Of two tables: the rows with the columns of
-            their unit, without units that have none; `table_batches` yields both.
+            An iterator of at least one table, each of at most 16,384 rows. Of a table joined to that of
+            units: the rows with the columns of their unit, without units that have none; `table_batches` yields both.
         """
         workers = require_integer(at_least=1, workers=workers)
         if isinstance(self._sampler, DataSet):
@@ -265,10 +265,10 @@ class ReleaseValue:
                 )
             n = require_integer(at_least=0, n=self._sampler.n_rows if n is None else n)
             return self._sampler.batches(n, seed_of(seed), block_rows(self._sampler.width))
-        if self.schema.database is not None:
-            raise ConfigError("Expected a release of one or two tables, got one of a database. Use table_batches.")
+        if self.schema.tree is not None:
+            raise ConfigError("Expected a release of tables that go together as rows, got others. Use table_batches.")
         tables = self._tables(n, seed, given, class_counts, workers, (unique_rows, unique_columns))
-        return rows_with_units(tables) if self.schema.two_tables else tables
+        return tables if self.schema.database is None else rows_with_units(tables)
 
     def _tables(
         self,
@@ -288,7 +288,7 @@ class ReleaseValue:
         if n > _MOST_ROWS:
             raise ConfigError(f"Expected at most {_MOST_ROWS} rows, got a larger n.")
         kind = LinkedBlocks if self.schema.linked else Blocks
-        kind = DatabaseBlocks if self.schema.database is not None else kind
+        kind = DatabaseBlocks if self.schema.tree is not None else kind
         blocks = kind(self._decoder, n, seed_of(seed), conditions)
         if compared is None:
             return blocks.tables_between(0, max(1, -(-n // blocks.size)), workers)
@@ -312,8 +312,8 @@ class ReleaseValue:
         Privacy: none (a function of the release).
 
         Returns:
-            An iterator of at least one mapping of names to tables, of units first. Of two tables, a unit's rows may go
-            on in the next one.
+            An iterator of at least one mapping of names to tables, of units first. A unit's rows may go on in the next
+            one, where a single table is below that of units.
 
         Raises:
             ConfigError: the release is of one table, or an argument is outside its domain.
@@ -322,11 +322,11 @@ class ReleaseValue:
             >>> for part in release.table_batches(1_000):  # doctest: +SKIP
             ...     print(part["persons"].num_rows, part["visits"].num_rows)
         """
-        if self.schema.two_tables is None and self.schema.database is None:
+        if self.schema.database is None:
             raise ConfigError("Expected a release of several tables, got one of a single table. Use batches.")
         workers = require_integer(at_least=1, workers=workers)
         tables = self._tables(n, seed, given, class_counts, workers, (unique_rows, unique_columns))
-        return tables if self.schema.two_tables is None else pairs(tables, self.schema)
+        return pairs(tables, self.schema) if self.schema.tree is None else tables
 
     @cached_property
     def _decoder(self) -> Decoder:
@@ -402,7 +402,7 @@ class ReleaseValue:
         options: Any = {"unique_rows": unique_rows, "unique_columns": unique_columns, "workers": workers}
         options |= {"seed": seed, "given": given, "class_counts": class_counts}
         written: Any = {"overwrite": overwrite, "spreadsheet": spreadsheet_safe, "csv": self.schema.csv_output}
-        if self.schema.two_tables is not None or self.schema.database is not None:
+        if self.schema.database is not None:
             write_tables(self.table_batches(n, **options), path, **written)
             return
         write_table(self.batches(n, **options), path, keys=self.form.keys, **written)

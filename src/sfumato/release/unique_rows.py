@@ -27,8 +27,8 @@ from sfumato._lazy import later
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, SampleWarning, require_choice, require_instance
 from sfumato.release.blocks import Blocks
+from sfumato.release.joined_rows import rows_present
 from sfumato.release.linked_blocks import LinkedBlocks
-from sfumato.release.table_pairs import rows_present
 from sfumato.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def columns_to_compare(
             "Expected no class_counts beside unique_rows='drop', got both: dropping rows changes the classes. Sample "
             "each class by itself with `given`."
         )
-    tabular = schema.of_kind(TabularKind) if schema.database is None else {}
+    tabular = schema.of_kind(TabularKind) if schema.tree is None else {}
     other = next((name for name in schema.released if name not in tabular), None)
     if other is not None:
-        what = schema.columns[other].holds if schema.database is None else "a database"
+        what = schema.columns[other].holds if schema.tree is None else "a database"
         raise ConfigError(f"Expected a table to drop unique rows of, got {what} in column {other!r}.")
     if unique_columns is None:
         return schema.released

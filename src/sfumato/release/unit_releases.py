@@ -71,18 +71,21 @@ def table_of(release: _Value, name: str) -> _Value:
     Raises:
         ConfigError: the release is not of a database, or has no such table.
     """
-    if release.schema.database is None:
+    database = release.schema.database
+    if database is None:
         raise ConfigError(
             "Expected a release of a database to ask of a table, got one of another shape. Ask it itself."
         )
-    views, first = branch_views(release.schema), release.schema.database.units
-    if name not in (first, *views):
+    if name not in database.names:
         raise ConfigError(
-            f"Expected a table of the release, {', '.join(map(repr, (first, *views)))}, got {name!r}."
-            f"{did_you_mean(name, (first, *views))}"
+            f"Expected a table of the release, {', '.join(map(repr, database.names))}, got {name!r}."
+            f"{did_you_mean(name, database.names)}"
         )
-    if name == first:
-        return units_of(table_of(release, next(iter(views))))
+    if name == database.units:
+        return units_of(table_of(release, database.branches[0].name))
+    if database.joined is not None:
+        return release
+    views = branch_views(release.schema)
     schema, known = views[name].schema, release.form
     storage = {column: schema.columns[column].sample_type for column in schema.released}
     storage |= {

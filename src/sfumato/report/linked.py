@@ -16,7 +16,8 @@ from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.coded_tables import read_codes
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_columns, linked_scores
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
+from sfumato.release.joined_rows import joined_tables
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures, share_bins
 from sfumato.report.matrix import matrix_of
@@ -74,10 +75,9 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
 
 def drawn_units(release: ReleaseValue, n: int, seed: int) -> object:
     """Return n units with their rows, as tables of Arrow."""
-    if release.schema.two_tables is None:
+    if release.schema.database is None:
         return pa.concat_tables(release.batches(n, seed=seed))
-    parts = list(release.table_batches(n, seed=seed))
-    return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
+    return joined_tables(release.table_batches(n, seed=seed))
 
 
 def size_bins(rows: LinkedRows, real: LinkedRows | None) -> tuple[Bin, ...]:

@@ -96,7 +96,7 @@ def _pictures(release: ReleaseValue) -> list[Html]:
     """Return the columns as small multiples, or sheets of pictures."""
     if release.schema.of_kind(Image):
         return _sheets(release)
-    if release.schema.database is not None:
+    if release.schema.tree is not None:
         return []
     n = min(ROWS, release.certificate.n_public)
     table = pa.concat_tables(release.batches(n, seed=_SEED))

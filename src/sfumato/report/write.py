@@ -21,7 +21,7 @@ from sfumato.extras import require_extra
 from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.privacy import words
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
 from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts

@@ -1,4 +1,4 @@
-"""Branches of a database as linked rows: each a schema of two tables, of the rows above and of its own.
+"""Branches of a database as linked rows: each a database of two tables, of the rows above and of its own.
 
 The constants of a branch are what is known when its rows are drawn, the *context*:
 
@@ -31,7 +31,7 @@ from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import new_name, nullable_kind, part_schema
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
-from sfumato.schema.unit import Tables, Unit
+from sfumato.schema.unit import Unit
 
 FEW_LABELS = 3
 """Most labels of which each is told by itself, as whether it ever came."""
@@ -69,7 +69,7 @@ class BranchView:
 
     Attributes:
         branch: as declared.
-        schema: of two tables: constants are the context.
+        schema: of the branch alone: constants are the context.
         features: those of the context, in order; the other constants are columns of rows above.
         ordered: the rules of order over columns of the branch, by which the later are distances; None without any.
     """
@@ -88,7 +88,7 @@ def branch_views(schema: Schema) -> dict[str, BranchView]:
 
 @lru_cache(maxsize=16)
 def _cached(schema: Keyed[Schema]) -> dict[str, BranchView]:
-    database = schema.value.database
+    database = schema.value.tree
     assert database is not None
     return {branch.name: _view(schema.value, database, branch) for branch in database.branches}
 
@@ -108,18 +108,16 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     if branch.within is not None and branch.order is not None:
         own[branch.order] = Continuous(lower=0, upper=1)  # its place between the two
     key = next((b.key for b in database.branches if b.name == branch.of), None) or unit.column
+    joined = dataclasses.replace(branch, by=key, key=None, unit=None, within=None, columns=())
     view = dataclasses.replace(
         schema,
         columns={key: Identifier(), **context, **own},
         rows=None,
         unit=Unit(
             column=key,
-            max_rows=branch.max_rows,
-            order=branch.order,
             constant=tuple(context),
             units=None if database.is_nested(branch.name) else unit.units,
-            tables=Tables(units=branch.of, rows=branch.name),
-            ends=branch.ends,
+            tables=Database(units=branch.of, branches=(joined,)),
         ),
         sources={},
         table_source={},

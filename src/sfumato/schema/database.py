@@ -7,7 +7,8 @@
       drugs: {of: persons, max_rows: 6, columns: [drug]}
 
 The rows of a table below one row are a *branch*: linked rows whose constants are what is known of the row above, the
-rows further above, and of the branches before.
+rows further above, and of the branches before. A single branch whose rows have no key of their own is *joined*: they
+are the linked rows of units, with the columns of these.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Branch:
         name: of the table.
         of: the table above.
         max_rows: the most rows of one row above that are used.
-        columns: those that are released.
+        columns: those that are released; none of a joined branch, which has all that are not of units.
         by: the column that names the row above.
         key: the column that names a row, which tables below have; None without.
         unit: the column that names the unit, where it stands in the table, too: then keys need to be unique within a
@@ -42,8 +43,8 @@ class Branch:
     name: str
     of: str
     max_rows: int
-    columns: tuple[str, ...]
     by: str
+    columns: tuple[str, ...] = ()
     key: str | None = None
     unit: str | None = None
     order: str | None = None
@@ -108,6 +109,17 @@ class Database:
                     "first, or correct it."
                 )
             known.add(branch.name.casefold())
+        if self.joined is not None and self.joined.columns:
+            raise SchemaError(
+                f"Expected no columns of {self.joined.name!r}, the only table below {self.units!r}, got some: "
+                "it has all that are not of that. Leave them out."
+            )
+
+    @property
+    def joined(self) -> Branch | None:
+        """The single branch whose rows are the linked rows of units; None of several, or of rows with keys."""
+        first = self.branches[0] if len(self.branches) == 1 else None
+        return first if first is not None and (first.key, first.unit, first.within) == (None, None, None) else None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -54,8 +54,8 @@ def table_faults(schema: SchemaFacts) -> list[str]:
         faults += weight_faults(schema, schema.weight)
     faults += _long_faults(schema)
     if not faults and schema.unit is not None and schema.unit.linked:
-        database = schema.database
-        faults += linked_faults(schema, schema.unit) if database is None else database_faults(schema, database)
+        tree = schema.tree
+        faults += linked_faults(schema, schema.unit) if tree is None else database_faults(schema, tree)
     if not faults:
         faults += pair_faults(schema)
     if not faults and not schema.released:

@@ -1,4 +1,4 @@
-"""Faults of a schema whose rows are linked: of one table, of two, and of a database."""
+"""Faults of a schema whose rows are linked: of one table, joined to that of units, and of a tree of tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.columns.open import Open
 from sfumato.errors import did_you_mean
 from sfumato.schema.database import Branch, Database
 from sfumato.schema.schema_facts import SchemaFacts
-from sfumato.schema.unit import Tables, Unit
+from sfumato.schema.unit import Unit
 
 MOST_LINKED = 1_000
 """Most rows of a unit that are linked: sums of their whole numbers stay below 2^63."""
@@ -37,10 +37,7 @@ def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
     for key, name in [*named, *(("constant", name) for name in own)]:
         if name not in schema.released:
             faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
-    if unit.tables is not None and not isinstance(unit.tables, Tables):
-        faults.append(f"Expected tables of unit to be Tables, got {type(unit.tables).__name__}.")
-    elif unit.tables is not None and unit.tables.by in schema.released:
-        faults.append(f"Expected by of {unit.tables.rows!r} to be no released column, got {unit.tables.by!r}.")
+    faults += [] if unit.tables is None else _identifier_faults(schema, unit.tables.branches[0])
     if faults:
         return faults
     own = [name for name in schema.released if name not in unit.constant]
@@ -102,7 +99,7 @@ def _column_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
             )
         elif unit.tables is not None and "nullable" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
             faults.append(
-                f"Column {name!r}: expected a kind of which values may be missing in two tables, got {kind.name}."
+                f"Column {name!r}: expected a kind of which values may be missing in several tables, got {kind.name}."
             )
     if unit.max_rows > MOST_LINKED:
         faults.append(f"Expected max_rows of at most {MOST_LINKED} for linked rows, got {unit.max_rows}.")

@@ -259,7 +259,7 @@ def read_open(document: Mapping[str, Any]) -> Schema:
             faults.append(f"Expected each column once, got {name!r} twice.")
         if kind is not None:
             columns[name] = kind
-    unit = _unit(document, faults)
+    unit = _unit(document, [name for name, kind in columns.items() if kind.is_released], faults)
     if unit is not None and getattr(columns.get(unit.column), "name", None) == Open.name:
         columns[unit.column] = Identifier()  # nothing of it is released, hence nothing is estimated
     rest = {"rows": document.get("rows"), "missing": document.get("missing", MISSING_TOKENS)}
@@ -275,12 +275,12 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     return Schema(columns=columns, unit=unit, sources=sources, reader=reader, **rest)
 
 
-def _unit(document: Mapping[str, Any], faults: list[str]) -> Unit | None:
+def _unit(document: Mapping[str, Any], released: list[str], faults: list[str]) -> Unit | None:
     if document.get("tables") is None:
         return read_unit(document.get("unit"), faults)
     if document.get("unit") is not None:
-        faults.append("Expected either tables or unit, got both. Of two tables, leave unit out.")
-    return read_tables(document["tables"], faults)
+        faults.append("Expected either tables or unit, got both. Of several tables, leave unit out.")
+    return read_tables(document["tables"], released, faults)
 
 
 def require_closed(schema: Schema) -> None:

@@ -15,7 +15,7 @@ from sfumato.io.csv_form import CsvOutput
 from sfumato.schema.accept import Criterion
 from sfumato.schema.database import Database
 from sfumato.schema.reader import Reader, csv_output
-from sfumato.schema.unit import Tables, Unit
+from sfumato.schema.unit import Unit
 from sfumato.schema.weight import Weight
 
 FactSource: TypeAlias = str | Mapping[str, str]
@@ -99,16 +99,24 @@ class SchemaFacts:
         return self.unit is not None and self.unit.linked
 
     @property
-    def two_tables(self) -> Tables | None:
-        """The names of two tables that linked rows come from and samples go to; None of one table."""
-        tables = None if self.unit is None else self.unit.tables
-        return tables if isinstance(tables, Tables) else None
+    def database(self) -> Database | None:
+        """The tables; None of one table."""
+        return None if self.unit is None else self.unit.tables
 
     @property
-    def database(self) -> Database | None:
-        """The tables of a database; None of one table, or of two that are linked rows."""
-        tables = None if self.unit is None else self.unit.tables
-        return tables if isinstance(tables, Database) else None
+    def tree(self) -> Database | None:
+        """The tables that are modelled one by one; None of one table, or of one that is joined to that of units."""
+        return None if self.database is None or self.database.joined is not None else self.database
+
+    @property
+    def table_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each table of a database, but for those that name rows; empty of one table."""
+        if self.unit is None or self.unit.tables is None:
+            return {}
+        own, database = self.unit.constant, self.unit.tables
+        if database.joined is not None:
+            return {database.units: own, database.joined.name: tuple(c for c in self.released if c not in own)}
+        return {database.units: own, **{branch.name: branch.columns for branch in database.branches}}
 
     @property
     def n_records(self) -> int | None:

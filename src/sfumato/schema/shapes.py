@@ -30,15 +30,13 @@ class Shape:
 
 
 def _linked(schema: SchemaFacts) -> str:
-    if schema.two_tables is not None:
-        return "two tables"
     if schema.database is not None:
-        return "a database"
+        return f"the tables {', '.join(map(repr, schema.database.names))}"
     return "a unit with order or constant" if schema.linked else ""
 
 
 def _database(schema: SchemaFacts) -> str:
-    return "" if schema.database is None else f"the tables {', '.join(map(repr, schema.database.names))}"
+    return "" if schema.tree is None else _linked(schema)
 
 
 def _weight(schema: SchemaFacts) -> str:

@@ -1,31 +1,38 @@
-"""Tables with keys in a schema document: of units and of their rows, or a database of any number.
+"""The tables of a database in a schema document.
 
     tables:
       persons: {key: patient, rows: 20000, columns: [sex, born]}
       visits: {of: persons, max_rows: 6, order: day}
 
-Two tables are linked rows whose constants lie in a table of their own, so that a unit may have no row at all. More, or
-rows with keys of their own, are a database (`sfumato.schema.database`).
+A unit may have no row at all. The only table below that of units need not list its columns
+(`sfumato.schema.database`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError, did_you_mean
 from sfumato.schema.database import Branch, Database
-from sfumato.schema.unit import Tables, Unit
+from sfumato.schema.table_entries import column_names
+from sfumato.schema.unit import Unit
 
 _OF_UNITS = ("key", "rows", "columns")
-_OF_TWO = ("of", "by", "max_rows", "order", "ends")
-_OF_ROWS = (*_OF_TWO, "key", "unit", "columns", "within", "weight")
+_OF_ROWS = ("of", "by", "max_rows", "order", "ends", "key", "unit", "columns", "within", "weight")
 _SHAPE = "such as tables: {persons: {key: patient, rows: 20000, columns: [sex]}, visits: {of: persons, max_rows: 6}}"
 
 
-def read_tables(entry: object, faults: list[str]) -> Unit | None:
-    """Return the unit of a schema document with `tables`, or note what is wrong with it."""
+def read_tables(entry: object, released: Collection[str], faults: list[str]) -> Unit | None:
+    """Return the unit of a schema document with `tables`, or note what is wrong with it.
+
+    Args:
+        entry: of the document.
+        released: the columns of all tables.
+        faults: where to note.
+    """
     if not isinstance(entry, Mapping) or not all(isinstance(table, Mapping) for table in entry.values()):
         faults.append(f"Expected tables to map names to what is known of each, {_SHAPE}.")
         return None
@@ -35,9 +42,8 @@ def read_tables(entry: object, faults: list[str]) -> Unit | None:
     faults += _shape_faults(entry, roots, below)
     if len(faults) > before:
         return None
-    two = len(below) == 1 and not {key for table in below.values() for key in table} - set(_OF_TWO)
     try:
-        return _pair(roots[0], entry, *below) if two else _database(roots[0], entry[roots[0]], below)
+        return _database(roots[0], entry[roots[0]], below, released)
     except SchemaError as error:
         faults.append(str(error))
     return None
@@ -49,10 +55,6 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
     if tables is None:
         return {"unit": unit.to_dict()}
     root = {"key": unit.column, "rows": unit.units, "columns": list(unit.constant)}
-    if isinstance(tables, Tables):
-        rows = {"of": tables.units, "by": tables.by, "max_rows": unit.max_rows, "order": unit.order}
-        rows["ends"] = _ends_entry(unit.ends)
-        return {"tables": {tables.units: _without_none(root), tables.rows: _without_none(rows)}}
     entries: dict[str, dict[str, Any]] = {tables.units: root}
     keys = {tables.units: unit.column}
     for branch in tables.branches:
@@ -61,7 +63,7 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
         entries[branch.name] = {
             "of": branch.of, "by": by, "key": branch.key, "unit": branch.unit, "max_rows": branch.max_rows,
             "order": branch.order, "within": None if branch.within is None else list(branch.within),
-            "columns": list(branch.columns), "ends": _ends_entry(branch.ends),
+            "columns": list(branch.columns) or None, "ends": _ends_entry(branch.ends),
             "weight": None if branch.weight == 1 else branch.weight,
         }  # fmt: skip
     return {"tables": {name: _without_none(entry) for name, entry in entries.items()}}
@@ -106,21 +108,12 @@ def _shape_faults(entry: Mapping[Any, Any], roots: list[Any], below: Mapping[Any
     return faults
 
 
-def _pair(parent: Any, entry: Mapping[Any, Any], child: Any) -> Unit:  # noqa: ANN401
-    of_units, of_rows = entry[parent], entry[child]
-    by = of_rows.get("by")
-    return Unit(
-        column=of_units["key"],
-        max_rows=of_rows["max_rows"],
-        order=of_rows.get("order"),
-        constant=of_units.get("columns", ()),
-        units=of_units.get("rows"),
-        tables=Tables(units=parent, rows=child, by=None if by == of_units["key"] else by),
-        ends=of_rows.get("ends", ()),
-    )
-
-
-def _database(root: Any, of_units: Mapping[Any, Any], below: Mapping[Any, Mapping[Any, Any]]) -> Unit:  # noqa: ANN401
+def _database(
+    root: Any,  # noqa: ANN401
+    of_units: Mapping[Any, Any],
+    below: Mapping[Any, Mapping[Any, Any]],
+    released: Collection[str],
+) -> Unit:
     keys = {root: of_units["key"], **{name: table.get("key") for name, table in below.items()}}
     branches, left = [], dict(below)
     while left:  # in the order of the document, each after the table that it is of
@@ -128,16 +121,15 @@ def _database(root: Any, of_units: Mapping[Any, Any], below: Mapping[Any, Mappin
         name = next((name for name, table in left.items() if table["of"] in done), None)
         if name is None:
             raise SchemaError(f"Expected tables of which none is of itself, got {shown(next(iter(left)))} in a circle.")
-        table = dict(left.pop(name))
-        if "columns" not in table:
-            raise SchemaError(f"Expected columns in the table {shown(name)}, got none. List those that it releases.")
+        table = left.pop(name)
         branches.append(Branch(**{"name": name, "by": keys[table["of"]], **table}))
-    database = Database(units=root, branches=tuple(branches))
-    most = sum(database.most_rows(branch.name) for branch in branches)
-    return Unit(
-        column=of_units["key"],
-        max_rows=most,
-        constant=of_units.get("columns", ()),
-        units=of_units.get("rows"),
-        tables=database,
-    )
+    constant = column_names(of_units.get("columns", ()), f"columns of the table {root!r}")
+    database = Database(units=root, branches=tuple(replace(branch, columns=()) for branch in branches))
+    if database.joined is None:
+        bare = next((name for name, table in below.items() if "columns" not in table), None)
+        if bare is not None:
+            raise SchemaError(f"Expected columns in the table {shown(bare)}, got none. List those that it releases.")
+        database = Database(units=root, branches=tuple(branches))
+    elif branches[0].columns and (strange := {*released}.difference(constant) ^ {*branches[0].columns}):
+        raise SchemaError(f"Expected every released column in one table, got {min(strange)!r} in none or not released.")
+    return Unit(column=of_units["key"], constant=constant, units=of_units.get("rows"), tables=database)

@@ -9,39 +9,7 @@ from typing import Any
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
 from sfumato.schema.database import Database
-from sfumato.schema.table_entries import column_names, count, read_ends, require_file_name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """The two tables that linked rows come from, and samples go to.
-
-    Attributes:
-        units: name of the table of units; its columns are the constants.
-        rows: name of the table of their rows, which has all other columns.
-        by: the column of `rows` that says whose a row is, where it has another name than the column of the unit.
-
-    Example:
-        >>> Tables(units="persons", rows="visits").names
-        ('persons', 'visits')
-    """
-
-    units: str
-    rows: str
-    by: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in self.names:
-            require_file_name(name)
-        if self.units.casefold() == self.rows.casefold():
-            raise SchemaError(f"Expected two tables of different names, got {self.units!r} twice. Rename one.")
-        if self.by is not None and (not isinstance(self.by, str) or not self.by):
-            raise SchemaError(f"Expected by of {self.rows!r} to name a column, got {shown(self.by)}.")
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of both, that of units first."""
-        return self.units, self.rows
+from sfumato.schema.table_entries import column_names, count, read_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +18,13 @@ class Unit:
 
     Attributes:
         column: the column that says whose a row is; it is never released.
-        max_rows: the most rows of one unit that are used.
+        max_rows: the most rows of one unit that are used; of several tables it follows from these.
         order: a column of numbers or dates by which a unit's rows follow each other. With it, or with `constant`, rows
             are linked: samples are units with their rows.
         constant: the columns that are the same in all rows of a unit.
         units: of linked rows, the number of units that may be assumed publicly.
         tables: of linked rows in several tables, what these are: then `constant` are the columns of that of units,
-            and a unit may have no row.
+            and a unit may have no row. `max_rows`, `order` and `ends` follow from them.
         ends: per column of labels, those after which a unit has no row, such as {"state": ["dead"]}.
 
     Example:
@@ -68,16 +36,18 @@ class Unit:
     """
 
     column: str
-    max_rows: int
+    max_rows: int = 0
     order: str | None = None
     constant: tuple[str, ...] = ()
     units: int | None = None
-    tables: Tables | Database | None = None
+    tables: Database | None = None
     ends: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
             raise SchemaError(f"Expected unit to name a column, got column={shown(self.column)}.")
+        if self.tables is not None:
+            self._follow(self.tables)
         object.__setattr__(self, "max_rows", count(self.max_rows, "max_rows of unit"))
         if self.order is not None and (not isinstance(self.order, str) or not self.order):
             raise SchemaError(f"Expected order of unit to name a column, got {shown(self.order)}.")
@@ -91,6 +61,16 @@ class Unit:
                 "the public number of rows as `rows`."
             )
 
+    def _follow(self, tables: Database) -> None:
+        if not isinstance(tables, Database):
+            raise SchemaError(f"Expected tables of unit to be a Database, got {type(tables).__name__}.")
+        branch, most = tables.joined, sum(tables.most_rows(branch.name) for branch in tables.branches)
+        order, ends = (None, ()) if branch is None else (branch.order, branch.ends)
+        for name, value in (("max_rows", most), ("order", order), ("ends", ends)):
+            if getattr(self, name) not in (0, None, (), value):
+                raise SchemaError(f"Expected {name} of unit to follow from its tables, got another. Leave it out.")
+            object.__setattr__(self, name, value)
+
     @property
     def linked(self) -> bool:
         """Whether the unit with all its rows is one record, and samples have units with their rows."""
@@ -102,7 +82,7 @@ class Unit:
         return 1 if self.tables is None else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the unit as plain values; what has its default is left out. Of two tables: `unit_entry`."""
+        """Return the unit as plain values; what has its default is left out. Of several tables: `unit_entry`."""
         rest = {"order": self.order, "constant": list(self.constant) or None, "units": self.units}
         rest["ends"] = {name: list(labels) for name, labels in self.ends} or None
         document = {"column": self.column, "max_rows": self.max_rows, **rest}

@@ -42,7 +42,7 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.records.linked import LinkedData
 from sfumato.records.private import PrivateData
-from sfumato.records.several_tables import open_records
+from sfumato.records.table_sources import open_records
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion

@@ -124,7 +124,7 @@ def test_releases_are_saved_and_come_back(release, tmp_path):
     release.save(tmp_path / "r.sfm")
     back = load(tmp_path / "r.sfm")
     assert back.schema == release.schema
-    assert back.schema.two_tables == release.schema.two_tables
+    assert back.schema.database == release.schema.database
     for name, table in release.sample(50, seed=1).items():
         pd.testing.assert_frame_equal(back.sample(50, seed=1)[name], table)
     back.write_sample(tmp_path / "out", 20, seed=1)
@@ -266,9 +266,9 @@ def test_damaged_releases_are_refused(release):
 
 def test_what_does_not_read_two_tables_says_so(frames):
     found = schema(FEW)
-    with pytest.raises(ConfigError, match="for the method dpmix, got two tables"):
+    with pytest.raises(ConfigError, match="for the method dpmix, got the tables 'persons'"):
         DPMix(epsilon=1.0).fit(frames, schema=found)
-    with pytest.raises(ConfigError, match="for criteria of acceptance, got two tables"):
+    with pytest.raises(ConfigError, match="for criteria of acceptance, got the tables .persons., .visits."):
         tune(frames, method=[MaxEntropy(epsilon=1.0)], schema=found, accept=[{"marginal_error": 0.1}])
     with pytest.raises(ConfigError, match=r"the two tables .* got a DataFrame"):
         MaxEntropy(epsilon=1.0).fit(frames["visits"], schema=found)

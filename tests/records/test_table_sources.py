@@ -13,8 +13,7 @@ from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.linked import LinkedData
-from sfumato.records.several_tables import open_records
-from sfumato.records.table_pairs import TablePair
+from sfumato.records.table_sources import TableSources, open_records
 from sfumato.schema.schema import Schema
 
 DOCUMENT = {
@@ -245,7 +244,7 @@ def test_validate_counts_keys_and_looks_at_each_table_by_itself():
         ("visits.who", "no_rows"): 2,
         ("visits.who", "no_key"): 1,
         ("visits.who", "orphans"): 2,
-        ("who", "too_many"): 1,
+        ("visits.who", "too_many"): 2,
         ("home", "unknown"): 1,
         ("day", "clamped"): 1,
     }
@@ -255,7 +254,7 @@ def test_validate_counts_keys_and_looks_at_each_table_by_itself():
 
 def test_the_rows_of_a_pair_are_joined():
     source = open_records(pair([("p", "n"), ("q", "s")], [("q", 2, "b"), ("z", 1, "a")]), SCHEMA)
-    assert isinstance(source, TablePair)
+    assert isinstance(source, TableSources)
     [chunk] = source.chunks(["home", "what"])
     assert {name: column.to_pylist() for name, column in chunk.columns.items()} == {"home": ["s"], "what": ["b"]}
     assert list(source.storage) == ["who", "home", "day", "what"]

@@ -1,4 +1,4 @@
-"""Samples of two tables: of units, and of their rows.
+"""Samples of rows joined to their units: as rows that have the columns of these, or apart as two tables.
 
 Blocks of units are drawn as rows with the columns of their unit, and one of a unit without rows. A column without a
 name says what of a row is to be written.
@@ -46,15 +46,14 @@ def pairs(batches: Iterator[pa.Table], schema: Schema) -> Iterator[dict[str, pa.
 
 
 def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
-    """Return the columns of both tables, that of units first: written name → name in the schema. A key comes first."""
-    unit, tables = schema.unit, schema.two_tables
-    assert unit is not None
-    assert tables is not None
-    constants = {name: name for name in schema.released if name in unit.constant}
-    varying = {name: name for name in schema.released if name not in unit.constant}
+    """Return the columns of all tables, that of units first: written name → name in the schema. Keys come first."""
+    assert schema.unit is not None
+    assert schema.database is not None
+    key, own = schema.unit.column, schema.table_columns
+    keys = {schema.database.units: (key,), **{branch.name: branch.identifiers for branch in schema.database.branches}}
     return {
-        tables.units: {unit.column: unit.column, **constants},
-        tables.rows: {tables.by or unit.column: unit.column, **varying},
+        table: {**dict.fromkeys(keys[table], key), **{name: name for name in schema.released if name in own[table]}}
+        for table in schema.database.names
     }
 
 
