@@ -22,14 +22,21 @@ from sfumato.schema.shapes import EVALUATION, require_able
 def scores_of_units(
     real: object, synthetic: object, *, schema: Schema, test: object, target: str | None
 ) -> dict[str, Any]:
-    """Compare linked rows, or the tables of a database; arguments as `evaluate`."""
-    compare = evaluate_linked if schema.tree is None else evaluate_database
-    return compare(real, synthetic, schema=schema, test=test, target=target)
+    """Compare linked rows, or the tables of a database; arguments as `evaluate`.
+
+    Raises:
+        ConfigError: test rows or a target were given: no classifier learns from linked rows.
+    """
+    require_able(schema, EVALUATION)
+    if test is not None or target is not None:
+        raise ConfigError(
+            f"Expected no {'test rows' if test is not None else 'target'} beside linked rows, got some: no classifier "
+            "learns from them. Leave it out."
+        )
+    return (evaluate_linked if schema.tree is None else evaluate_database)(real, synthetic, schema)
 
 
-def evaluate_database(
-    real: object, synthetic: object, *, schema: Schema, test: object = None, target: str | None = None
-) -> dict[str, Any]:
+def evaluate_database(real: object, synthetic: object, schema: Schema) -> dict[str, Any]:
     """Compare the tables of a database; arguments as `evaluate`.
 
     Returns:
@@ -37,13 +44,7 @@ def evaluate_database(
         that of units the scores of linked rows, as `evaluate_linked` has them: its `first_rows` compare the columns of
         rows above, what earlier tables say of them, the number of rows below and the first of these, so that they say
         how tables go together. JSON-ready.
-
-    Raises:
-        ConfigError: test rows or a target were given: no classifier learns from a database.
     """
-    require_able(schema, EVALUATION)
-    if test is not None or target is not None:
-        raise ConfigError("Expected no test rows and no target beside a database, got some. Leave them out.")
     data = {name: _read(rows, schema) for name, rows in (("real", real), ("synthetic", synthetic))}
     names = tuple(schema.table_columns)
     tables: dict[str, Any] = {}

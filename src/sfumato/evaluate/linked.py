@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.rule_breaks import count_breaks
-from sfumato.errors import ConfigError, DataError
+from sfumato.errors import DataError
 from sfumato.evaluate.coded_tables import CodedTable
 from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
 from sfumato.evaluate.rule_scores import rule_scores
@@ -25,7 +25,6 @@ from sfumato.records.table_sources import open_records
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import with_items
-from sfumato.schema.shapes import EVALUATION, require_able
 
 LAGS = (2, 3, 5)
 GAP_BINS = 20
@@ -96,9 +95,7 @@ class LinkedRows:
         return np.flatnonzero(~first)
 
 
-def evaluate_linked(
-    real: object, synthetic: object, *, schema: Schema, test: object = None, target: str | None = None
-) -> dict[str, Any]:
+def evaluate_linked(real: object, synthetic: object, schema: Schema) -> dict[str, Any]:
     """Compare linked rows; arguments as `evaluate`.
 
     Returns:
@@ -112,16 +109,7 @@ def evaluate_linked(
         variance between units (`between`), of both tables; `labels`, per column that varies the
         total variation of the pairs (row before, row); `constants_vary`, the share of units in whose rows a
         constant is not the same. JSON-ready.
-
-    Raises:
-        ConfigError: test rows or a target were given: no classifier learns from linked rows.
     """
-    require_able(schema, EVALUATION)
-    if test is not None or target is not None:
-        raise ConfigError(
-            f"Expected no {'test rows' if test is not None else 'target'} beside linked rows, got some: no classifier "
-            "learns from them. Leave it out."
-        )
     sources = {"real": open_records(real, schema), "synthetic": open_records(synthetic, schema)}
     tables = {name: LinkedRows.read(source, schema) for name, source in sources.items()}
     plain = linked_columns(schema)

@@ -32,8 +32,8 @@ from sfumato.io.csv_form import CsvForm
 from sfumato.io.sources import open_source
 from sfumato.io.table_places import tables_in
 from sfumato.lenses.chain import read_kinds
+from sfumato.records.sequences import RowOrder
 from sfumato.records.unit_names import NOBODY, UnitNumbers
-from sfumato.records.units import content_hashes, mixed
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
 
@@ -226,12 +226,10 @@ class TableSources(Source):
             return rows
         some = table.take(pa.array(several))
         codes = {name: kind.code(some.column(name), missing=self.missing[:-1]) for name, kind in self.kinds.items()}
-        whose = owners[several]
-        order = mixed(places.hashes()[whose], content_hashes(codes, whose.size))
-        columns = [np.nan_to_num(codes[name], nan=-1.0) for name in sorted(codes)]
-        sorted_rows = np.lexsort((*columns, order, whose))
-        first = sorted_rows[np.flatnonzero(np.diff(whose[sorted_rows], prepend=-1))]
-        rows[whose[first]] = several[first]
+        order = RowOrder(self.kinds, None, 1, places.hashes)
+        order.take(owners[several], codes, several)
+        units, _, first = order.rows()
+        rows[units] = first
         return rows
 
 

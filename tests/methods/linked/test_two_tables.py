@@ -268,7 +268,7 @@ def test_what_does_not_read_two_tables_says_so(frames):
     found = schema(FEW)
     with pytest.raises(ConfigError, match="for the method dpmix, got the tables 'persons'"):
         DPMix(epsilon=1.0).fit(frames, schema=found)
-    with pytest.raises(ConfigError, match="for criteria of acceptance, got the tables .persons., .visits."):
+    with pytest.raises(ConfigError, match=r"for criteria of acceptance, got the tables .persons., .visits."):
         tune(frames, method=[MaxEntropy(epsilon=1.0)], schema=found, accept=[{"marginal_error": 0.1}])
     with pytest.raises(ConfigError, match=r"the two tables .* got a DataFrame"):
         MaxEntropy(epsilon=1.0).fit(frames["visits"], schema=found)
