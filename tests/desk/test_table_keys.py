@@ -66,3 +66,11 @@ def test_where_rows_name_their_unit_keys_repeat_within_it_alone():
     tables["visits"]["visit"] = 0
     several = (tables["visits"]["person"].value_counts() > 1).sum()
     assert findings(tables, known)["visits.visit", "repeated"] == several
+
+
+def test_a_column_that_a_table_lacks_is_listed():
+    tables = hospital(20, 1)
+    tables["visits"] = tables["visits"].drop(columns="score").assign(ward="w", drug="a")
+    found = {f.column: f.problem for f in validate(open_records(tables, schema()), schema())}
+    assert found["score"] == "absent"
+    assert found["visits.ward"] == found["visits.drug"] == "undeclared"

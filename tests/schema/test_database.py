@@ -122,7 +122,7 @@ def test_what_does_not_go_beside_a_database_is_refused():
     ):
         with pytest.raises(SchemaError, match=message):
             Schema.from_dict({**document(), "rules": [rule]})
-    with pytest.raises(ConfigError, match="without a database for a target"):
+    with pytest.raises(ConfigError, match="without a tree of tables for a target"):
         MaxEntropy(epsilon=1.0).plan(schema(), target="sex")
 
 

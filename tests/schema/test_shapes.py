@@ -19,7 +19,7 @@ OF = {
     "questions": {"questions": ("mean: t",)},
     "areas": {"columns": {**COLUMNS, "a": Boolean()}, "areas": ("a",)},
     "linked": {"unit": Unit(column="p", max_rows=2, order="t")},
-    "database": {
+    "tree": {
         "unit": Unit(
             column="p",
             tables=Database(

@@ -1,6 +1,7 @@
 """Schemas of two tables with a key: what may be declared, and what is refused by name."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -62,6 +63,29 @@ def test_a_key_of_another_name_comes_back():
 def test_what_is_wrong_is_named(tables, message):
     with pytest.raises(SchemaError, match=message):
         Schema.from_dict({**DOCUMENT, "tables": tables})
+
+
+def test_a_single_table_may_list_its_columns():
+    assert schema(columns=["day", "score", "state"]) == schema()
+    assert schema(columns=["day", "score", "state"], weight=2).tree is None
+    for columns, name in ((["day", "score"], "state"), (["day", "score", "state", "sex"], "sex")):
+        with pytest.raises(SchemaError, match=f"every released column in one table, got '{name}'"):
+            schema(columns=columns)
+    keyed = schema(columns=["day", "score", "state"], key="visit")
+    assert keyed.tree == keyed.database
+    with pytest.raises(SchemaError, match="columns in the table 'visits', got none"):
+        schema(key="visit")
+
+
+def test_what_follows_from_tables_is_not_said_of_the_unit():
+    visits = Branch(name="visits", of="persons", max_rows=6, by="patient", order="day", ends=(("state", ("d",)),))
+    unit = Unit(column="patient", tables=Database(units="persons", branches=(visits,)))
+    assert (unit.max_rows, unit.order, unit.ends) == (6, "day", (("state", ("d",)),))
+    assert replace(unit, constant=("sex",)).order == "day"
+    with pytest.raises(SchemaError, match="max_rows of unit to follow from its tables"):
+        replace(unit, max_rows=5)
+    with pytest.raises(SchemaError, match="no columns of 'visits', the only table below 'persons'"):
+        Database(units="persons", branches=(replace(visits, columns=("day",)),))
 
 
 def test_what_does_not_go_beside_two_tables_is_refused():

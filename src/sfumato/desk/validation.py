@@ -46,12 +46,12 @@ class Finding:
             bounds, or too many items. `unparseable`: not a number, date or image. `absent`: declared, but not in the
             data. `undeclared`: in the data, but not declared; it is left out. `storage`: the column's type cannot hold
             the declared values. `nobody`: rows whose unit cell names nobody. Of linked rows, `varies`: units in whose
-            rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of two tables, `no_key`:
-            rows without a key; `repeated`: keys that units have more than once; `orphans`: rows whose key no unit has;
-            `no_rows`: units without rows. Of a database the same at each level, for rows above in the place of units,
-            and `too_many`: rows beyond `max_rows`. Of weights, `negative`: below 0. Of the table, `skipped`: records
-            that cannot be read, such as lines with too many cells; `shortened`: those with cells beyond the header;
-            `no_records`: none can be; `nothing_declared`: no column says what its cells may be.
+            rows a constant is not the same; `too_many`: units with more than `max_rows` rows. Of a database, at each
+            level, `no_key`: rows without a key; `repeated`: keys that occur more than once; `orphans`: rows whose key
+            no row above has; `no_rows`: rows above without rows; `too_many`: rows beyond `max_rows`. Of weights,
+            `negative`: below 0. Of the table, `skipped`: records that cannot be read, such as lines with too many
+            cells; `shortened`: those with cells beyond the header; `no_records`: none can be; `nothing_declared`: no
+            column says what its cells may be.
         becomes: what a fit makes of such cells, or what is wrong with the column.
         count: how many cells, unknown items of sets, records, or units; 0 for a problem of the whole column or table.
         examples: a few of their values.

@@ -35,7 +35,7 @@ def _linked(schema: SchemaFacts) -> str:
     return "a unit with order or constant" if schema.linked else ""
 
 
-def _database(schema: SchemaFacts) -> str:
+def _tree(schema: SchemaFacts) -> str:
     return "" if schema.tree is None else _linked(schema)
 
 
@@ -58,8 +58,8 @@ SHAPES: Mapping[str, Shape] = {
     "linked": Shape(
         "linked rows", _linked, "Take order and constant out, or join two tables, which leaves unlinked rows"
     ),
-    "database": Shape(
-        "a database", _database, "Release each table with that of units by itself, which adds the budgets up"
+    "tree": Shape(
+        "a tree of tables", _tree, "Release each table with that of units by itself, which adds the budgets up"
     ),
     "sets": Shape("sets beside other columns", _sets, "Declare one or the other as identifier"),
     "weight": Shape("weight", _weight, "Take `weight` out, which counts every row once"),
@@ -102,11 +102,11 @@ LIMITS = (
     Limit("weighted units", "questions", "features of units are counted once each"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
-    Limit("database", "questions", "each table is measured for itself: release it with that of units to name some"),
-    Limit("database", "weight", "shares of units are not weighted over several tables"),
-    Limit("database", ANY_TARGET, "columns of units are modelled with the first table below them, not by class"),
-    Limit("database", SEARCH, "scores compare one table"),
-    Limit("database", PAGE, "they are of one table or of two"),
+    Limit("tree", "questions", "each table is measured for itself: release it with that of units to name some"),
+    Limit("tree", "weight", "shares of units are not weighted over several tables"),
+    Limit("tree", ANY_TARGET, "columns of units are modelled with the first table below them, not by class"),
+    Limit("tree", SEARCH, "scores compare rows"),
+    Limit("tree", PAGE, "they are of rows, of one table or joined to their units"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),

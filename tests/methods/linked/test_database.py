@@ -129,7 +129,7 @@ def test_columns_are_listed_by_table_and_pages_are_refused(release, tmp_path):
     names = ["sex", "age", "start", "end", "score", "state", "at", "value", "drug"]
     assert release.columns()["column"].tolist() == names
     assert "method" in release._repr_html_()
-    with pytest.raises(ConfigError, match="without a database for pages, packs and published tables"):
+    with pytest.raises(ConfigError, match="without a tree of tables for pages, packs and published tables"):
         release.report(tmp_path / "page.html")
 
 

@@ -264,6 +264,13 @@ def test_damaged_releases_are_refused(release):
         dataclasses.replace(release, schema=one_table).check()
 
 
+def test_each_table_may_be_asked(release):
+    assert release.table("visits") is release
+    assert release.table("persons").mean("born").value == release.units.mean("born").value
+    with pytest.raises(ConfigError, match="a table of the release, 'persons', 'visits', got 'visit'"):
+        release.table("visit")
+
+
 def test_what_does_not_read_two_tables_says_so(frames):
     found = schema(FEW)
     with pytest.raises(ConfigError, match="for the method dpmix, got the tables 'persons'"):
