@@ -675,7 +675,7 @@ BUGS = [
     PlantedBug(
         "databases: every row above is a record",
         "records/database_records.py",
-        "        owners = above.owners if database.is_nested(branch.name) else None\n",
+        "        owners = above.owners if data.source.database.is_nested(branch.name) else None\n",
         "        owners = None\n",
         "tests/records/test_database.py -k unit_are_together",
     ),
