@@ -9,7 +9,10 @@ from hypothesis import settings
 from fixtures.accounting import coarse, remember
 from fixtures.sampling import moderate_effort
 
-ROOMS = ("estimators", "fitting", "holders", "inference", "lenses", "methods")
+ROOMS = (
+    "cli", "data_ledger", "engines", "estimators", "fitting", "holders", "inference", "lenses", "methods", "release",
+    "report", "studio",
+)  # fmt: skip
 LIGHT = frozenset({*ROOMS, "test_combined_release.py", "test_verification.py"})
 """Where tests ask fits what they answer, sample and refuse: no more effort is taken than that needs."""
 

@@ -43,7 +43,7 @@ def of_one_table():
 )  # fmt: skip
 def test_without_noise_they_are_those_of_the_records(shape, target):
     records, schema, real = shape()
-    release = replace(MaxEntropy(**SILENT), calibration_rows=4_000).fit(records, schema=schema, target=target, seed=1)
+    release = replace(MaxEntropy(**SILENT), calibration_rows=2_000).fit(records, schema=schema, target=target, seed=1)
     for column in ("score", "day", "born"):
         assert release.mean(column).value == pytest.approx(real[column].mean(), rel=1e-3)
     assert release.count().value == pytest.approx(len(real), rel=1e-6)
