@@ -10,7 +10,7 @@ from fixtures.accounting import coarse, remember
 from fixtures.sampling import moderate_effort
 
 ROOMS = (
-    "cli", "data_ledger", "engines", "estimators", "fitting", "holders", "inference", "lenses", "methods", "release",
+    "cli", "data_ledger", "estimators", "fitting", "holders", "inference", "lenses", "methods", "release",
     "report", "studio",
 )  # fmt: skip
 LIGHT = frozenset({*ROOMS, "test_combined_release.py", "test_verification.py"})
