@@ -20,6 +20,11 @@ def _house():
 house = _house()
 
 
+@pytest.fixture(scope="module")
+def package():
+    return house.House.read()
+
+
 @pytest.fixture
 def source(tmp_path):
     """A reader of a small package, by file and text."""
@@ -34,8 +39,8 @@ def source(tmp_path):
     return read
 
 
-def test_no_count_is_above_its_limit():
-    counts = house.House.read().counts()
+def test_no_count_is_above_its_limit(package):
+    counts = package.counts()
     assert counts.keys() == house.LIMITS.keys() == house.GOALS.keys()
     assert house.above(counts) == {}
 
@@ -89,9 +94,9 @@ def test_ignored_arrows_are_those_within_the_package(tmp_path):
     assert house.ignored_arrows(path) == ["sfumato.a -> sfumato.b.*"]
 
 
-def test_the_core_imports_no_family():
+def test_the_core_imports_no_family(package):
     """Contracts list rooms by hand; here every module counts, but the names that `sfumato` hands out."""
-    graph = house.House.read().graph(typing=True)
+    graph = package.graph(typing=True)
     families = {name for name in graph if any(f"{name}.".startswith(f"{family}.") for family in house.FAMILIES)}
     assert all(any(f"{name}.".startswith(f"{family}.") for name in families) for family in house.FAMILIES)
     core = {name for name in graph if house._in_core(name)} - {"sfumato"}

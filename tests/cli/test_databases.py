@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from fixtures.database import document, hospital, schema
 from sfumato import create_ledger, read_ledger
+from sfumato.cli.app import run
 from sfumato.records.database_records import DatabaseData
 from sfumato.records.table_sources import TableSources, open_records
 
@@ -19,9 +21,7 @@ NAMES = ("persons", "visits", "measurements", "drugs")
 FIT = ("--schema", "schema.yaml", "--epsilon", 2, "--delta", 1e-6, "--seed", 1, "--set", "calibration_rows=60")
 
 
-@pytest.fixture
-def data(tmp_path, monkeypatch) -> dict[str, pd.DataFrame]:
-    monkeypatch.chdir(tmp_path)
+def write_files() -> dict[str, pd.DataFrame]:
     schema(FEW).save("schema.yaml")
     tables = hospital(FEW, 1)
     Path("data").mkdir()
@@ -35,8 +35,24 @@ def data(tmp_path, monkeypatch) -> dict[str, pd.DataFrame]:
 
 
 @pytest.fixture
-def release(data, call):
-    assert call("fit", "data", *FIT, "--out", "r.sfm").code == 0
+def data(tmp_path, monkeypatch) -> dict[str, pd.DataFrame]:
+    monkeypatch.chdir(tmp_path)
+    return write_files()
+
+
+@pytest.fixture(scope="module")
+def fitted(small_simulations, remembered_accounts, tmp_path_factory):
+    """The file of a release, which tests copy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("fitted"))
+        write_files()
+        assert run([*map(str, ("fit", "data", *FIT, "--out", "r.sfm"))]) == 0
+        return Path("r.sfm").resolve()
+
+
+@pytest.fixture
+def release(data, fitted):
+    shutil.copy(fitted, "r.sfm")
 
 
 def read_all(place) -> dict[str, dict[str, list[float]]]:

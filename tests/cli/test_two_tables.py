@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from fixtures.two_tables import joined, schema, tables
+from sfumato.cli.app import run
 
 FEW = 300
 DATA = ("persons=persons.csv", "visits=visits.csv")
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def write_files():
     schema(FEW).save("schema.yaml")
     for name, table in tables(FEW).items():
         table.to_csv(f"{name}.csv", index=False)
 
 
 @pytest.fixture
-def release(files, call):
-    fit = ("fit", *DATA, "--schema", "schema.yaml", "--epsilon", 2, "--seed", 1, "--out", "r.sfm")
-    assert call(*fit, "--set", "calibration_rows=300").code == 0
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files()
+
+
+@pytest.fixture(scope="module")
+def fitted(small_simulations, remembered_accounts, tmp_path_factory):
+    """The file of a release, which tests copy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("fitted"))
+        write_files()
+        fit = ("fit", *DATA, "--schema", "schema.yaml", "--epsilon", "2", "--seed", "1", "--out", "r.sfm")
+        assert run([*fit, "--set", "calibration_rows=300"]) == 0
+        return Path("r.sfm").resolve()
+
+
+@pytest.fixture
+def release(files, fitted):
+    shutil.copy(fitted, "r.sfm")
 
 
 def test_from_check_to_samples(release, call):

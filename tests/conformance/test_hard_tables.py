@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from fixtures.costly import slow_after
 from fixtures.methods import CLOSED_FORM
 from fixtures.methods import QUICK as METHODS
 from sfumato import NonPrivate
@@ -106,12 +107,15 @@ class TestShapes:
 
     @pytest.mark.parametrize(
         ("kind", "dtype", "target"),
-        [
-            (X, float, None),
-            (X, float, "y"),
-            (Boolean(), bool, "y"),
-            (Integer(lower=0, upper=9, nullable=True), int, None),
-        ],
+        slow_after(
+            2,
+            [
+                (X, float, "y"),
+                (Integer(lower=0, upper=9, nullable=True), int, None),
+                (X, float, None),
+                (Boolean(), bool, "y"),
+            ],
+        ),
     )
     def test_ten_thousand_columns(self, method, charged, kind, dtype, target):
         """Second moments of 10,000 entries would take days and gigabytes: refused in time, and nothing is spent."""

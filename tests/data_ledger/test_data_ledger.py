@@ -21,6 +21,8 @@ from sfumato.errors import BudgetExceededError, ConfigError, OutputError, Privac
 from sfumato.privacy.accounting import account, account_curve, account_of_fits, merged
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 
+FULL_EFFORT = True  # costs are held to exact figures
+
 DELTA = 1e-5
 ONE = Plan([Stage(name="a", noise_multiplier=5.0, replace_distance=2**0.5)])
 SAMPLED = Plan(

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from fixtures.costly import slow_after
 from sfumato import NonPrivate, Schema, create_ledger
 from sfumato.columns.cells import joined
 from sfumato.errors import ConfigError, SfumatoError
@@ -134,7 +135,7 @@ def names(units) -> list[str | None]:
     return unit_names(joined(records._cells), ("",)).to_pylist()
 
 
-@pytest.mark.parametrize("first", CELLS)
+@pytest.mark.parametrize("first", slow_after(4, CELLS))
 def test_no_name_changes_how_another_is_read(first):
     alone = {other: names([cell])[0] for other, cell in CELLS.items()}
     for pair in product(CELLS, repeat=2):

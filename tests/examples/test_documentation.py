@@ -16,6 +16,7 @@ from scipy.stats import norm
 from statsmodels.datasets import randhie
 
 import sfumato
+from fixtures.sampling import moderate_effort
 from sfumato.cli.commands import COMMANDS, load_command
 from sfumato.errors import EstimateError
 
@@ -133,6 +134,7 @@ def test_the_chapter_on_inference_runs_and_is_true() -> None:
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moderate_effort(monkeypatch)
     monkeypatch.chdir(tmp_path)
     short, example = _blocks(README, "python")
     scope: dict[str, object] = {}

@@ -83,7 +83,7 @@ def test_whole_numbers_that_name_places_or_people_are_labels(name):
 def test_noise_of_many_cells_is_no_number():
     total, n = _counted({"x": [None]})
     rng = np.random.default_rng(0)
-    noisy = (Noisy(total + rng.normal(0, n / 500, total.shape), n / 500) for _ in range(300))
+    noisy = (Noisy(total + rng.normal(0, n / 500, total.shape), n / 500) for _ in range(150))
     assert all(kinds_of(one, ("x",)) == {"x": Open(kind="categorical")} for one in noisy)
 
 
@@ -106,7 +106,8 @@ def test_resolutions():
 
 
 def test_what_a_cell_is_follows_from_it_alone():
-    texts = [text for some, _ in TEXTS.values() for text in some] + ["", "caf\u00e9", "\u0667", "1,5", "#N/A", "x" * 99]
+    texts = [text for some, _ in TEXTS.values() for text in some[:12]]
+    texts += ["", "caf\u00e9", "\u0667", "1,5", "#N/A", "x" * 99]
     together = cells_that_parse(np.array(texts, dtype=object))
     alone = [int(cells_that_parse(np.array([text], dtype=object))[0]) for text in texts]
     assert together.tolist() == alone
@@ -153,6 +154,6 @@ def test_noise_of_many_cells_makes_no_labels(name):
     texts = {"whole": ["1", "20", "3"], "amount": ["1.123456789", "2.5012345678"], "date": ["2021-03-04", "2022-12-31"]}
     total, n = _counted({name: texts[name]})
     rng = np.random.default_rng(0)
-    noisy = (Noisy(total + rng.normal(0, n / 70, total.shape), n / 70) for _ in range(600))
+    noisy = (Noisy(total + rng.normal(0, n / 70, total.shape), n / 70) for _ in range(300))
     read = [kinds_of(one, (name,))[name].kind for one in noisy]
-    assert read.count("categorical") <= 3
+    assert read.count("categorical") <= 1

@@ -13,6 +13,8 @@ from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.risk import trade_off
 from sfumato.schema.schema import read_schema
 
+FULL_EFFORT = True  # costs are held to exact figures
+
 METHOD = MaxEntropy(epsilon=1.0)
 
 

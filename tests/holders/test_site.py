@@ -16,6 +16,7 @@ import safetensors.numpy
 
 import sfumato.fitting.account as accounts
 import sfumato.fitting.synthesizer as synthesizers
+from fixtures.sampling import few_simulations
 from sfumato import EstimateCount, MaxEntropy, create_ledger, load
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders import holder_round, init_holder
@@ -26,6 +27,7 @@ from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.noise_shares import noise_part, noise_share
 from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
 
+__all__ = ["few_simulations"]
 NAMES = ("north", "south", "west")
 SCHEMA = {"columns": {"age": (0, 99), "job": ["a", "b", "c"]}, "rows": 900}
 

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.accounting import coarse
+from fixtures.sampling import moderate_effort
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
 
@@ -43,10 +45,14 @@ def table():
 @pytest.fixture(scope="session")
 def release(table):
     """At ε = 1, with the class z."""
-    return MaxEntropy(epsilon=1.0).fit(table, schema=schema(), target="z")
+    with pytest.MonkeyPatch.context() as patch, coarse():
+        moderate_effort(patch)
+        return MaxEntropy(epsilon=1.0).fit(table, schema=schema(), target="z")
 
 
 @pytest.fixture(scope="session")
 def exact(table):
     """Without noise: what is left is the model's cells and clipping."""
-    return MaxEntropy(epsilon=NonPrivate()).fit(table, schema=schema(), target="z")
+    with pytest.MonkeyPatch.context() as patch, coarse():
+        moderate_effort(patch)
+        return MaxEntropy(epsilon=NonPrivate()).fit(table, schema=schema(), target="z")

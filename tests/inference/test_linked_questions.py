@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fixtures import frail, linked, long_units, two_tables
+from fixtures.costly import slow_after
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import cell_functions, measured_functions
@@ -36,13 +37,13 @@ def of_one_table():
 @pytest.mark.parametrize(
     ("shape", "target"),
     [
-        (of_one_table, None), (of_one_table, "sex"), (of_two_tables, None),
-        pytest.param(of_two_tables, "sex", marks=pytest.mark.slow),  # each of the two is tried by itself above
+        (of_one_table, "sex"), (of_two_tables, None),
+        *slow_after(0, [(of_one_table, None), (of_two_tables, "sex")]),  # each of the two is tried above
     ],
 )  # fmt: skip
 def test_without_noise_they_are_those_of_the_records(shape, target):
     records, schema, real = shape()
-    release = replace(MaxEntropy(**SILENT), calibration_rows=4_000).fit(records, schema=schema, target=target, seed=1)
+    release = replace(MaxEntropy(**SILENT), calibration_rows=2_000).fit(records, schema=schema, target=target, seed=1)
     for column in ("score", "day", "born"):
         assert release.mean(column).value == pytest.approx(real[column].mean(), rel=1e-3)
     assert release.count().value == pytest.approx(len(real), rel=1e-6)
@@ -128,7 +129,7 @@ def test_two_columns_need_every_step(noisy):
     assert noisy.units.mean("score", by="sex")["f"].value > 0
 
 
-@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("seed", slow_after(1, [5, 6]))
 def test_the_share_of_a_class_among_all_rows_has_an_answer(seed):
     """Products by class, which the model shrinks as they are noise, are no sign that it is off."""
     records = linked.visits(N, 1_000)

@@ -22,8 +22,12 @@ def test_predicted_means_without_noise_are_the_tables(exact, table, formula):
     np.testing.assert_allclose(found.to_frame()["std_error"], own["mean_se"], rtol=0.15)
 
 
-def test_predictions_are_one_or_several(release):
-    fit = release.ols("y ~ x + C(z)")
+@pytest.fixture(scope="module")
+def fit(release):
+    return release.ols("y ~ x + C(z)")
+
+
+def test_predictions_are_one_or_several(fit):
     one, several, framed = fit.predict(AT[0]), fit.predict(AT), fit.predict(pd.DataFrame(AT, index=["p", "q"]))
     assert several[0] == one
     assert framed["p"].value == one.value
@@ -57,9 +61,9 @@ def test_chances_stay_between_0_and_1(release, table):
         [],
     ],
 )
-def test_what_is_no_row_is_refused(release, values):
+def test_what_is_no_row_is_refused(fit, values):
     with pytest.raises(ConfigError):
-        release.ols("y ~ x + C(z)").predict(values)
+        fit.predict(values)
 
 
 def test_regressions_predict_after_a_pickle(release):

@@ -128,10 +128,10 @@ def test_an_answer_says_what_sets_lose_that_are_too_long(single, pairs):
     assert "count: of whole" not in pairs.share({"basket": "i0"}).rests_on
 
 
-@pytest.mark.parametrize("method", [IndependentItems, LatentClasses])
-def test_the_bound_on_what_is_cut_off_holds(method):
+@pytest.mark.parametrize(("method", "fits"), [(IndependentItems, 3), (LatentClasses, 1)])
+def test_the_bound_on_what_is_cut_off_holds(method, fits):
     rng = np.random.default_rng(0)
-    for seed in range(3):
+    for seed in range(fits):
         real = held(seed)
         keys = np.where(real, rng.random(real.shape), 2.0)
         cut = real & (np.argsort(np.argsort(keys, axis=1), axis=1) < 3)

@@ -123,7 +123,7 @@ def test_columns_in_order_and_computed_ones_are_themselves_and_no_distances():
 def test_under_rules_a_unit_without_rows_lacks_all_of_a_row():
     """Columns in order, computed and derived: each is missing of whom has no row, though none may be in a row."""
     records = linked_rules.tables()
-    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=1_000)
     release = method.fit(records, schema=Schema.from_dict(linked_rules.TABLES), seed=1)
     first = records["visits"].sort_values("admitted", kind="stable").groupby("who").first()
     real = records["people"].set_index("who").join(first)

@@ -12,6 +12,8 @@ def temporary(tmp_path, monkeypatch):
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    gc.freeze()  # what other modules hold takes seconds to look through
     yield folder
     gc.collect()
+    gc.unfreeze()
     assert not list(folder.iterdir())

@@ -2,12 +2,14 @@
 
 import gzip
 import io
+import itertools
 import random
 import tracemalloc
 
 import pytest
 
 from fixtures.cells import read_cells
+from fixtures.costly import slow_after
 from sfumato.io import csv_record_ends
 from sfumato.io.csv_record_ends import record_stream
 from sfumato.io.sources import open_source
@@ -73,9 +75,17 @@ def test_a_line_of_any_length_takes_the_memory_of_the_longest_record():
     assert peak < 5 * csv_record_ends.LONGEST
 
 
-@pytest.mark.parametrize("length", [3 << 20, 5 << 20, 7 << 20, 20 << 20])
-@pytest.mark.parametrize("quote", ["", '"'])
-@pytest.mark.parametrize("before", [1, 800_000])
+LENGTHS, QUOTES = [3 << 20, 5 << 20, 7 << 20, 20 << 20], ["", '"']
+LATE = [(800_000, *case) for case in itertools.product(QUOTES, LENGTHS)]
+
+
+@pytest.mark.parametrize(
+    ("before", "quote", "length"),
+    [
+        *((1, *case) for case in itertools.product(QUOTES, LENGTHS)),
+        *slow_after(2, dict.fromkeys([LATE[1], LATE[7], *LATE])),
+    ],
+)
 def test_a_giant_cell_decides_nothing(tmp_path, length, quote, before):
     """Packed a thousand times smaller; where it begins within the parser's blocks does not matter."""
     giant = f"2,{quote}{'y' * length}{quote}\n"

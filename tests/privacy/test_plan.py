@@ -6,6 +6,7 @@ import math
 import pytest
 from dp_accounting import gaussian_mechanism
 
+from fixtures.costly import slow_after
 from sfumato.errors import BudgetExceededError, ConfigError, LedgerError, PrivacyWarning
 from sfumato.privacy.accounting import account, interval_for, least_delta
 from sfumato.privacy.budget import PrivacyBudget, default_delta
@@ -179,8 +180,9 @@ def test_plans_are_values():
         plan["c"]
 
 
-@pytest.mark.parametrize("extra", [0.0, 1e-9])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+@pytest.mark.parametrize(
+    ("epsilon", "extra"), slow_after(4, [(1.0, 0.0), (1.0, 1e-9), (0.01, 0.0), (0.01, 1e-9), (20.0, 0.0), (20.0, 1e-9)])
+)
 def test_a_delta_that_rounding_hides_is_refused(epsilon, extra):
     """Below it noise was hundreds of times too large, and ε understated; at it, noise is what it should be."""
     plan = Plan([stage("a", 1.0, extra_delta=extra), stage("b", 2.0), stage("c", 7.0)])

@@ -66,6 +66,7 @@ def test_every_plan_is_as_risky_as_an_independent_computation_says(name):
     assert curve.true_positive_rate(0.05) == pytest.approx(found, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_thousands_of_steps_take_seconds():
     began = time.process_time()
     trade_off(Plan([Stage(name="s", noise_multiplier=0.5, sampling_probability=0.01, count=20_000)]))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import second_accountant
+from fixtures.costly import slow_after
 from fixtures.second_accountant import gaussian_epsilon, second_account
 from sfumato import Schema
 from sfumato.columns import Boolean, Categorical, Continuous, Image, Integer, ItemSet
@@ -74,7 +75,17 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=[*CASES, "max-entropy, discovering"])
+# whose plans have the forms of others': a method's other mixing, prior or records
+ALIKE = {"dp-vae", "dpgm, sets", "dpmix, fixed degree"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(name for name in CASES if name not in ALIKE), "max-entropy, discovering",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name in ALIKE),
+    ],
+)  # fmt: skip
 def case(request):
     name = request.param
     return name, _discovering() if name == "max-entropy, discovering" else _of(*CASES[name][:3], **CASES[name][3])
@@ -144,8 +155,10 @@ def close_to(found, golden):
     return found == golden
 
 
-@pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-@pytest.mark.parametrize("name", ["max-entropy", "p3gm"])
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    slow_after(3, [("max-entropy", 2 / 3), ("max-entropy", 3 / 2), ("p3gm", 2 / 3), ("p3gm", 3 / 2)]),
+)
 def test_it_refutes_an_event_with_other_noise(name, factor):
     certificate = _of(*CASES[name][:3])
     for event in certificate["events"]:
@@ -164,7 +177,7 @@ def test_the_second_accountants_agree_where_both_speak():
     )
 
 
-@pytest.mark.parametrize("share", [0.01, 0.2])
+@pytest.mark.parametrize("share", slow_after(1, [0.2, 0.01]))
 def test_subsets_with_a_count(share):
     """Composed with a Gaussian release, as a bought number of rows."""
     stages = [

@@ -1,6 +1,7 @@
 """The page: what it says, that nothing of a stranger's schema gets out of its place, and basics of accessibility."""
 
 import dataclasses
+import functools
 import html.parser
 import itertools
 import re
@@ -237,6 +238,7 @@ def test_pictures(tmp_path):
     )
 
 
+@functools.cache
 def _sets():
     items = {"kind": "set", "items": ["a", "b", "c", HOSTILE], "max_length": 3}
     schema = Schema.from_dict({"rows": 90, "columns": {"s": items}})
@@ -249,6 +251,7 @@ def _mixed_images():
     return DPMix(epsilon=1.0, mixture_degree=4, n_mixtures=30).fit(arrays, schema=tables.image_schema()), arrays
 
 
+@functools.cache
 def _mixed_rows():
     method = DPMix(epsilon=NonPrivate(), mixture_degree=4, n_mixtures=60)  # its account takes a while
     frame = tables.frame()

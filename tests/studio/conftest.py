@@ -4,8 +4,11 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from fixtures.sampling import few_simulations
 from sfumato.studio.server import Studio
 from sfumato.studio.session import StudioSession
+
+__all__ = ["few_simulations"]
 
 
 class Visitor:

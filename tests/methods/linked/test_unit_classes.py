@@ -160,14 +160,14 @@ def test_what_follows_from_the_numbers_of_rows_is_read_off_beside_a_class(monkey
         "shared",
         lambda fit, names, sizes, law, n: laws.append((law, n)) or original(fit, names, sizes, law, n),
     )
-    frame = linked.visits(4_000)
+    frame = linked.visits(FEW)
     weights = frame.assign(w=np.where(frame["sex"] == "f", 2.0, 8.0))
     weighted = {**linked.DOCUMENT, "weight": "w"}
-    weighted["unit"] = {**linked.DOCUMENT["unit"], "units": 4_000, "constant": ["born", "sex", "w"]}
+    weighted["unit"] = {**linked.DOCUMENT["unit"], "units": FEW, "constant": ["born", "sex", "w"]}
     weighted["columns"] = {**linked.DOCUMENT["columns"], "w": {"kind": "continuous", "lower": 0, "upper": 10}}
     method = dataclasses.replace(METHOD, calibration_rows=300)
     for target in ("sex", None):
-        method.fit(frame, schema=linked.schema(units=4_000), target=target, seed=0)
+        method.fit(frame, schema=linked.schema(units=FEW), target=target, seed=0)
         method.fit(weights, schema=Schema.from_dict(weighted), target=target, seed=0)
     np.testing.assert_allclose(laws[0][0], linked.ROWS, atol=0.02)
     for (of_class, n), (plain, m) in zip(laws[:2], laws[2:], strict=True):

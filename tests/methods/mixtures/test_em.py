@@ -31,6 +31,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 from sfumato.records.engine import reduce
 
+FULL_EFFORT = True  # costs are held to exact figures
+
 FULL, DIAGONAL, SPHERICAL, TIED = FullCovariance(), DiagonalCovariance(), SphericalCovariance(), TiedCovariance()
 
 

@@ -42,6 +42,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Neighbours, Plan, Stage
 from sfumato.records.engine import reduce
 
+FULL_EFFORT = True  # costs are held to exact figures
+
 VECTORS = operator.itemgetter("z")
 RNG = np.random.default_rng(0)
 

@@ -14,6 +14,8 @@ from sfumato.methods.p3gm.settings import StandardNormal, released_noise, writte
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
 
+FULL_EFFORT = True  # costs are held to exact figures
+
 
 def plan_of(noise: Multipliers, rows: int, steps: int, batch: int) -> Plan:
     """The three stages of the paper, without the centre and the marginals that are bought here."""
