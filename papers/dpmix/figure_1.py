@@ -7,15 +7,17 @@ The picture shows training images mixed under a seed: MNIST is public. All noise
 
 from __future__ import annotations
 
-import matplotlib as mpl
+import sys
+from pathlib import Path
+
 import numpy as np
 from baselines import clip
 from mixed import CLASSES, CLIP_NORM, FEATURES, Images, arguments, delta_of, our_noise
 from published import noise_by_theorem_1
 from scipy import ndimage
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import pyplot
 
 DEGREES = (1, 4, 16, 64, 256)
 # who made the noise, ε, whether denoised
@@ -27,6 +29,7 @@ def main() -> None:
     options = arguments(__doc__).parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     images = Images(options.data, "mnist", validate=options.validate)
+    plt = pyplot()
     figure, axes = plt.subplots(len(ROWS), len(DEGREES), figsize=(7, 11.5))
     for j, degree in enumerate(DEGREES):
         axes[0, j].set_title(f"ℓ = {degree}")

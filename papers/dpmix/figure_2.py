@@ -11,20 +11,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from discriminant import Discriminant
 from mixed import CLASSES, FEATURES, Images, arguments, delta_of, our_mixtures, our_noise
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import pyplot
 from jobs import Results
 
 from sfumato import AutoDegree, DPMix, Schema
 from sfumato.columns.kinds import Categorical, Image
 from sfumato.fitting.facts import Facts
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 DEGREES = (64, 16, 32, 128, 8, 256, 4, 2, 1, 512)  # in the order of interest, should a run be stopped
 EPSILONS = (None, 10.0, 1.0)
@@ -76,6 +73,7 @@ def auto_degree(n: int, epsilon: float) -> int:
 
 
 def draw(curves: dict[str, dict[int, float]], picked: dict[str, int], path) -> None:
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 5))
     for name, points in curves.items():
         (line,) = axis.plot(*zip(*sorted(points.items()), strict=True), "o-", label=f"ε = {name.replace('inf', '∞')}")

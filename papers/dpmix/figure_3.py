@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from mixed import arguments
 from published import squared_distance, theorem_1
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from drawing import pyplot
+
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage, Subset
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 N, D, DELTA = 10**6, 50, 1e-6
 MULTIPLIERS = {1: (0.2, 0.4), 16: (0.25, 0.6), 64: (0.3, 1.0), 256: (0.5, 1.6), 1024: (0.8, 3.0)}  # z at √d
@@ -32,6 +33,7 @@ def main() -> None:
     options = arguments(__doc__).parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     table = {}
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 5))
     for colour, (degree, (low, high)) in enumerate(MULTIPLIERS.items()):
         zs = np.geomspace(low, high, POINTS)

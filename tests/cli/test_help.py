@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sfumato import cli
-from sfumato.cli.commands import COMMANDS, load_command
+from sfumato.cli.commands import COMMANDS, full_words, load_command
 from sfumato.cli.configuration import NOT_IN_FILES, SHARED
 from sfumato.cli.example_calls import EXAMPLES, JOURNEY
 
@@ -27,6 +27,22 @@ def _leaves() -> set[str]:
         children = getattr(load_command(name), "commands", None)
         found |= {name} if children is None else {f"{name} {child}" for child in children}
     return found
+
+
+@pytest.mark.parametrize("full", [full for full in EXAMPLES if " " in full])
+def test_the_word_of_a_group_may_be_left_out(full):
+    group, command = full.split()
+    assert full_words([command, "--json"]) == [group, command, "--json"]
+    assert full_words([group, command]) == [group, command]
+
+
+@pytest.mark.parametrize("words", [["fit"], ["evaluate"], ["evaluate", "--help"], ["nothing", "x"], []])
+def test_other_words_stay_as_they_are(words):
+    assert full_words(words) == words
+
+
+def test_what_is_evaluated_is_a_table_unless_something_else_is_named():
+    assert full_words(["evaluate", "--json", "a.csv", "b.csv"]) == ["evaluate", "table", "--json", "a.csv", "b.csv"]
 
 
 def _takes(call: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -80,6 +80,35 @@ COMMANDS: Mapping[str, Entry] = {
 }
 
 
+_DEFAULTS = {"evaluate": "table"}
+"""Group → the command that is meant where none of the group is named."""
+
+
+def full_words(words: Sequence[str]) -> list[str]:
+    """Return the words of a call with the group's, or the command's, that may be left out.
+
+    Example:
+        >>> full_words(["validate", "people.csv"])
+        ['schema', 'validate', 'people.csv']
+        >>> full_words(["evaluate", "people.csv", "rows.csv"])
+        ['evaluate', 'table', 'people.csv', 'rows.csv']
+    """
+    if not words:
+        return []
+    first, *rest = words
+    pairs = [full.split() for full in EXAMPLES if " " in full]
+    groups = [group for group, command in pairs if command == first]
+    if first not in COMMANDS and len(groups) == 1:
+        return [groups[0], *words]
+    if (
+        first in _DEFAULTS
+        and rest
+        and rest[0] not in {"-h", "--help", *(child for group, child in pairs if group == first)}
+    ):
+        return [first, _DEFAULTS[first], *rest]
+    return list(words)
+
+
 def load_command(name: str) -> Any:  # noqa: ANN401 - a command or a group, of typer's own copy of click
     """Import a command, or a group of them, and return it."""
     entry = COMMANDS[name]
@@ -111,7 +140,7 @@ class LazyCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of typer's own copy of click
         """Find the command that is called, and import it; a configuration file gives defaults of its options."""
-        name, command, rest = super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, full_words(args))
         if name is None:
             return name, command, rest
         loaded = load_command(name)

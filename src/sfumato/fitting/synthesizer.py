@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self, Unpack, final
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Unpack, final
 
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
-from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit, require_positive
 from sfumato.fitting.account import Account, Exchange
 from sfumato.fitting.arguments import (
     check_resumable,
-    check_schema,
-    count_stage,
     noise_source,
     noisy_row_count,
     nominal_budget,
@@ -25,26 +22,22 @@ from sfumato.fitting.arguments import (
     warn_of_units,
 )
 from sfumato.fitting.contents import check_types, form_of, pandas_form
-from sfumato.fitting.discovery import DOMAINS, discover, discovery_stages
-from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of
+from sfumato.fitting.discovery import discover
+from sfumato.fitting.driver import Driver, Fit, FittedModel
 from sfumato.fitting.facts import Facts
 from sfumato.fitting.fit_options import FitKeywords, FitOptions
-from sfumato.fitting.label_threshold import label_forecast
-from sfumato.fitting.presets import Preset, find_preset, preset_of
+from sfumato.fitting.planned_method import PlannedMethod
 from sfumato.fitting.prior_release import Prior, read_prior
 from sfumato.fitting.strangers import versions_of
-from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk, epsilon_of_each
 from sfumato.io.chunks import Source
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
-from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
+from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import Description, installed_versions
-from sfumato.privacy.certificate_form import PlannedStage, Protected
+from sfumato.privacy.certificate import installed_versions
+from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage
-from sfumato.privacy.reading import plain
-from sfumato.privacy.risk import Advantage, Risk, TruePositiveRate
+from sfumato.privacy.plan import Plan
 from sfumato.records.database_records import DatabaseData, TableSources
 from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
@@ -56,12 +49,12 @@ from sfumato.schema.areas import with_areas
 from sfumato.schema.list_files import refuse_lists_of_data
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
-from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.sources import with_discovered, without_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Synthesizer(ABC):
+class Synthesizer(PlannedMethod):
     """A method of making a release.
 
     Attributes:
@@ -69,250 +62,9 @@ class Synthesizer(ABC):
         delta: δ; by default min(1e-5, 0.1/n_public).
     """
 
-    method: ClassVar[str]
-    resumable: ClassVar[bool] = False  # whether all that is released goes through the account, which can keep it
-    needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
-    takes_prior: ClassVar[bool] = False  # whether an earlier release may say what to expect
-    makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
-    takes: ClassVar[frozenset[str]] = frozenset({"rules", "unit"})  # of `sfumato.schema.shapes.SHAPES`
-
-    epsilon: float | NonPrivate
-    delta: float | None = field(default=None)
-
-    @abstractmethod
-    def stages(self, facts: Facts) -> list[Stage]:
-        """Return the stages of this method with relative noise multipliers, from public facts alone."""
-
-    def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
-        """Say in words, per stage, what its noise means at the public number of rows."""
-        return {}
-
-    def one_way_error(self, plan: Plan, facts: Facts) -> float:
-        """Return the forecast standard error of a 1-way share; of images, of a class share.
-
-        It grows in proportion to the plan's noise.
-
-        Raises:
-            ConfigError: the method has no such forecast.
-        """
-        raise ConfigError(f"Expected a method that forecasts the error of a share, got {self.method!r}.")
-
-    def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
-        """How many times a plan's noise gives a named question's answer the forecast error `target_error`.
-
-        Raises:
-            ConfigError: the method measures no named questions, or the schema does not name this one.
-        """
-        raise ConfigError(f"Expected a method that measures named questions, got {self.method!r}.")
-
-    def sampling(self, plan: Plan) -> str:
-        """Say how records enter each stage of this method's plan, for the certificate."""
-        sampled = [repr(stage.name) for stage in plan.stages if stage.sampling_probability is not None]
-        if not sampled:
-            return "none: every record is read in every pass"
-        return f"Poisson samples of all records in {', '.join(sampled)}; every record in every pass of other stages"
-
-    @classmethod
-    def presets(cls) -> Mapping[str, Preset]:
-        """Return settings that have a name, such as those of a paper; by default none."""
-        return {}
-
-    @final
-    @classmethod
-    def preset(
-        cls,
-        name: str,
-        *,
-        epsilon: float | NonPrivate,
-        delta: float | None = None,
-        **settings: Any,  # noqa: ANN401 - settings of the method
-    ) -> Self:
-        """Return the method with the settings of a preset, private at `epsilon` by the library's own account.
-
-        Args:
-            name: one of `presets()`.
-            epsilon: ε in nats, or `NonPrivate()`.
-            delta: δ; by default min(1e-5, 0.1/n_public).
-            settings: what is to be otherwise.
-
-        Raises:
-            ConfigError: no such preset, or one that cannot be had.
-
-        Example:
-            >>> sfumato.DPGM.preset("published", epsilon=1.0).iterations  # doctest: +SKIP
-            20
-        """
-        chosen = find_preset(cls.presets(), name, cls.method)
-        return cls(epsilon=epsilon, delta=delta, **{**chosen.settings, **settings})
-
     @abstractmethod
     def run(self, fit: Fit) -> FittedModel:
         """Fit, charging every stage of the plan in order."""
-
-    @final
-    def plan(self, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None) -> Plan:
-        """Return the calibrated plan: every stage with its noise multiplier. Reads no record.
-
-        Args:
-            schema: public description of the table; what it leaves open is estimated with part of the budget.
-            target: column whose classes are modelled apart.
-            n_public: the public number of rows; by default the schema's `rows`; `EstimateCount()` estimates one.
-
-        Raises:
-            ConfigError: an argument is outside its domain, or no number of rows is declared.
-            SchemaError: the target is not a released column, or has too many classes.
-
-        Example:
-            >>> from sfumato import MaxEntropy, Schema
-            >>> from sfumato.columns import Boolean, Integer
-            >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
-            >>> [stage.name for stage in MaxEntropy(epsilon=1.0).plan(schema, target="member").stages]
-            ['marginals', 'second moments by class']
-        """
-        schema = open_schema(schema)
-        rows = row_count(schema, n_public)
-        budget = self._budget(rows) or nominal_budget(rows)
-        return calibrate(self.uncalibrated(schema, target, rows, budget.delta), budget)
-
-    @final
-    def epsilon_for(
-        self,
-        schema: SchemaLike,
-        *,
-        target_error: float,
-        question: str | None = None,
-        target: str | None = None,
-        n_public: int | None = None,
-    ) -> float:
-        """Return the ε at which the forecast standard error of a 1-way share is `target_error`. Reads no record.
-
-        This method's own ε is not used, its δ is. Of images, the share is that of a class. It is rounded up to three
-        digits, so that the forecast is at most `target_error`, and at least 0.01.
-
-        Args:
-            schema: public description of the data, or the path of one.
-            target_error: a share, in (0, 1); of a question as `plan` forecasts it.
-            question: one of the schema's named questions, in whose answer the error is: of regressions and means the
-                width of an interval ÷ that of the records' own, above 1; of tables the records of a cell.
-            target: column whose classes are modelled apart.
-            n_public: the public number of rows; by default the schema's `rows`.
-
-        Raises:
-            ConfigError: an argument is outside its domain, the question is not named, or even the largest ε does not
-                reach that error.
-            SchemaError: as `plan`.
-        """
-        if question is None:
-            require_open_unit(target_error=target_error)
-        else:
-            require_positive(target_error=target_error)
-            require_instance(str, 'a named question such as "ols: income ~ age"', question=question)
-        schema = read_schema(schema)
-        rows = row_count(schema, n_public)
-        if rows is None:
-            raise ConfigError("Expected a declared number of rows for a target error, got none. Declare it.")
-        delta = self._delta(rows)
-        plan = self.uncalibrated(schema, target, rows, delta)
-        facts = Facts(schema, target, rows)
-        if question is None:
-            noise = target_error / self.one_way_error(plan, facts)
-        else:
-            noise = self.noise_for_answer(plan, facts, question, target_error)
-        return epsilon_for_error(plan, noise=noise, target_error=target_error, delta=delta)
-
-    @final
-    def at_risk(
-        self, risk: Risk, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
-    ) -> Self:
-        """Return this method with the ε at which the best attacker finds no more than `risk`. Reads no record.
-
-        This method's own ε is not used, its δ is; the ε that comes out is within a thousandth of the largest.
-
-        Args:
-            risk: `Advantage(0.1)`, or `TruePositiveRate(0.1, fpr=0.05)`.
-            schema: public description of the data.
-            target: column whose classes are modelled apart.
-            n_public: the public number of rows; `EstimateCount()` estimates one.
-
-        Raises:
-            ConfigError: no ε keeps that risk, or the argument is none.
-        """
-        kinds = (Advantage, TruePositiveRate)
-        require_instance(kinds, "Advantage(0.1) or TruePositiveRate(0.1, fpr=0.05)", risk=risk)
-        delta = self._delta(row_count(schema, n_public))
-
-        def plan_at(epsilon: float) -> Plan:
-            return replace(self, epsilon=epsilon).plan(schema, target=target, n_public=n_public)
-
-        return replace(self, epsilon=epsilon_for_risk(plan_at, risk, delta))
-
-    @final
-    def for_releases(
-        self,
-        releases: int,
-        schema: Schema,
-        *,
-        target: str | None = None,
-        n_public: int | EstimateCount | None = None,
-    ) -> Self:
-        """Return this method with the ε of each of several releases of the same people. Reads no record.
-
-        Together they cost this method's ε at its δ: fit each with the method that comes out, under one ledger of this
-        ε and δ. The ε that comes out is within a thousandth of the largest.
-
-        Args:
-            releases: how many, such as one a year for five years; from 2.
-            schema: public description of the data.
-            target: column whose classes are modelled apart.
-            n_public: the public number of rows; `EstimateCount()` estimates one.
-
-        Raises:
-            ConfigError: the method has no ε, or no ε of each keeps the budget.
-        """
-        require_integer(at_least=2, releases=releases)
-        budget = self._budget(row_count(schema, n_public))
-        if budget is None:
-            raise ConfigError("Expected an epsilon to share among releases, got a method without noise. Give one.")
-        at_delta = replace(self, delta=budget.delta)
-
-        def plan_at(epsilon: float) -> Plan:
-            return replace(at_delta, epsilon=epsilon).plan(schema, target=target, n_public=n_public)
-
-        return replace(at_delta, epsilon=epsilon_of_each(plan_at, releases, budget))
-
-    @final
-    def uncalibrated(self, schema: Schema, target: str | None, rows: int | None, delta: float) -> Plan:
-        """Return the plan with noise multipliers in their ratios only, after all checks of public facts.
-
-        Args:
-            schema: public description of the data.
-            target: column whose classes are modelled apart.
-            rows: the public number of rows; None to measure one.
-            delta: δ of the fit; some of it may be spent outside the events.
-        """
-        check_schema(schema, target, self.takes, self.method)
-        if rows is None and self.needs_declared_rows:
-            raise ConfigError(
-                f"Expected a declared number of rows for the method {self.method}, got one to be estimated: the rate "
-                "at which rows are sampled has to be public. Declare a round number."
-            )
-        stages = [*discovery_stages(schema, delta), *self.stages(Facts(schema.narrowest(), target, rows))]
-        return Plan([count_stage(), *stages] if rows is None else stages)
-
-    def _delta(self, rows: int | None) -> float:
-        if self.delta is not None:
-            return self.delta
-        if rows is None:
-            raise ConfigError("Expected delta or a public number of rows, got neither. Add delta=1e-6, or the number.")
-        return default_delta(rows)
-
-    def _budget(self, rows: int | None) -> PrivacyBudget | None:
-        if isinstance(self.epsilon, NonPrivate):
-            return None
-        budget = PrivacyBudget(self.epsilon, self._delta(rows))
-        if rows is not None:
-            budget.warn_if_delta_is_large(rows)
-        return budget
 
     @final
     def fit(self, data: object, *, schema: SchemaLike, **options: Unpack[FitKeywords]) -> Release:
@@ -452,50 +204,6 @@ class Synthesizer(ABC):
             "joint": None if exchange is None else exchange.stated.session,
         }
         return Journal(options.checkpoint, identity)
-
-    @final
-    def describe_plan(
-        self, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
-    ) -> dict[str, Any]:
-        """Return the plan as `plan --json` prints it: a certificate's keys but `private`, and a forecast per stage.
-
-        Reads no record. Arguments and errors as `plan`.
-        """
-        return self.description(schema, target=target, n_public=n_public).to_dict()
-
-    @final
-    def description(
-        self, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
-    ) -> Description:
-        """Describe a fit before it runs, with a forecast per stage; arguments and errors as `plan`."""
-        schema = open_schema(schema)
-        rows = row_count(schema, n_public)
-        plan = self.plan(schema, target=target, n_public=n_public)
-        known = {"declared": rows is not None, "discovered": schema.open}
-        description = self._certificate_text(plan, self._budget(rows), schema, rows, **known)
-        if schema.open:  # how large errors are depends on sizes that discovery finds
-            forecast = {DOMAINS: label_forecast(plan, schema)}
-        else:
-            forecast = {} if rows is None else self.forecast(plan, Facts(schema, target, rows))
-        planned = [
-            PlannedStage(**plain(s), measures=plan[s.name].measures, forecast=forecast.get(s.name, ""))
-            for s in description.stages
-        ]
-        return replace(description, stages=tuple(planned))
-
-    def _certificate_text(
-        self,
-        plan: Plan,
-        budget: PrivacyBudget | None,
-        schema: Schema,
-        n: int | None,
-        **known: Any,  # noqa: ANN401
-    ) -> Description:
-        """`description_of` this method; `known` are its other arguments."""
-        return description_of(
-            plan, budget, methods=(type(self),), schema=schema, method=self.method, n_public=n,
-            sampling=self.sampling(plan), preset=preset_of(self.presets(), vars(self)), **known,
-        )  # fmt: skip
 
 
 def _records(source: Source, schema: Schema, engine: Engine | None) -> PrivateData | LinkedData | DatabaseData:

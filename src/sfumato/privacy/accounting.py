@@ -135,7 +135,7 @@ def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: f
     accountant = fresh_accountant(neighbours, interval)
     if not all(accountant.supports(event) for event in events):
         return None
-    return _compose(accountant, events)
+    return _compose(accountant, pld.merged_gaussians(events))
 
 
 def composed_rdp(
@@ -162,7 +162,7 @@ def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: f
     events = plan.events(neighbours)
     if not all(accountant.supports(event) for event in events):
         raise UnsupportedEventError(f"Expected events with an account under {neighbours.value}, got others.")
-    _compose(accountant, events)
+    _compose(accountant, pld.merged_gaussians(events))
     return accountant
 
 

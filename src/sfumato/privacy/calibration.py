@@ -22,9 +22,11 @@ from sfumato.privacy.plan import Plan
 if TYPE_CHECKING:
     from dp_accounting import dp_event, gaussian_mechanism
     from scipy import optimize
+
+    from sfumato.privacy import pld
 else:
     dp_event, gaussian_mechanism = later("dp_accounting.dp_event"), later("dp_accounting.gaussian_mechanism")
-    optimize = later("scipy.optimize")
+    optimize, pld = later("scipy.optimize"), later("sfumato.privacy.pld")
 
 _MOST_DOUBLINGS = 40
 _RELATIVE_TOLERANCE = 1e-5
@@ -126,7 +128,7 @@ def _for_events(plan: Plan, budget: PrivacyBudget) -> PrivacyBudget:
 @lru_cache(maxsize=256)
 def _epsilon(plan: Plan, factor: float, delta: float, interval: float) -> float:
     accountant = fresh_accountant(plan.neighbours, interval)
-    event = dp_event.ComposedDpEvent(list(plan.scaled(factor).events(plan.neighbours)))
+    event = dp_event.ComposedDpEvent(pld.merged_gaussians(plan.scaled(factor).events(plan.neighbours)))
     return float(accountant.compose(event).get_epsilon(delta))
 
 

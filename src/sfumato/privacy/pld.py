@@ -22,6 +22,7 @@ docs/proofs/mixing.md. Add/remove has no such account: there the size of the sub
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TypeGuard, cast
 
 import numpy as np
@@ -357,6 +358,22 @@ def _divergences_on_grid(side: DensePLDPmf, points: int) -> np.ndarray:
         above[within], other[within] = upper[first[within]], lower[first[within]]
         other *= np.exp(steps * np.arange(points))
     return np.clip(side._infinity_mass + above - other, 0.0, 1.0)
+
+
+def merged_gaussians(events: Iterable[dp_event.DpEvent]) -> list[dp_event.DpEvent]:
+    """Return events that cost the same, with one in place of all unsampled Gaussian releases.
+
+    Releases with multipliers σ_i, adaptively chosen or not, are one with 1/σ² = Σ 1/σ_i²: nothing is rounded, and one
+    distribution is made in place of several.
+    """
+    squares, others = 0.0, []
+    for event in events:
+        inner, count = (event.event, event.count) if isinstance(event, dp_event.SelfComposedDpEvent) else (event, 1)
+        if _has_noise(inner):
+            squares += count / inner.noise_multiplier**2
+        else:
+            others.append(event)
+    return [*others, dp_event.GaussianDpEvent(1 / math.sqrt(squares))] if squares else others
 
 
 def _has_noise(event: dp_event.DpEvent) -> TypeGuard[dp_event.GaussianDpEvent]:
