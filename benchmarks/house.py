@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_900,
+    "lines": 87_930,
     "lines of the core": 56_110,
     "files": 544,
     "circles of files": 0,
