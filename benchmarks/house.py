@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_900,
+    "lines": 87_930,
     "lines of the core": 56_110,
-    "files": 546,
+    "files": 544,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -57,7 +57,7 @@ def test_from_a_csv_to_a_release_and_its_report(holder, studio, table):
     _, page = holder.ask("GET", "/fit")
     assert "Done." in page
     assert "http-equiv" not in page
-    assert "No row is of a person." in page
+    assert "drawn from the release alone" in page
     assert "Certificate: what this release cost" in page
     answer, text = holder.ask("POST", "/pack", {"title": "Members"})
     assert answer.status == 303, text

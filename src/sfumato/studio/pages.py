@@ -138,7 +138,7 @@ class Pages:
             faults=faults, faulty=_faulty(faults, list(document["columns"])), saved=saved, draft=schema.draft,
             path=str(session.schema_path), yaml=session.text(), names=list(document["columns"]), kinds=KINDS,
             notes=session.notes, can_undo=session.can_undo,
-            tables=list(tables_below(document)), one_table=not (schema.two_tables or schema.database),
+            tables=list(tables_below(document)), one_table=schema.database is None,
             linked=schema.linked, rules=[rule_text(rule) for rule in session.rules()], n_skipped=session.n_skipped,
             n_rules=len(document.get("rules", ())), named=[named.words for named in schema.questions],
         )  # fmt: skip
