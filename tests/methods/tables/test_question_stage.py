@@ -265,7 +265,7 @@ def test_more_than_samples_can_agree_with_is_refused_before_the_charge(monkeypat
     """The same bounds hold where a release is read, so that none is paid for that nobody can load."""
     labels = Categorical(categories=tuple(map(str, range(60))))
     columns = {**COLUMNS, "group": labels}
-    many = [f"ols: cost ~ C(group) + I(age > {age})" for age in range(20, 90)]
+    many = [f"ols: cost ~ C(group) + I(age > {age})" for age in range(20, 90, 2)]
     with pytest.raises(SchemaError, match="too many together"):
         MaxEntropy(epsilon=1.0).plan(Schema(columns=columns, rows=N, questions=many))
     few = [*many[:2], *(f"mean: cost by {by}" for by in ("arm", "sex", "again"))]
