@@ -26,16 +26,16 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_930,
-    "lines of the core": 56_110,
-    "files": 544,
+    "lines": 87_800,
+    "lines of the core": 56_030,
+    "files": 543,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
     "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 0,
     "functions with a participle as a local": 0,
-    "repeated basenames": 21,
+    "repeated basenames": 20,
     "repeated class names": 12,
 }
 GOALS = {
