@@ -59,7 +59,7 @@ class TestDraws:
             np.full(2, 0.5), np.arange(2), np.array([[-1.0], [1.0]]), np.zeros((1, 2)), np.full((1, 2), 0.5)
         )
         weights = np.array([[[0.0, 0.0], [np.log(9) / 2, 0.0]]])  # the second column is the first nine times in ten
-        chain, total = SoftmaxChain(np.ones(1), (column, column), np.arange(2), weights), 2_000
+        chain, total = SoftmaxChain(np.ones(1), (column, column), np.arange(2), weights), 6_000
         cells = np.concatenate([chain.draw(np.zeros(n, dtype=int), rng(seed)) for seed in range(total // n)])
         same = (cells[:, 0] == cells[:, 1]).mean()
         assert same == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / total))
