@@ -1950,6 +1950,20 @@ BUGS = [
         "tests/privacy/test_pld.py -k small_delta",
     ),
     PlantedBug(
+        "equal releases are accounted once",
+        "privacy/pld.py",
+        "squares += count / inner.noise_multiplier**2",
+        "squares += 1 / inner.noise_multiplier**2",
+        "tests/privacy/test_pld.py -k unsampled_gaussians",
+    ),
+    PlantedBug(
+        "a tick in the studio takes out that bounds were read off the records",
+        "studio/fields.py",
+        "        entry |= _source_of_unchanged(facts, entry)\n",
+        "",
+        "tests/studio/test_fields.py -k read_off",
+    ),
+    PlantedBug(
         "one cell of a list changes how all others are read",
         "estimators/records.py",
         "        return np.array([[_as_number(cell) for cell in row] for row in rows], dtype=np.float64)",

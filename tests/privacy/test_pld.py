@@ -20,6 +20,7 @@ from sfumato.privacy.pld import (
     GridPLDAccountant,
     divergences,
     gaussian_distribution,
+    merged_gaussians,
     self_composed,
 )
 
@@ -169,3 +170,24 @@ def test_no_noise_is_no_privacy(event):
     accountant = GridPLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
     accountant.compose(event)
     assert accountant.get_epsilon(1e-5) == math.inf
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_unsampled_gaussians_are_one(relation):
+    """Events with counts, among others, cost what the library says of them one after the other, and no more."""
+    sampled = dp_event.SelfComposedDpEvent(dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(2.0)), 5)
+    events = [
+        dp_event.GaussianDpEvent(3.0), sampled, dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(9.0), 7),
+        dp_event.GaussianDpEvent(4.0),
+    ]  # fmt: skip
+    merged = merged_gaussians(events)
+    assert merged[0] == sampled
+    assert merged[1].noise_multiplier == pytest.approx((1 / 9 + 7 / 81 + 1 / 16) ** -0.5, rel=1e-12)
+    assert len(merged) == 2
+    accountants = [PLDAccountant(relation, 1e-3), PLDAccountant(relation, 1e-3)]
+    for accountant, composed in zip(accountants, (events, merged), strict=True):
+        accountant.compose(dp_event.ComposedDpEvent(composed))
+    apart, together = (accountant.get_epsilon(1e-6) for accountant in accountants)
+    assert together == pytest.approx(apart, rel=1e-3)
+    assert merged_gaussians([sampled]) == [sampled]
+    assert merged_gaussians([dp_event.GaussianDpEvent(0.0)]) == [dp_event.GaussianDpEvent(0.0)]

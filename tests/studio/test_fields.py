@@ -7,6 +7,7 @@ import pytest
 
 from fixtures.studio import given_word, schema_form
 from sfumato.schema.documents import parse_document
+from sfumato.schema.sources import read_off
 from sfumato.studio.session import StudioSession
 
 DOCUMENT = """\
@@ -52,7 +53,9 @@ def test_what_is_not_changed_stays_as_it_is_written(session):
     saved(session)
     assert session.text() == DOCUMENT
     changed, before = saved(session, lower1="18"), parse_document(DOCUMENT, "schema")
-    assert changed["columns"].pop("age") == {"kind": "integer", "lower": 18, "upper": 120}
+    assert changed["columns"].pop("age") == {
+        "kind": "integer", "lower": 18, "upper": 120, "source": {"upper": "law"},
+    }  # fmt: skip
     assert before["columns"].pop("age")
     assert changed == before
 
@@ -99,6 +102,26 @@ def test_rules_are_ticked_and_those_of_hidden_columns_go(session):
     session._suggested = [{"order": ["born", "day"]}]
     changed = saved(session, rule1="on", lower8="1900-01-01", upper8="2024-12-31", resolution8="day")
     assert changed["rules"] == [{"order": ["born", "leaves"]}, {"order": ["born", "day"]}]
+
+
+def test_what_was_read_off_the_records_stays_so_beside_another_change(tmp_path, table):
+    folder = tmp_path / "studio"
+    folder.mkdir()
+    text = """\
+rows: 400
+columns:
+  age: {kind: integer, lower: 17, upper: 90, source: data}
+  day: {kind: datetime, lower: 2020-01-01, upper: 2024-12-31, source: {upper: data}}
+  state: {kind: categorical, categories: [a, b], source: data}
+"""
+    (folder / "schema.yaml").write_text(text)
+    session = StudioSession(folder, str(table))
+    saved(session, nullable0="on", nullable1="on", nullable2="on")
+    assert read_off(session.schema()) == (
+        "'age' (lower, upper)", "'day' (upper)", "'state' (categories)",
+    )  # fmt: skip
+    saved(session, upper0="120")
+    assert "'age' (lower)" in read_off(session.schema())
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ BOUNDED = ("integer", "continuous", "datetime")
 LISTED = ("categorical", "ordinal")
 _FIELDS = ("kind", "lower", "upper", "labels", "listed", "hidden", "nullable")
 _WRITTEN = {"kind", "lower", "upper", "categories", "nullable", "discover", "source"}
+_SOURCED = ("lower", "upper", "resolution", "categories", "nullable")
 _OF_OPEN = {"written", "format"}  # that stay where the rest is estimated
 _ON = "on"
 
@@ -215,6 +216,7 @@ def _entry(typed: Form, facts: Mapping[str, Any], name: str, base: Path) -> obje
         declared = _categories(typed, facts.get("categories", []))
     if declared or kind not in (*BOUNDED, "categorical", "unknown"):
         entry = {"kind": kind, **rest, **declared, **({"nullable": True} if typed["nullable"] else {})}
+        entry |= _source_of_unchanged(facts, entry)
     else:
         of_dates = {"resolution"} if kind == "datetime" else set()
         rest = {key: fact for key, fact in rest.items() if key in _OF_OPEN | of_dates}
@@ -224,6 +226,14 @@ def _entry(typed: Form, facts: Mapping[str, Any], name: str, base: Path) -> obje
     except SchemaError as error:
         raise FieldError(field, str(error)) from None
     return entry
+
+
+def _source_of_unchanged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the source of the facts that stay as they were: what was read off the records is so beside a new tick."""
+    source = before.get("source", {})
+    words = source if isinstance(source, Mapping) else dict.fromkeys(_SOURCED, source)
+    kept = {fact: word for fact, word in words.items() if fact in after and str(after[fact]) == str(before.get(fact))}
+    return {"source": kept} if kept else {}
 
 
 def _categories(typed: Form, before: object) -> dict[str, Any]:
