@@ -232,8 +232,8 @@ def _source_of_unchanged(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     """Return the source of the facts that stay as they were: what was read off the records is so beside a new tick."""
     source = before.get("source", {})
     words = source if isinstance(source, Mapping) else dict.fromkeys(_SOURCED, source)
-    kept = {fact: word for fact, word in words.items() if fact in after and str(after[fact]) == str(before.get(fact))}
-    return {"source": kept} if kept else {}
+    same = {fact: word for fact, word in words.items() if fact in after and str(after[fact]) == str(before.get(fact))}
+    return {"source": same} if same else {}
 
 
 def _categories(typed: Form, before: object) -> dict[str, Any]:
