@@ -38,6 +38,7 @@ WELL_KNOWN = 0.85
 _JITTER = 1e-9
 _CONSTANT = 1e-12
 _LEAST_LEFT = 0.3
+_NEIGHBOURS = 1_000  # rows of the model in cells of which one slope is taken
 _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
 
 
@@ -59,17 +60,20 @@ class Places:
     def unsure(self, functions: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return what each cell's value adds to the error of totals, as standard deviations, shape (cells, k).
 
-        Of a function φ of a cell's records, n in number, n·b·sd with b and sd of the regression of φ on the values.
+        Of a function φ of the n records of a cell n·b·sd: sd of the values in the cell, and b the slope of φ on them,
+        over neighbouring cells that hold a thousand rows, as fewer would show one by chance.
         """
-        weights = np.maximum(weights, 0.0)
+        weights, rows = np.maximum(weights, 0.0), np.bincount(self.cells)
         n = np.maximum(np.bincount(self.cells, weights), 1e-300)
         centred = self.values - (np.bincount(self.cells, weights * self.values) / n)[self.cells]
         squares = np.bincount(self.cells, weights * centred**2)
-        wide = squares > _CONSTANT * n
-        products = np.zeros((n.size, functions.shape[1]))
+        near = (np.cumsum(rows) - rows) // _NEIGHBOURS
+        together = np.bincount(near, squares)
+        slopes = np.zeros((together.size, functions.shape[1]))
         for place, function in enumerate(functions.T):
-            products[:, place] = np.bincount(self.cells, weights * centred * function)
-        return products[wide] * np.sqrt(n / np.where(wide, squares, 1.0))[wide, None]
+            slopes[:, place] = np.bincount(near[self.cells], weights * centred * function)
+        slopes /= np.where(together > _CONSTANT, together, np.inf)[:, None]
+        return np.sqrt(n * squares)[:, None] * slopes[near]
 
 
 @dataclass(frozen=True, slots=True)
