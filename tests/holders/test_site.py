@@ -17,7 +17,7 @@ import safetensors.numpy
 import sfumato.fitting.account as accounts
 import sfumato.fitting.synthesizer as synthesizers
 from fixtures.sampling import few_simulations
-from sfumato import EstimateCount, MaxEntropy, create_ledger, load
+from sfumato import EstimateCount, MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders import holder_round, init_holder
 from sfumato.holders.agreement import Agreement
@@ -402,6 +402,18 @@ def test_a_second_share_of_a_round_is_refused(tmp_path):
     (site.folder / "north" / "fit.checkpoint").unlink()
     with pytest.raises(ConfigError, match="second share"):
         site.round("north")
+
+
+def test_between_rounds_the_ledger_says_that_the_fit_waits_for_others(tmp_path):
+    site = Site(tmp_path, ledger=True)
+    for _ in range(2):
+        for name in NAMES:
+            site.round(name)
+        [fit] = read_ledger(site.ledgers["north"]).fits
+        assert (fit.status, fit.ended) == ("waiting", None)
+    site.finished()
+    [fit] = read_ledger(site.ledgers["north"]).fits
+    assert fit.status == "finished"
 
 
 def test_an_older_checkpoint_draws_no_second_share(site):

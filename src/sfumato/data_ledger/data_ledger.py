@@ -27,17 +27,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, final
 
 from sfumato.data_ledger.journal import Journal
 from sfumato.data_ledger.ledger_file import read_ledger_file, real_path, refuse_ledger, write_ledger_file
-from sfumato.data_ledger.ledger_state import ChargedFit, LedgerState
+from sfumato.data_ledger.ledger_state import ChargedFit, Entry, LedgerState
 from sfumato.data_ledger.process import ProcessMark, file_lock, network_file_system
 from sfumato.errors import (
     BudgetExceededError,
     ConfigError,
     OutputError,
     PrivacyWarning,
+    RoundPendingError,
     require_instance,
 )
 from sfumato.privacy.budget import PrivacyBudget
@@ -128,12 +129,12 @@ class Charge:
                 "be a second release for one charge. Name another checkpoint: the fit then starts, charged anew."
             )
 
-    def fail(self) -> None:
-        """Note that the fit ended without a release; errors as `finish`."""
+    def stop(self, entry: Entry) -> None:
+        """Note that the fit failed, or waits for other holders, without a release; errors as `finish`."""
         if not self.complete:  # what has finished has left, whatever becomes of a copy
-            self._end("failed")
+            self._end(entry)
 
-    def _end(self, entry: Literal["finished", "failed"]) -> None:
+    def _end(self, entry: Entry) -> None:
         _running.discard(self.run)
         with file_lock(self._path):
             state = read_ledger_file(self._path)
@@ -141,8 +142,9 @@ class Charge:
             if not own or own[0].run != self.run or own[0].entry != "running":
                 why = "a copy of the fit went on meanwhile, or the ledger was put back. Nothing leaves this run."
                 raise ConfigError(f"Expected charge {self.number} to be of this run, got another: {why}")
-            ended = replace(own[0], entry=entry, ended=_now(), release=self.release if entry == "finished" else None)
-            write_ledger_file(self._path, _with(state, ended))
+            ended = None if entry == "waiting" else _now()
+            fit = replace(own[0], entry=entry, ended=ended, release=self.release if entry == "finished" else None)
+            write_ledger_file(self._path, _with(state, fit))
 
 
 def charge(
@@ -244,10 +246,10 @@ def settled(charged: Charge | None, *, has_checkpoint: bool = False) -> Iterator
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         if charged is not None:
             with contextlib.suppress(ConfigError, OutputError):
-                charged.fail()
+                charged.stop("waiting" if isinstance(error, RoundPendingError) else "failed")
         raise
     if charged is None:
         return

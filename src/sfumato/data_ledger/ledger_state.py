@@ -18,9 +18,9 @@ from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import trade_off_of_fits
 from sfumato.privacy.words import attacks
 
-Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
+Entry: TypeAlias = Literal["running", "waiting", "finished", "failed"]
+Status: TypeAlias = Entry | Literal["killed", "unknown"]
 LEDGER_FORMAT = "sfumato ledger 3"
-ENDED = ("finished", "failed")
 
 
 @final
@@ -35,7 +35,7 @@ class ChargedFit:
         plan: what it was charged.
         started: when it was charged, UTC, ISO 8601.
         ended: when it finished or failed; None if it has not, or was killed.
-        entry: what the file says of its end: "running" until it ends.
+        entry: what the file says of its end: "running" until it ends; "waiting" for messages of other holders.
         process: the process that fits.
         run: the run that may go on: its number, 1 or one more at each resume, and a random mark, which the checkpoint
             of the fit has to carry.
@@ -48,7 +48,7 @@ class ChargedFit:
     plan: Plan
     started: str
     ended: str | None
-    entry: Literal["running", "finished", "failed"]
+    entry: Entry
     process: ProcessMark
     run: str
     release: Bound | None = None
@@ -61,7 +61,7 @@ class ChargedFit:
     @property
     def status(self) -> Status:
         """How it ended; "killed" if its process is gone, "unknown" if that is on another machine."""
-        if self.entry in ENDED:
+        if self.entry != "running":
             return self.entry
         alive = self.process.alive()
         return "unknown" if alive is None else "running" if alive else "killed"
