@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_800,
+    "lines": 88_010,
     "lines of the core": 56_030,
     "files": 543,
     "circles of files": 0,

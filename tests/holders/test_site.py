@@ -15,66 +15,17 @@ import pytest
 import safetensors.numpy
 
 import sfumato.fitting.account as accounts
-import sfumato.fitting.synthesizer as synthesizers
+from fixtures.joint_fits import NAMES, SCHEMA, TABLES, Site, central_fit
 from fixtures.sampling import few_simulations
 from sfumato import EstimateCount, MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
-from sfumato.holders import holder_round, init_holder
+from sfumato.holders import init_holder
 from sfumato.holders.agreement import Agreement
 from sfumato.holders.cards import Card, HolderSession, Keys
 from sfumato.holders.messages import ShareContext, masked, message_path, packed_message
-from sfumato.mechanisms.noise import SeededNoise
-from sfumato.mechanisms.noise_shares import noise_part, noise_share
-from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
+from sfumato.mechanisms.noise_shares import noise_share
 
 __all__ = ["few_simulations"]
-NAMES = ("north", "south", "west")
-SCHEMA = {"columns": {"age": (0, 99), "job": ["a", "b", "c"]}, "rows": 900}
-
-
-def table(seed, n=300):
-    rng = np.random.default_rng(seed)
-    age = rng.normal(40 + 5 * seed, 10, n).clip(0, 99).round()
-    return pd.DataFrame({"age": age, "job": np.where(rng.random(n) < age / 120, "a", rng.choice(["b", "c"], n))})
-
-
-TABLES = {name: table(i) for i, name in enumerate(NAMES)}
-
-
-class Site:
-    """All holders of a test, each with a folder of its own."""
-
-    def __init__(self, folder: Path, names=NAMES, tables=TABLES, schema=SCHEMA, ledger=False, **options):
-        self.folder, self.messages, self.tables = folder, folder / "shared", tables
-        self.messages.mkdir(parents=True)
-        options = {"epsilon": 1.0, "delta": 1e-6, **options}
-        for name in names:
-            init_holder(folder / name, schema, messages=self.messages, name=name, holders=len(names), **options)
-        self.ledgers = {name: folder / f"{name}.ledger" for name in names} if ledger else {}
-        for path in self.ledgers.values():
-            create_ledger(path, epsilon=3, delta=1e-5)
-        self.fingerprint = self.round(names[0]).fingerprint
-
-    def round(self, name, **options):
-        options = {
-            "seed": None if self.ledgers else NAMES.index(name),
-            "fingerprint": getattr(self, "fingerprint", None),
-            **options,
-        }
-        return holder_round(
-            self.folder / name, self.tables[name], messages=self.messages, out=self.folder / f"{name}.sfm",
-            ledger=self.ledgers.get(name), **options,
-        )  # fmt: skip
-
-    def finished(self):
-        """The releases, by name."""
-        done = {}
-        for _ in range(12):
-            for name in self.tables:
-                path = self.folder / f"{name}.sfm"
-                if name not in done and (release := load(path) if path.exists() else self.round(name).release):
-                    done[name] = release
-        return done
 
 
 @pytest.fixture
@@ -82,32 +33,9 @@ def site(tmp_path):
     return Site(tmp_path)
 
 
-class TogetherNoise(SeededNoise):
-    """The sum of what each holder draws; begun anew for each statistic, as each call of a round is."""
-
-    def __init__(self, seeds, part):
-        super().__init__(0)
-        self._seeds, self._part = seeds, part
-        self.begin()
-
-    def begin(self):
-        self._sources = [SeededNoise(seed) for seed in self._seeds]
-
-    def rounded_gaussian(self, shape, noise_std, step):
-        return np.sum([s.rounded_gaussian(shape, noise_std * np.sqrt(self._part), step) for s in self._sources], axis=0)
-
-
 def test_the_release_has_the_bits_of_one_fit_with_the_same_noise(tmp_path, monkeypatch):
     releases = Site(tmp_path, colluding=0).finished()
-    together = TogetherNoise(range(3), noise_part(3, 0))
-
-    def anew(mechanism):
-        return lambda exact, **how: (together.begin(), mechanism(exact, **how))[1]
-
-    monkeypatch.setattr(synthesizers, "noise_source", lambda *_: together)
-    monkeypatch.setattr(accounts, "noisy_sum", anew(noisy_sum))
-    monkeypatch.setattr(accounts, "noisy_second_moment", anew(noisy_second_moment))
-    central = MaxEntropy(epsilon=1.0, delta=1e-6).fit(pd.concat(TABLES.values()), schema=SCHEMA)
+    central = central_fit(monkeypatch, TABLES.values(), SCHEMA)
     assert {r.hashes.arrays for r in releases.values()} == {central.hashes.arrays}
 
 
@@ -443,7 +371,9 @@ def test_a_card_that_gives_no_secret_is_refused_before_the_charge(tmp_path):
     site = Site(tmp_path, ledger=True)
     card = Card.read(site.messages / "south.card.json")
     (site.messages / "south.card.json").unlink()
-    replace(card, exchange_key="00" * 32).write(site.messages / "south.card.json")
+    keys = Keys.new()
+    card = replace(keys.card("south", card.agreement), exchange_key="00" * 32, signature="")
+    replace(card, signature=keys.signing.sign(card.stated).hex()).write(site.messages / "south.card.json")
     site.fingerprint = site.round("north", fingerprint=None).fingerprint
     with pytest.raises(ConfigError, match="south"):
         site.round("north")

@@ -196,6 +196,16 @@ def charge(
     return Charge(place, charged, state)
 
 
+def give_up(path: str | os.PathLike[str], charged: str) -> None:
+    """Note that a fit that waits for other holders does not go on; its charge stands. Errors as `Charge.finish`."""
+    place = real_path(path)
+    with file_lock(place):
+        state = read_ledger_file(place)
+        for fit in state.fits:
+            if fit.id == charged and fit.entry == "waiting":
+                write_ledger_file(place, _with(state, replace(fit, entry="failed", ended=_now())))
+
+
 def _with(state: LedgerState, charged: ChargedFit) -> LedgerState:
     """Return a ledger in which a charge stands in place of the one of its name."""
     return replace(state, fits=tuple(charged if fit.id == charged.id else fit for fit in state.fits))

@@ -154,11 +154,15 @@ class JointFit:
         names: of all holders.
         colluding: how many of them may work together and learn no more than the release.
         session: SHA-256 of their cards, in 64 hexadecimal digits.
+        attempts: how often the fit was begun, the last time included: its events are those of all attempts.
+        without: the holders of earlier attempts who are in the last one no more.
     """
 
     names: tuple[str, ...] = entry(many(str))
     colluding: int = entry(whole(0))
     session: str = entry(str)
+    attempts: int = entry(whole(1), default=1)
+    without: tuple[str, ...] = entry(many(str), default=())
 
     @property
     def noise_factor(self) -> float:
@@ -168,8 +172,15 @@ class JointFit:
     @property
     def is_sound(self) -> bool:
         """Whether there are two holders or more, of names of their own, and fewer that may collude."""
-        own = {name.casefold() for name in self.names if HOLDER_NAME.fullmatch(name)}
-        return 2 <= len(own) == len(self.names) and self.colluding < len(own) and bool(_HASH.fullmatch(self.session))
+        named = [name.casefold() for name in (*self.names, *self.without) if HOLDER_NAME.fullmatch(name)]
+        own = len(self.names)
+        return (
+            len(set(named)) == own + len(self.without)
+            and max(2, self.colluding + 1) <= own
+            and (self.attempts == 1) == (not self.without)
+            and self.attempts <= 1 + len(self.without)
+            and bool(_HASH.fullmatch(self.session))
+        )
 
 
 @document
