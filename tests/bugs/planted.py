@@ -958,6 +958,13 @@ BUGS = [
         f"{ATTEMPTS} -k both_attempts",
     ),
     PlantedBug(
+        "shares are drawn on any machine",
+        "holders/site.py",
+        "    own.agreement.require_here()\n",
+        "",
+        f"{SITE} -k another_kind",
+    ),
+    PlantedBug(
         "a holder who dropped out is still waited for by others",
         "holders/site.py",
         "        last.refuse_others_who_left(first)\n",

@@ -113,6 +113,24 @@ def test_holders_who_agreed_on_something_else_are_refused(site, monkeypatch, fac
         site.round("north", fingerprint=None)
 
 
+@pytest.mark.parametrize("fact", ["machine", "installed_versions"])
+@pytest.mark.parametrize("who", ["own", "other"])
+def test_another_kind_of_machine_is_refused_before_anything_is_drawn_or_charged(tmp_path, monkeypatch, fact, who):
+    """Floats are rounded otherwise there: of the holder itself, after its card was made, or of another one."""
+    site, other = Site(tmp_path, ledger=True), {"machine": lambda: b"x", "installed_versions": lambda: {"python": "1"}}
+    monkeypatch.setattr(f"sfumato.holders.agreement.{fact}", other[fact])
+    if who == "other":
+        (site.messages / "south.card.json").unlink()
+        init_holder(tmp_path / "new", SCHEMA, messages=site.messages, name="south", holders=3, epsilon=1.0, delta=1e-6)
+        monkeypatch.undo()
+        site.fingerprint = None
+    with pytest.raises(ConfigError, match="machine"):
+        site.round("north")
+    assert not read_ledger(site.ledgers["north"]).fits
+    assert not list(tmp_path.rglob("*.round"))
+    assert not (tmp_path / "north" / "fit.checkpoint").exists()
+
+
 def alter(path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1

@@ -95,6 +95,18 @@ class Agreement:
         """Return a JSON-ready copy."""
         return asdict(self)
 
+    def require_here(self) -> None:
+        """Refuse to draw with other versions, or on a machine of another kind, than the card says.
+
+        Raises:
+            ConfigError: so it is. Its sums could differ from those of others, who then could open nothing.
+        """
+        if (dict(self.versions), self.machine) != (installed_versions(), machine().hex()):
+            raise ConfigError(
+                "Expected the kind of machine and the versions of `sfumato model join`, got others, which may round "
+                "differently. Nothing was charged: go on where the card was made, or begin anew here."
+            )
+
     def require_same(self, other: Agreement, name: str) -> None:
         """Refuse the card of a holder who agreed on something else.
 

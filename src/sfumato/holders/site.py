@@ -281,6 +281,7 @@ def _round(
         first.begin()  # before anything is charged
     if os.path.lexists(out):
         raise OutputError(f"Expected no release yet, got {out}, which exists. Take it, or name another file.")
+    own.agreement.require_here()
     _check_keys(state, own, session)
     agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))
     fit = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta)
