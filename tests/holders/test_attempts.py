@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.joint_fits import NAMES, SCHEMA, TABLES, Site, central_fit, table
+from fixtures.command_line import call
+from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit, table
 from fixtures.sampling import few_simulations
 from sfumato import EstimateCount, MaxEntropy, load, read_ledger
 from sfumato.data_ledger.ledger_check import check_releases
@@ -19,9 +20,9 @@ from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.certificate_form import JointFit
 from sfumato.privacy.plan import Neighbours
 
-__all__ = ["few_simulations"]
+__all__ = ["call", "few_simulations"]
 LEFT = ("north", "south")
-WITHOUT = {"without": ["west"], "rows": 600}
+WITHOUT = {"without": ["west"], "rows_left": 600}
 
 
 def dropped(folder, rounds=1, **options):
@@ -69,11 +70,29 @@ def test_the_further_attempt_has_the_bits_of_one_fit_of_those_who_are_left(tmp_p
     assert {release.hashes.arrays for release in releases.values()} == {central.hashes.arrays}
 
 
+def test_on_the_command_line(call, tmp_path):
+    site = dropped(tmp_path, ledger=True)
+    TABLES["north"].to_csv(tmp_path / "north.csv", index=False)
+    arguments = ["model", "round", tmp_path / "north", tmp_path / "north.csv", "--messages", site.messages]
+    arguments += ["--out", tmp_path / "all.sfm", "--ledger", site.ledgers["north"]]
+    state = call(*arguments, "--without", "west", "--rows-left", 600, "--json").json
+    assert (state["attempt"], state["cards"], state["round"], state["written"]) == (2, 1, 0, None)
+    assert "name the same ones --without" in call(*arguments).out
+    assert "failed" in call("ledger", "show", site.ledgers["north"]).out
+
+
+def test_fewer_units_of_linked_rows_go_on(tmp_path):
+    schema, options, tables = FITS["linked rows"]
+    release = gone_on(dropped(tmp_path, schema=schema, tables=tables, **options), rows_left=200)["south"]
+    assert (release.certificate.n_public, release.certificate.joint.attempts) == (200, 2)
+    assert len(release.sample(20, seed=1)) > 0
+
+
 def test_an_estimated_number_of_rows_is_estimated_again(tmp_path):
     site = dropped(tmp_path, schema={"columns": SCHEMA["columns"]}, n_public=EstimateCount())
-    with pytest.raises(ConfigError, match="--rows"):
+    with pytest.raises(ConfigError, match="--rows-left"):
         site.round("north", **WITHOUT)
-    assert gone_on(site, rows=None)["north"].certificate.n_public_source == "estimated"
+    assert gone_on(site, rows_left=None)["north"].certificate.n_public_source == "estimated"
 
 
 def test_a_message_that_comes_late_opens_nothing(tmp_path):
@@ -96,7 +115,7 @@ def test_a_message_that_comes_late_opens_nothing(tmp_path):
     assert not list(tmp_path.glob("*.sfm"))
     assert not (tmp_path / "north" / "keys").exists()
     with pytest.raises(ConfigError, match="of other holders"):
-        late.round("north", without=["east"], rows=600)
+        late.round("north", without=["east"], rows_left=600)
     assert gone_on(site)["north"].certificate.joint.names == LEFT
 
 
@@ -187,9 +206,9 @@ def test_two_drop_out_one_after_the_other(tmp_path):
     tables = {name: table(i) for i, name in enumerate(names)}
     site = Site(tmp_path, names=names, tables=tables, ledger=True, schema={**SCHEMA, "rows": 1200})
     for name in ("north", "south"):
-        site.round(name, without=["west"], rows=900)
+        site.round(name, without=["west"], rows_left=900)
     for name in ("north", "south"):
-        site.round(name, without=["west", "east"], rows=600)
+        site.round(name, without=["west", "east"], rows_left=600)
     joint = gone_on(site)["south"].certificate.joint
     assert (joint.names, joint.without, joint.attempts) == (LEFT, ("west", "east"), 3)
     assert len(read_ledger(site.ledgers["south"]).fits) == 1  # the second attempt was never complete
@@ -199,8 +218,8 @@ def test_who_cannot_go_on_is_told_before_anything_is_written(tmp_path):
     site = dropped(tmp_path, colluding=2)
     for options, problem in (
         (WITHOUT, "fewer that may work together"),
-        ({"without": ["north"], "rows": 600}, "other holders"),
-        ({"without": ["west"]}, "--rows"),
+        ({"without": ["north"], "rows_left": 600}, "other holders"),
+        ({"without": ["west"]}, "--rows-left"),
     ):
         with pytest.raises(ConfigError, match=problem):
             site.round("north", **options)
@@ -247,6 +266,9 @@ def test_a_certificate_of_attempts_that_cannot_have_been_is_refused(tmp_path, fa
     joint = JointFit(names=LEFT, colluding=1, session="0" * 64, attempts=2, without=("west",))
     assert joint.is_sound
     assert not replace(joint, **facts).is_sound
+    assert joint.has_events(["a, attempt 1", "b, attempt 1", "a", "b"])
+    for names in (["a", "b"], ["a, attempt 1", "b"], ["a, attempt 2", "a"], ["a, attempt 1", "a", "b"]):
+        assert not joint.has_events(names)
 
 
 def test_noise_is_that_of_those_who_are_left(tmp_path):

@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import safetensors.numpy
 
 import sfumato.fitting.account as accounts
-from fixtures.joint_fits import NAMES, SCHEMA, TABLES, Site, central_fit
+from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit
 from fixtures.sampling import few_simulations
-from sfumato import EstimateCount, MaxEntropy, create_ledger, load, read_ledger
+from sfumato import MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders import init_holder
 from sfumato.holders.agreement import Agreement
@@ -421,30 +420,6 @@ def test_after_the_release_there_are_no_keys(site):
     assert not (site.folder / "north" / "keys").exists()
     with pytest.raises(OutputError, match="Take it"):
         site.round("north")
-
-
-FITS = {
-    "estimated number": ({"columns": SCHEMA["columns"]}, {"n_public": EstimateCount()}, TABLES),
-    "target": (SCHEMA, {"target": "job"}, TABLES),
-    "questions": ({**SCHEMA, "questions": ["ols: age ~ C(job)"]}, {}, TABLES),
-    "areas": ({**SCHEMA, "areas": ["job"]}, {}, TABLES),
-    "linked rows": (
-        {
-            "columns": {"person": "identifier", "sex": ["f", "m"], "year": (0, 9), "x": (0, 20)},
-            "unit": {"column": "person", "max_rows": 3, "order": "year", "constant": ["sex"], "units": 300},
-        },
-        {},
-        {
-            name: pd.DataFrame({
-                "person": np.repeat(np.arange(100), 3),
-                "sex": np.repeat(["f", "m"], 150),
-                "year": np.tile([0, 1, 2], 100),
-                "x": np.random.default_rng(i).integers(0, 20, 300),
-            })
-            for i, name in enumerate(NAMES)
-        },
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", FITS)

@@ -97,10 +97,12 @@ def round_command(
             help="A holder who dropped out. The others begin a further attempt, for a charge of its own. Repeatable.",
         ),
     ] = None,
-    rows: Annotated[
+    rows_left: Annotated[
         int | None,
         typer.Option(
-            "--rows", metavar="N", help="With --without: the public number of rows of those who go on, all together."
+            "--rows-left",
+            metavar="N",
+            help="With --without: the public number of rows of those who go on, all together.",
         ),
     ] = None,
     seed: SeedOption = None,
@@ -109,7 +111,7 @@ def round_command(
     """Go on with one release of the records of several holders, as far as the messages that are there allow."""
     result = holders.holder_round(
         state, data, messages=messages, out=out, fingerprint=fingerprint, ledger=ledger, without=without or (),
-        rows=rows, seed=seed,
+        rows_left=rows_left, seed=seed,
     )  # fmt: skip
     if json_output:
         print_json(

@@ -84,7 +84,7 @@ class Agreement:
             )
         return replace(
             self, schema=without_rows(schema).to_dict(), rows=rows, holders=self.holders - len(without),
-            attempt=self.attempt + 1, without=(*self.without, *sorted(without)), after=session,
+            attempt=self.attempt + 1, without=(*self.without, *without), after=session,
         )  # fmt: skip
 
     def options(self) -> dict[str, Any]:

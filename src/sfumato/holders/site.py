@@ -125,7 +125,7 @@ def holder_round(
     fingerprint: str | None = None,
     ledger: str | os.PathLike[str] | None = None,
     without: Sequence[str] = (),
-    rows: int | None = None,
+    rows_left: int | None = None,
     seed: int | None = None,
 ) -> Round:
     """Go on with one release of the records of several holders, as far as the messages that are there allow.
@@ -144,7 +144,8 @@ def holder_round(
         ledger: the account of these data; charged once in each attempt, in its first round.
         without: holders who dropped out: the attempt is over, and the others begin a further one, for a charge of its
             own. Nothing is drawn before each of them has named the same holders.
-        rows: with `without`, the public number of rows of the others together, where one of all was declared.
+        rows_left: with `without`, the public number of rows (units of linked rows) of the others together, where one of
+            all was declared.
         seed: for tests only: reproducible noise, and a release that says it is not private.
 
     Returns:
@@ -165,7 +166,7 @@ def holder_round(
             return Round(cards=attempts[0].missing)
         if not _confirmed(attempts[0].folder / _SESSION, first, fingerprint, has_ledger=ledger is not None):
             return Round(fingerprint=first.fingerprint, names=tuple(first.names))
-        while (last := attempts[-1]).begins_again(first, without, rows):
+        while (last := attempts[-1]).begins_again(first, without, rows_left):
             if ledger is not None and (charged := charge_of(last.folder / _CHECKPOINT)) is not None:
                 give_up(ledger, charged)
             attempts.append(_Attempt.read(last.folder / _AGAIN, last.messages / _AGAIN, first))
@@ -208,27 +209,27 @@ class _Attempt:
         lacking = own.agreement.holders - len(cards)
         return cls(folder, messages, own, lacking, None if lacking > 0 else HolderSession.of(cards))
 
-    def begins_again(self, first: HolderSession, without: Sequence[str], rows: int | None) -> bool:
+    def begins_again(self, first: HolderSession, without: Sequence[str], rows_left: int | None) -> bool:
         """Whether a further attempt follows: begun before, or begun here without some of the holders of this one.
 
         Its keys are new, and those of this attempt are removed: nothing of it can be read, or sent, any more.
         """
         further, agreement = self.folder / _AGAIN, self.own.agreement
         if not further.exists():
-            dropped = [name for name in without if name not in agreement.without]
+            dropped = sorted(set(without) - set(agreement.without))
             if not dropped:
                 return False
             if not set(dropped) <= set(first.names) - {self.own.name}:
                 raise ConfigError(f"Expected names of other holders to go on without, got {', '.join(dropped)}.")
-            if (rows is None) != (agreement.rows is None):
+            if (rows_left is None) != (agreement.rows is None):
                 raise ConfigError(
-                    "Expected the public number of rows of those who go on (--rows) where one of all was declared, "
-                    "and none where it is estimated."
+                    "Expected the public number of rows of those who go on (--rows-left) where one of all was "
+                    "declared, and none where it is estimated."
                 )
             if (self.folder / _CHECKPOINT).exists() and not (self.folder / KEYS).exists():
                 raise ConfigError("Expected a release that waits for other holders, got one that is there. Take it.")
             keys = Keys.read(self.folder / KEYS).further()
-            card = keys.card(self.own.name, agreement.again(first.id, dropped, rows))
+            card = keys.card(self.own.name, agreement.again(first.id, dropped, rows_left))
             with atomic_path(further, overwrite=False) as partial:
                 partial.mkdir(mode=0o700)
                 keys.write(partial / KEYS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.errors import ConfigError
@@ -169,6 +169,11 @@ class JointFit:
         """By which the noise of all holders is larger than that of those who need not work together."""
         return float((len(self.names) / max(len(self.names) - self.colluding, 1)) ** 0.5)
 
+    def has_events(self, names: Sequence[str]) -> bool:
+        """Whether stages of these names are those of all attempts: of earlier ones, with their numbers."""
+        last = names[len(names) - len(names) // self.attempts :] if names else names
+        return [*(f"{name}, attempt {i}" for i in range(1, self.attempts) for name in last), *last] == list(names)
+
     @property
     def is_sound(self) -> bool:
         """Whether there are two holders or more, of names of their own, and fewer that may collude."""
@@ -328,7 +333,9 @@ class Statement:
     def contradiction(self) -> str | None:
         """Return how what is stated contradicts itself, or None."""
         cost = (self.delta, self.replace_one, self.accountant)
-        if self.joint is not None and not self.joint.is_sound:
+        if self.joint is not None and not (
+            self.joint.is_sound and self.joint.has_events([s.name for s in self.events])
+        ):
             return "names holders of a joint fit that cannot have been"
         if self.epsilon is None:
             free = all(part is None for part in cost) and not (self.curve or self.events or self.stages)
