@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_050,
+    "lines": 88_065,
     "lines of the core": 56_045,
     "files": 543,
     "circles of files": 0,

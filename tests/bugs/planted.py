@@ -1565,7 +1565,7 @@ BUGS = [
     PlantedBug(
         "the ledger pays more than it has",
         "data_ledger/data_ledger.py",
-        "if spent > state.budget.epsilon * (1 + _SLACK):",
+        "if spent > state.budget.epsilon * (1 + SLACK):",
         "if spent > 10 * state.budget.epsilon:",
         "tests/data_ledger/test_data_ledger.py -k pays",
     ),

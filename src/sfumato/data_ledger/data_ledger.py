@@ -31,7 +31,7 @@ from typing import Any, final
 
 from sfumato.data_ledger.journal import Journal
 from sfumato.data_ledger.ledger_file import read_ledger_file, real_path, refuse_ledger, write_ledger_file
-from sfumato.data_ledger.ledger_state import ChargedFit, Entry, LedgerState
+from sfumato.data_ledger.ledger_state import SLACK, ChargedFit, Entry, LedgerState
 from sfumato.data_ledger.process import ProcessMark, file_lock, network_file_system
 from sfumato.errors import (
     BudgetExceededError,
@@ -45,7 +45,6 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan
 
-_SLACK = 1e-9  # a fit may cost all there is, up to rounding
 _running: set[str] = set()  # marks of this process's runs that have not ended, whatever a ledger could note
 
 
@@ -331,7 +330,7 @@ def refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: objec
             "Guarantees for different units do not add up: keep a ledger for each."
         )
     spent = state.spent(plan)
-    if spent > state.budget.epsilon * (1 + _SLACK):
+    if spent > state.budget.epsilon * (1 + SLACK):
         before = state.spent()
         raise BudgetExceededError(
             f"Expected a fit that the ledger {path} can pay for, got one with which all fits cost epsilon={spent:.6g} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 import math
@@ -21,6 +22,7 @@ from sfumato.privacy.words import attacks
 Entry: TypeAlias = Literal["running", "waiting", "finished", "failed"]
 Status: TypeAlias = Entry | Literal["killed", "unknown"]
 LEDGER_FORMAT = "sfumato ledger 3"
+SLACK = 1e-9  # a fit may cost all there is, up to rounding
 
 
 @final
@@ -106,6 +108,17 @@ class LedgerState:
         cost = account_of_fits(plans, self.budget.delta, self.neighbours)
         return 0.0 if cost is None else cost.epsilon
 
+    def further(self) -> int | None:
+        """Return how many more fits like the last one the budget pays for, 100 at most: one a year of the same people.
+
+        None of no fit, and of one that draws samples of the records, whose account takes long.
+        """
+        last = self.fits[-1].plan if self.fits else None
+        if last is None or any(stage.inclusion is not None or stage.repetitions for stage in last.stages):
+            return None
+        most = self.budget.epsilon * (1 + SLACK)
+        return bisect.bisect_left(range(1, 101), True, key=lambda more: self.spent(*[last] * more) > most)
+
     def risks(self) -> list[str]:
         """Say what the best attacker finds who sees all that was released; nothing of no fit, or of no account."""
         if not self.fits:
@@ -132,6 +145,7 @@ class LedgerState:
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "neighbours": self.neighbours.value,
             "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
+            "further": self.further(),
             "fits": [
                 {
                     "charge": number,
