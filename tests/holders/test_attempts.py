@@ -201,6 +201,27 @@ def test_a_further_attempt_that_was_removed_is_not_begun_once_more(tmp_path):
         site.round("north", **WITHOUT)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("holders", [10, 50])
+def test_many_holders_of_whom_some_drop_out(tmp_path, holders):
+    names = [f"h{i}" for i in range(holders)]
+    site = Site(
+        tmp_path, names=names, tables={name: table(i % 3, 40) for i, name in enumerate(names)},
+        schema={**SCHEMA, "rows": 40 * holders}, colluding=2,
+    )  # fmt: skip
+    left = names[:-3]
+    for name in left:
+        site.round(name)
+    site.tables = {name: site.tables[name] for name in left}
+    for name in left:
+        site.round(name, without=names[-3:], rows_left=40 * len(left))
+    releases = site.finished()
+    assert len({release.hashes for release in releases.values()}) == 1
+    joint = releases["h0"].certificate.joint
+    assert (len(joint.names), len(joint.without), joint.attempts) == (holders - 3, 3, 2)
+    assert joint.noise_factor == pytest.approx(((holders - 3) / (holders - 5)) ** 0.5)
+
+
 def test_two_drop_out_one_after_the_other(tmp_path):
     names = (*NAMES, "east")
     tables = {name: table(i) for i, name in enumerate(names)}
