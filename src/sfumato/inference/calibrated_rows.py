@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_instance
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
@@ -112,6 +113,13 @@ class CalibratedRows(Rows):
                         )
             self._bounds[name] = estimated_bounds(self.measured.release, name)
         return self._bounds[name]
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """Return what a column of numbers can be: its declared bounds; nothing bounds what a fit estimated."""
+        kind = self.kind(name)
+        if not isinstance(kind, NumericKind) or name in self.following or self.bounds(name) is not None:
+            return -np.inf, np.inf
+        return kind.bounds
 
     def group_share(self, estimator: Estimator, by: By, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
         """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""

@@ -53,7 +53,7 @@ class Questions(CalibratedRows):
             what = f"the mean of {name!r}{of}"
             self._require_spread(estimator, values[present * rows > 0], what)
             estimate = estimator.ratio(values * present * rows, present * rows, what, over=over, beyond=beyond)
-            return self.of_kind(estimate, name)
+            return self.of_kind(within_bounds(estimate, *self.range_of(name)), name)
 
         return self.grouped(estimator, by, one)
 
@@ -201,9 +201,10 @@ class Questions(CalibratedRows):
         self.require_fine(name, estimator)
         values, present = self.numbers(name)
         kind, bounds = self.measured.column(name).kind, self.bounds(name)
-        unit = ""
+        unit, (lowest, highest) = "", self.range_of(name)
         if isinstance(kind, DateTime):
-            values, unit = values * (kind.microseconds / MICROSECONDS["day"]), "In squares of days. "
+            days, unit = kind.microseconds / MICROSECONDS["day"], "In squares of days. "
+            values, lowest, highest = values * days, lowest * days, highest * days
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             what = f"the variance of {name!r}{of}"
@@ -216,7 +217,8 @@ class Questions(CalibratedRows):
             beyond = bounds and bounds.of_variance(middle, value, share, groups=groups)
             value += beyond.value if beyond else 0.0
             over = unit + self.over_present(estimator, (name,), None if by else present)
-            return estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
+            estimate = estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
+            return within_bounds(estimate, 0.0, ((highest - lowest) / 2) ** 2)  # Popoviciu's bound
 
         return self.grouped(estimator, by, one)
 
