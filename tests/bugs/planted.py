@@ -309,10 +309,24 @@ BUGS = [
         "tests/inference/test_families.py -k three_columns_is_refused",
     ),
     PlantedBug(
+        "estimates: values within a cell are known",
+        "inference/calibration.py",
+        "return np.sqrt(n * squares)[:, None] * slopes[near]",
+        "return 0 * np.sqrt(n * squares)[:, None] * slopes[near]",
+        "tests/inference/test_places.py",
+    ),
+    PlantedBug(
+        "estimates: quantiles end within cells",
+        "inference/questions.py",
+        "return float(lowest[row_at(q - z * below.std_error)]), float(highest[row_at(q + z * below.std_error)])",
+        "return float(values[row_at(q - z * below.std_error)]), float(values[row_at(q + z * below.std_error)])",
+        "tests/inference/test_places.py",
+    ),
+    PlantedBug(
         "estimates: quantiles are biased",
         "inference/questions.py",
-        "        value = at(q)\n",
-        "        value = at(0.9 * q)\n",
+        "value = float(values[row_at(q)])",
+        "value = float(values[row_at(0.9 * q)])",
         "tests/inference -k quantile",
     ),
     PlantedBug(
