@@ -114,14 +114,6 @@ def test_there_is_one_root_and_every_table_below_has_a_bound():
 
 
 def test_what_does_not_go_beside_a_database_is_refused():
-    for rule, message in (
-        ({"null_if": {"value": {"drug": "none"}}}, "rules of a database to be of order"),
-        ({"order": ["start", "at"]}, "to order columns of one table below 'persons', got 'start', 'at'"),
-        ({"order": ["end", "start"]}, "to leave the order of the table 'visits' as it is, got 'start'"),
-        ({"order": ["age", "start"]}, "to order columns of one table"),
-    ):
-        with pytest.raises(SchemaError, match=message):
-            Schema.from_dict({**document(), "rules": [rule]})
     with pytest.raises(ConfigError, match="without a tree of tables for a target"):
         MaxEntropy(epsilon=1.0).plan(schema(), target="sex")
 

@@ -6,15 +6,19 @@ Reads real records without noise: the figures are NOT private.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, DataError
-from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_scores
+from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_columns, linked_scores
+from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.records.database_records import BranchRecords, DatabaseData
 from sfumato.records.table_sources import TableSources, open_records
-from sfumato.schema.branch_schemas import branch_views
+from sfumato.schema.branch_schemas import BranchView, branch_views
+from sfumato.schema.linked import part_schema
 from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import EVALUATION, require_able
 
@@ -43,19 +47,21 @@ def evaluate_database(real: object, synthetic: object, schema: Schema) -> dict[s
         `private`: false. `units`: how many there are. `rows`: how many count, by table. `tables`: of each table but
         that of units the scores of linked rows, as `evaluate_linked` has them: its `first_rows` compare the columns of
         rows above, what earlier tables say of them, the number of rows below and the first of these, so that they say
-        how tables go together. JSON-ready.
+        how tables go together. `rules`: as `evaluate` has them. JSON-ready.
     """
     data = {name: _read(rows, schema) for name, rows in (("real", real), ("synthetic", synthetic))}
     names = tuple(schema.table_columns)
     tables: dict[str, Any] = {}
     for name, view in branch_views(schema).items():
-        real_rows, synthetic_rows = (_linked(records.branch(name), records.source.label) for records in data.values())
-        tables[name] = linked_scores(real_rows, synthetic_rows, view.schema)
+        columns = linked_columns(view.schema)
+        own = replace(view, schema=part_schema(columns))
+        tables[name] = linked_scores(_linked(data["real"], own), _linked(data["synthetic"], own), columns)
     return {
         "private": False,
         "units": {label: records.level(names[0]).size for label, records in data.items()},
         "rows": {name: {label: records.level(name).size for label, records in data.items()} for name in names[1:]},
         "tables": tables,
+        "rules": rule_scores({label: count_breaks(records.source, schema) for label, records in data.items()}),
     }
 
 
@@ -71,7 +77,8 @@ def _read(rows: object, schema: Schema) -> DatabaseData:
     return DatabaseData(source, schema)
 
 
-def _linked(records: BranchRecords, label: str) -> LinkedRows:
+def _linked(data: DatabaseData, view: BranchView) -> LinkedRows:
+    records, label = BranchRecords(data, view), data.source.label
     sequences = records.sequences()
     if not sequences.sizes.any():
         raise DataError(f"Expected rows of the table {records.view.branch.name!r} in {label}, got none.")

@@ -73,12 +73,18 @@ class Levels:
             rows = self._levels[step].above[rows]
         return rows
 
-    def context(self, view: BranchView) -> dict[str, np.ndarray]:
-        """Return the constants of a branch: coded columns of the rows above, but for those that rows before say."""
-        name, rows = view.branch.of, {}
+    def rows(self, name: str) -> dict[str, np.ndarray]:
+        """Return the rows of a table with the coded columns of those above."""
+        rows: dict[str, np.ndarray] = {}
         for step in (self._database.units, *self._database.path(name)):
             place = self.ancestors(name, step)
             rows |= {column: codes[place] for column, codes in self._levels[step].codes.items()}
+        return rows
+
+    def context(self, view: BranchView) -> dict[str, np.ndarray]:
+        """Return the constants of a branch: coded columns of the rows above, but for those that rows before say."""
+        name = view.branch.of
+        rows = self.rows(name)
         for feature in view.features:
             if not feature.form.startswith("earlier"):
                 rows[feature.name] = self._said(feature)[self.ancestors(name, feature.above)]
@@ -147,24 +153,6 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
         values[valid] = codes[latest[valid]]
         rows[feature.name] = values
     return rows
-
-
-def distances(view: BranchView, codes: Rows) -> Rows:
-    """Return coded columns of a branch with the later of ordered ones as their distances."""
-    plan = view.ordered
-    if plan is None:
-        return codes
-    table = {name: from_codes(kind, codes[name]) for name, kind in plan.kinds.items()}
-    return {**codes, **{name: plan.gap_codes(name, table) for name in plan.gaps}}
-
-
-def at_distances(view: BranchView, codes: Rows) -> dict[str, Values]:
-    """Return what columns hold that are coded as distances from others."""
-    plan = view.ordered
-    if plan is None:
-        return {}
-    table = plan.assembled(codes)
-    return {name: column for name in plan.gaps if isinstance(column := table[name], Values)}
 
 
 def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:

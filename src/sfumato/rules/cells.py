@@ -38,6 +38,14 @@ def to_codes(kind: NumericKind, column: Values) -> np.ndarray:
     return np.where(column.absent, np.nan if kind.nullable else 0.5, codes)
 
 
+def coded(kinds: Kinds, rows: Mapping[str, Column]) -> dict[str, np.ndarray]:
+    """Return the codes of columns, of which some may be codes already."""
+    return {
+        name: to_codes(kinds[name], column) if isinstance(column, Values) else column  # type: ignore[arg-type]
+        for name, column in rows.items()
+    }
+
+
 def absent(kind: TabularKind, column: Column) -> np.ndarray:
     """Return which cells hold no value, shape (n,)."""
     if isinstance(column, Values):

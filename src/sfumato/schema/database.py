@@ -14,6 +14,7 @@ are the linked rows of units, with the columns of these.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sfumato.columns.facts import shown
@@ -139,6 +140,16 @@ class Database:
         if name == self.units:
             return ()
         return (*self.path(self.branch(name).of), name)
+
+    @property
+    def spans(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns between which rows of some branch lie, each once."""
+        return tuple(dict.fromkeys(branch.within for branch in self.branches if branch.within is not None))
+
+    def home(self, names: Collection[str], columns: Mapping[str, tuple[str, ...]]) -> str:
+        """Return the first table whose rows, with those above, have all these of the tables' columns; empty of none."""
+        whole = {name: {c for step in (self.units, *self.path(name)) for c in columns[step]} for name in self.names}
+        return next((name for name in self.names if whole[name].issuperset(names)), "")
 
     def is_nested(self, name: str) -> bool:
         """Whether a branch lies below another one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.facts import shown
@@ -134,35 +134,8 @@ def database_faults(schema: SchemaFacts, database: Database) -> list[str]:
         return faults
     for branch in database.branches:
         faults += _branch_faults(schema, database, branch)
-    faults += _rule_faults(schema, database)
     if schema.rows is not None:
         faults.append(f"Expected `rows` in the table {database.units!r}, got `rows` of the schema. Move it.")
-    return faults
-
-
-def _rule_faults(schema: SchemaFacts, database: Database) -> list[str]:
-    """Return the faults of rules: of several tables, they put columns of one of them in order."""
-    faults = []
-    rules = schema.rules if isinstance(schema.rules, list | tuple) else ()  # else refused as rules
-    for place, rule in enumerate(rules, 1):
-        names = rule["order"] if isinstance(rule, Mapping) and set(rule) == {"order"} else None
-        if not isinstance(names, list | tuple):
-            faults.append(
-                f"Expected rules of a database to be of order, such as order: [start, end], got another as rule "
-                f"{place}. Say `within` and `ends` of a table, or take it out."
-            )
-            continue
-        branch = next((branch for branch in database.branches if set(map(str, names)) <= set(branch.columns)), None)
-        if branch is None:
-            faults.append(
-                f"Expected rule {place} to order columns of one table below {database.units!r}, got "
-                f"{', '.join(map(shown, names))}. Name such, or take it out."
-            )
-        elif branch.order in names[1:] or (branch.within is not None and branch.order in names):
-            faults.append(
-                f"Expected rule {place} to leave the order of the table {branch.name!r} as it is, got {branch.order!r} "
-                "behind another column. Turn it round, or take it out."
-            )
     return faults
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
+from sfumato.lenses.chain import plain_schema
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
@@ -72,7 +73,7 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
         owners = Owners(laws[view.branch.of], fit.n_public) if view.branch.of in laws else None
         own = Fit(data.branch(name), fit.account, _facts(view, fit.facts))  # type: ignore[arg-type]
         fitted[name] = run_linked(own, **settings, names=_names(name), given=True, owners=owners)
-        law = number_of_rows(linked_tables(view.schema), _units_of(fitted[name]))
+        law = number_of_rows(linked_tables(plain_schema(view.schema)), _units_of(fitted[name]))
         laws[name] = law if owners is None else sum_law(owners.law, law)
     return _joined(fitted)
 
