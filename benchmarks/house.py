@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_900,
+    "lines": 88_000,
     "lines of the core": 56_070,
     "files": 543,
     "circles of files": 0,

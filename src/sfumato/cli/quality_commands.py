@@ -239,10 +239,8 @@ def _release_of_rows(path: Path) -> Release:
 
 def _count_rows(source: Source, schema: Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
-    if schema.tree is not None:
-        return database_scores.count_units(source, schema)
     if schema.linked:
-        return linked.LinkedRows.read(source, schema).n_units
+        return database_scores.count_units(source, schema)
     source = source.under(schema.columns)
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 

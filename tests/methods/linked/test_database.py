@@ -125,12 +125,15 @@ def test_each_table_is_asked_by_itself(release, tables):
         release.table("visit")
 
 
-def test_columns_are_listed_by_table_and_pages_are_refused(release, tmp_path):
+def test_columns_are_listed_and_shown_by_table(release, tmp_path):
     names = ["sex", "age", "start", "end", "score", "state", "at", "value", "drug"]
     assert release.columns()["column"].tolist() == names
-    assert "method" in release._repr_html_()
-    with pytest.raises(ConfigError, match="without a tree of tables for pages, packs and published tables"):
-        release.report(tmp_path / "page.html")
+    card = release._repr_html_()
+    assert [card.count(f"Table <code>{name}</code>") for name in ("persons", "visits", "measurements", "drugs")] == [
+        1
+    ] * 4
+    with pytest.raises(ConfigError, match="got one of a database"):
+        _ = release.units
 
 
 def test_scores_compare_every_table(tables, sample):
