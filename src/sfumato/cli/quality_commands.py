@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
-    from sfumato.evaluate import coded_tables, database_scores, linked, schemas
+    from sfumato.evaluate import coded_tables, database_scores, schemas
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 else:
     audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
-    coded_tables, linked = later("sfumato.evaluate.coded_tables"), later("sfumato.evaluate.linked")
+    coded_tables = later("sfumato.evaluate.coded_tables")
     database_scores = later("sfumato.evaluate.database_scores")
     schemas, kinds = later("sfumato.evaluate.schemas"), later("sfumato.columns.kinds")
     parities = later("sfumato.evaluate.parity")
