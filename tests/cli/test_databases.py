@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fixtures.database import document, hospital, schema
+from fixtures.database import document, hospital, ruled_document, ruled_hospital, schema
 from sfumato import create_ledger, read_ledger
 from sfumato.cli.app import run
 from sfumato.records.database_records import DatabaseData
@@ -113,6 +113,22 @@ def test_scores_of_a_folder(release, call):
     printed = call("evaluate", "table", "sqlite:///data.db", "r.sfm")
     assert "measurements: scores" in printed.out
     assert "--runs" in call("evaluate", "table", "data", "r.sfm", "--runs", 2).err
+
+
+def test_rules_are_counted_on_the_own_screen(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    tables = ruled_hospital(FEW, 1)
+    tables["measurements"].loc[:2, "reported"] = 0
+    Path("data").mkdir()
+    for name, table in tables.items():
+        table.to_csv(f"data/{name}.csv", index=False)
+    Path("schema.yaml").write_text(json.dumps(ruled_document(FEW)))
+    found = call("schema", "validate", "data", "--schema", "schema.yaml", "--json").json
+    assert found["rules"]["{order: [end, reported]}"] == 3
+    assert sum(found["rules"].values()) == 3
+    tables["drugs"].drop(columns="drug").to_csv("data/drugs.csv", index=False)
+    lacking = call("schema", "validate", "data", "--schema", "schema.yaml")
+    assert "got none named 'drug'" in " ".join(lacking.err.split())
 
 
 def test_from_a_draft_to_its_questions(data, call):

@@ -16,17 +16,16 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.cells import plain, total
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Source
+from sfumato.records.context import totals
 from sfumato.records.database_records import DatabaseData
 from sfumato.records.long_tables import as_records
 from sfumato.records.table_sources import TableSources
-from sfumato.rules import RulePlan, rule_text
-from sfumato.rules.cells import Column, Table, from_codes
+from sfumato.rules import rule_text
+from sfumato.rules.cells import Column, as_values, from_codes
 from sfumato.rules.rule import Rule
 from sfumato.schema.schema import Schema
 
 _Entries: TypeAlias = Mapping[str, tuple[Rule, ...]]
-_Rows: TypeAlias = tuple[list[str], int, Table]
-"""Rules by their texts, how many rows, and these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,41 +67,54 @@ def count_breaks(source: Source, schema: Schema) -> RuleBreaks | None:
         SchemaError: a column that a rule names is not in the source.
         DataError: the source cannot be read.
     """
-    plan = schema.rule_plan
-    if plan is None or not plan.rules:
-        return None
-    entries = {rule_text(entry): rules for entry, rules in zip(schema.rules, plan.entries, strict=True) if rules}
-    counts, rows = dict.fromkeys(entries, 0), dict.fromkeys(entries, 0)
-    n_rows = any_rule = 0
-    for texts, n, table in (_rows if schema.tree is None else _rows_of_tables)(source, schema, plan, entries):
-        broken = [np.logical_or.reduce([rule.broken(table) for rule in entries[text]]) for text in texts]
-        for text, of_rule in zip(texts, broken, strict=True):
+    plan, tree = schema.rule_plan, schema.tree
+    written = zip(schema.rules, () if plan is None else plan.entries, strict=True)
+    entries = {rule_text(entry): rules for entry, rules in written if rules}
+    sums = {} if tree is None else {total: rule_text({"total": {total: own}}) for total, own in tree.totals.items()}
+    counts = dict.fromkeys([*entries, *sums.values()], 0)
+    rows, n_rows, any_rule = dict(counts), 0, 0
+    for broken in (
+        _broken(source, schema, entries) if tree is None else _broken_in_tables(source, schema, entries, sums)
+    ):
+        for text, of_rule in broken.items():
             counts[text] += int(of_rule.sum())
-            rows[text] += n
-        any_rule += int(np.logical_or.reduce(broken).sum())
-        n_rows += n
-    return RuleBreaks(n_rows=n_rows, counts=counts, any_rule=any_rule, rows=rows)
+            rows[text] += of_rule.size
+        any_rule += int(np.logical_or.reduce([*broken.values()]).sum())
+        n_rows += next(iter(broken.values())).size
+    return RuleBreaks(n_rows=n_rows, counts=counts, any_rule=any_rule, rows=rows) if counts else None
 
 
-def _rows(source: Source, schema: Schema, plan: RulePlan, entries: _Entries) -> Iterator[_Rows]:
-    """Yield chunks of rows that all rules are of."""
-    source = as_records(source, schema).under(schema.columns)
-    names = [name for name in plan.kinds if any(name in rule.columns for rule in plan.rules)]
-    for chunk in source.chunks(names):
-        table = {name: values_of(plan.kinds[name], chunk.columns[name], schema.missing_in(source)) for name in names}
-        yield list(entries), chunk.n_rows, table
+def _broken(source: Source, schema: Schema, entries: _Entries) -> Iterator[dict[str, np.ndarray]]:
+    """Yield which rows of a chunk break each rule, by its text."""
+    rules, plan = [rule for some in entries.values() for rule in some], schema.rule_plan
+    kinds = {} if plan is None else plan.kinds
+    source, missing = as_records(source, schema).under(schema.columns), schema.missing_in(source)
+    names = [name for name in kinds if any(name in rule.columns for rule in rules)]
+    for chunk in source.chunks(names) if names else ():
+        table = {name: values_of(kinds[name], chunk.columns[name], missing) for name in names}
+        yield {text: np.logical_or.reduce([rule.broken(table) for rule in some]) for text, some in entries.items()}
 
 
-def _rows_of_tables(source: Source, schema: Schema, plan: RulePlan, entries: _Entries) -> Iterator[_Rows]:
-    """Yield each table that rules are of, with the columns of the rows above."""
+def _broken_in_tables(
+    source: Source, schema: Schema, entries: _Entries, sums: Mapping[str, str]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yield which rows of a table break each of its rules, and which totals are none, by their texts."""
     assert isinstance(source, TableSources)
-    data, homes = DatabaseData(source, schema), dict[str, list[str]]()
+    data, kinds, homes = DatabaseData(source, schema, totals=True), schema.of_kind(TabularKind), dict[str, list[str]]()
     for text, rules in entries.items():
         names = {name for rule in rules for name in rule.columns}
         homes.setdefault(source.database.home(names, schema.table_columns), []).append(text)
     for home, texts in homes.items():
-        rows = data.rows(home)
-        yield texts, data.level(home).size, {name: from_codes(plan.kinds[name], rows[name]) for name in rows}
+        table = {name: from_codes(kinds[name], codes) for name, codes in data.rows(home).items()}
+        yield {text: np.logical_or.reduce([rule.broken(table) for rule in entries[text]]) for text in texts}
+    numbers = schema.of_kind(NumericKind)
+    for branch in source.database.branches:
+        above, level = data.level(branch.of), data.level(branch.name)
+        for name, column in branch.totals:
+            cells, own = as_values(numbers[name], above.codes[name]), as_values(numbers[column], level.codes[column])
+            whole = totals(numbers[name], level.above, above.size, own)
+            least = 1e-9 * max(float(numbers[name].bounds[1] - numbers[name].bounds[0]), 1.0)  # of sums of floats
+            yield {sums[name]: cells.absent | (np.abs(cells.values - whole.values) > least)}
 
 
 def values_of(kind: TabularKind, column: pa.Array | pa.ChunkedArray, missing: tuple[str, ...]) -> Column:

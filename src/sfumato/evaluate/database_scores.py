@@ -116,7 +116,8 @@ def read_tables(rows: object, schema: Schema) -> dict[str, ReadTable]:
             continue
         view = replace(views[name], schema=linked_columns(views[name].schema))
         known = {column: codes[level.above] for column, codes in data.context(view).items()} | dict(level.codes)
-        wide = replace(view.schema, columns={**view.schema.columns, **columns}, **cleared)
+        own_kinds = {column: columns[column] for column in level.codes}
+        wide = replace(view.schema, columns={**view.schema.columns, **own_kinds}, **cleared)
         coded = CodedTable(columns=known, n_rows=level.size, label=cells.label)
         tables[name] = ReadTable(cells, plain, coded, wide, _linked(data, view), view.schema)
     return tables

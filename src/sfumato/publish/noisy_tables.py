@@ -17,7 +17,7 @@ from sfumato.errors import EstimateError
 from sfumato.inference.answer_batches import cell_counts
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
-from sfumato.release.unit_releases import asked_parts, units_of
+from sfumato.release.unit_releases import parts_of_units, units_of
 from sfumato.release_front import Release
 from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.grid import ColumnGrid
@@ -49,7 +49,7 @@ def noisy_tables(release: Release) -> NoisyTables:
     schema, tables, parts = release.schema, NoisyTables(), {"": release}
     tree, counts, pairs = schema.tree, list[tuple[object, ...]](), list[tuple[object, ...]]()
     if schema.linked:
-        parts = {name: units_of(part) for name, part in asked_parts(release).items()}
+        parts = {name: units_of(part) for name, part in parts_of_units(release).items()}
         tables.left_out.append(
             "Counts are of units: their constants, their number of rows, and their first row, which is missing of a "
             "unit without rows. What later rows are is in the release, and not in the noisy tables."

@@ -14,7 +14,7 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.records.engine import Rows
 from sfumato.records.histories import GRAIN
 from sfumato.records.sequences import absent_code
-from sfumato.rules.cells import from_codes
+from sfumato.rules.cells import fitted, from_codes
 from sfumato.schema.branch_schemas import BranchView, Feature
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
@@ -105,6 +105,12 @@ class Levels:
         last = np.full(n, absent_code(feature.kind))
         last[place] = codes  # of several, the last
         return last
+
+
+def totals(kind: NumericKind, above: np.ndarray, n: int, column: Values) -> Values:
+    """Return the totals of a column over the rows below each of n rows; what is missing counts as nothing."""
+    whole = np.bincount(above, np.where(column.absent, 0, column.values), minlength=n)
+    return Values(fitted(kind, whole), np.zeros(n, dtype=bool))
 
 
 def sums(place: np.ndarray, codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

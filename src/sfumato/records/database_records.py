@@ -29,7 +29,7 @@ from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
-from sfumato.schema.branch_schemas import BranchView, branch_views
+from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
 from sfumato.schema.database import Branch
 from sfumato.schema.linked import end_codes, linked_tables
 from sfumato.schema.schema import Schema
@@ -45,6 +45,7 @@ class DatabaseData:
     Args:
         source: the tables.
         schema: what is public about them.
+        totals: whether columns that are totals of rows below are read, which a fit does not.
 
     Raises:
         SchemaError: as `PrivateData`.
@@ -53,11 +54,13 @@ class DatabaseData:
     max_rows_per_unit = 1
     counts_entries = False
 
-    def __init__(self, source: TableSources, schema: Schema) -> None:
-        assert schema.unit is not None
-        self.source, self.described, self.schema = source, schema, schema
-        self._database, self._unit = source.database, schema.unit
+    def __init__(self, source: TableSources, schema: Schema, *, totals: bool = False) -> None:
         check_columns(source, schema)
+        self.source, self.described, self.schema = source, schema, schema
+        schema = schema if totals else without_totals(schema)
+        assert schema.unit is not None
+        assert schema.tree is not None
+        self._database, self._unit = schema.tree, schema.unit
         self._kinds = schema.of_kind(TabularKind)
         self._levels, self._keys = Levels(schema), dict[str, RowKeys]()
         self._branches: dict[str, BranchRecords] = {}

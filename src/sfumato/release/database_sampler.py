@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import Units, UnitSampler, given_values
-from sfumato.records.context import Level, Levels, before, between, earlier
+from sfumato.records.context import Level, Levels, before, between, earlier, totals
 from sfumato.release.linked import LinkedTable
-from sfumato.rules.cells import coded, joined, taken
-from sfumato.schema.branch_schemas import BranchView, branch_views
+from sfumato.rules.cells import as_values, codes_of, joined, taken
+from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
 from sfumato.schema.schema import Schema
 
 
@@ -48,7 +49,10 @@ class DatabaseTables:
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         if schema.tree is None:
             raise ReleaseError("Expected a schema of several tables in the release.")
-        self._schema, self._database = schema, schema.tree
+        self._kinds, self._totals = schema.of_kind(NumericKind), schema.tree.branches
+        self._schema = schema = without_totals(schema)
+        assert schema.tree is not None
+        self._database = schema.tree
         self._views, self._parts = branch_views(schema), dict[str, UnitSampler]()
         branches = settings.get("branches")
         if not isinstance(branches, Mapping) or set(branches) != set(self._views):
@@ -84,8 +88,8 @@ class DatabaseTables:
         others = [name for name in names if name not in constant]
         if others:
             raise ConfigError(
-                f"Expected given columns of the table {self._database.units!r}, got {others[0]!r} of another one. Give "
-                f"some of {', '.join(map(repr, constant)) or 'none'}."
+                f"Expected given columns of the table {self._database.units!r}, got {others[0]!r}, which is of another "
+                f"one or a total. Give some of {', '.join(map(repr, constant)) or 'none'}."
             )
         sampler = copy.copy(self)
         sampler._parts = {**self._parts, self._first: fixed(self._parts[self._first])}
@@ -104,16 +108,21 @@ class DatabaseTables:
         written: dict[str, Mapping[str, Any]] = {
             self._database.units: taken({name: units.rows[name] for name in constant}, starts)
         }
-        levels.put(self._database.units, Level(np.arange(n), np.arange(n), self._coded(written[self._database.units])))
+        levels.put(self._database.units, Level(np.arange(n), np.arange(n), self._codes(written[self._database.units])))
         for name, view in self._views.items():
             if name != self._first:
                 units = self._below(view, levels, rng)
             written[name] = self._put(view, levels, units)
+        for branch in reversed(self._totals):  # of rows below before those above
+            above, n = levels[branch.name].above, levels[branch.of].size
+            for total, column in branch.totals:
+                own = as_values(self._kinds[column], written[branch.name][column])
+                written[branch.of] = {**written[branch.of], total: totals(self._kinds[total], above, n, own)}
         return {name: TableRows(levels[name].above, levels[name].numbers, rows) for name, rows in written.items()}
 
-    def _coded(self, rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def _codes(self, rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the codes of columns, of which some are values as they are written."""
-        return coded(self._schema.of_kind(TabularKind), rows)
+        return codes_of(self._schema.of_kind(TabularKind), rows)
 
     def _put(self, view: BranchView, levels: Levels, units: Units) -> dict[str, Any]:
         """Add the rows of a branch; return them as they are written."""
@@ -121,10 +130,10 @@ class DatabaseTables:
         owners, rows = units.owners[present], taken({name: units.rows[name] for name in _columns(view)}, present)
         if branch.within is not None and branch.order is not None:
             kinds = view.schema.of_kind(TabularKind)
-            place = coded(kinds, {name: rows[name] for name in (branch.order, *branch.within)})
+            place = codes_of(kinds, {name: rows[name] for name in (branch.order, *branch.within)})
             rows[branch.order] = between(self._schema, view, place, place[branch.order])
         rows = {name: rows[name] for name in branch.columns}
-        levels.put(branch.name, Level(owners, levels[branch.of].owners[owners], self._coded(rows)))
+        levels.put(branch.name, Level(owners, levels[branch.of].owners[owners], self._codes(rows)))
         return rows
 
     def _below(self, view: BranchView, levels: Levels, rng: np.random.Generator) -> Units:
@@ -151,7 +160,7 @@ class DatabaseTables:
         present = np.flatnonzero(~units.without)
         rows = taken({name: units.rows[name] for name in view.branch.columns}, present)
         owners = units.owners[present]
-        return Level(owners, above.owners[owners], coded(view.schema.of_kind(TabularKind), rows))
+        return Level(owners, above.owners[owners], codes_of(view.schema.of_kind(TabularKind), rows))
 
 
 def _columns(view: BranchView) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
     return _part(release, _STEPS, steps, release.form)
 
 
-def asked_parts(release: _Value) -> dict[str, _Value]:
+def parts_of_units(release: _Value) -> dict[str, _Value]:
     """Return the parts of a release of linked rows whose rows are of units: itself, or tables below that of units."""
     tree = release.schema.tree
     if tree is None:

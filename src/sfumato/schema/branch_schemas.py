@@ -77,8 +77,25 @@ class BranchView:
     features: tuple[Feature, ...]
 
 
+def without_totals(schema: Schema) -> Schema:
+    """Return a schema of a database without the columns that are totals of rows below, which follow from these."""
+    database, unit = schema.tree, schema.unit
+    if database is None or unit is None or not database.totals:
+        return schema
+    free = {name: kind for name, kind in schema.columns.items() if name not in database.totals}
+    branches = tuple(
+        dataclasses.replace(branch, columns=tuple(filter(free.__contains__, branch.columns)), totals=())
+        for branch in database.branches
+    )
+    tables = dataclasses.replace(database, branches=branches)
+    unit = dataclasses.replace(unit, constant=tuple(filter(free.__contains__, unit.constant)), tables=tables)
+    sources = {name: source for name, source in schema.sources.items() if name in free}
+    return dataclasses.replace(schema, columns=free, unit=unit, sources=sources)
+
+
 def branch_views(schema: Schema) -> dict[str, BranchView]:
     """Return the branches of a schema of a database, in the order in which they are drawn."""
+    schema = without_totals(schema)
     key = schema.unit, tuple(schema.columns.items()), schema.missing, repr(schema.rules)
     return dict(_cached(Keyed(schema, key)))
 
@@ -128,9 +145,9 @@ def _rules(schema: Schema, database: Database, branch: Branch) -> tuple[Mapping[
     """Return the rules of a branch: those stated of its rows, and the order of columns between which rows below lie."""
     homes = (branch.name, database.units) if branch == database.branches[0] else (branch.name,)
     entries = zip(schema.rules, () if schema.rule_plan is None else schema.rule_plan.columns, strict=True)
-    stated = [entry for entry, names in entries if database.home(names, schema.table_columns) in homes]
+    own = [entry for entry, names in entries if database.home(names, schema.table_columns) in homes]
     spans = [{"order": list(span)} for span in database.spans if set(span) <= set(branch.columns)]
-    return (*stated, *(span for span in spans if span not in stated))
+    return (*own, *(span for span in spans if span not in own))
 
 
 def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feature, ...]:

@@ -218,6 +218,9 @@ def require_free(schema: SchemaFacts, plan: RulePlan) -> None:
     for place, names in enumerate(plan.columns, 1) if tree is not None else ():
         home = tree.home(names, schema.table_columns)  # type: ignore[union-attr] - as just checked
         within = branches[home].order if home in branches and branches[home].within is not None else None
+        total = next((name for name in names if name in tree.totals), None)  # type: ignore[union-attr]
+        if total is not None:
+            raise SchemaError(f"Expected rule {place} without totals of rows below, got {total!r}. Take it out.")
         if not home or within in names:
             what = "of one table and of those above it" if not home else f"other than {within!r}, as `within` says it"
             raise SchemaError(f"Expected rule {place} to be over columns {what}, got others. Take it out.")
