@@ -46,9 +46,9 @@ def with_person(tables: dict, rows: dict[str, list[dict]], seed: int = 0) -> dic
     return found
 
 
-def fitted(data, known=SCHEMA):
+def fitted(data, known=SCHEMA, target=None):
     method = MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=60)
-    return leaves(method.fit(data, schema=known, n_public=FEW, seed=1))
+    return leaves(method.fit(data, schema=known, target=target, n_public=FEW, seed=1))
 
 
 @pytest.mark.parametrize("unit", slow_after(2, dict.fromkeys(["a row in every table", "many rows", *UNITS]), ATTACKS))
@@ -62,6 +62,10 @@ def test_a_person_more_or_another(monkeypatch, unit):
 def test_a_person_more_where_rows_are_at_distances_from_those_above(monkeypatch):
     base, known = ruled_hospital(FEW, 1), Schema.from_dict(ruled_document(FEW))
     attack(monkeypatch, lambda data: fitted(data, known), base, with_person(base, UNITS["many rows"]))
+
+
+def test_a_person_more_where_units_have_classes(monkeypatch):
+    attack(monkeypatch, lambda data: fitted(data, target="sex"), BASE, with_person(BASE, UNITS["many rows"]))
 
 
 def test_orphans_and_the_order_of_rows_move_nothing():

@@ -39,12 +39,11 @@ class DatabaseTables:
 
     Attributes:
         width: numbers that drawing a unit with all its rows takes.
-        class_column: None: classes are not modelled apart.
-        possible: which classes units can have: the one.
+        class_column: the column of units whose classes are modelled apart; None without.
+        possible: which classes units can have, shape (k,).
     """
 
     name = "database"
-    class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         if schema.tree is None:
@@ -66,7 +65,7 @@ class DatabaseTables:
             chain.require_context()
             self._parts[name] = shaped(view.schema, chain)  # type: ignore[assignment] - of units, as the chain is
         self._first = next(iter(self._views))
-        self.possible = np.ones(1, dtype=bool)
+        self.possible, self.class_column = self._parts[self._first].possible, self._parts[self._first].class_column
         self.width = sum(
             part.width * self._database.most_rows(self._views[name].branch.of) for name, part in self._parts.items()
         )
@@ -93,16 +92,16 @@ class DatabaseTables:
             )
         sampler = copy.copy(self)
         sampler._parts = {**self._parts, self._first: fixed(self._parts[self._first])}
+        sampler.possible = sampler._parts[self._first].possible
         return sampler
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return the columns of n units."""
-        del classes
-        return self.tables(n, rng)[self._database.units].rows
+        return self.tables(n, rng, classes)[self._database.units].rows
 
-    def tables(self, n: int, rng: np.random.Generator) -> dict[str, TableRows]:
-        """Return the rows of n units by table, that of units first."""
-        levels, units = Levels(self._schema), self._parts[self._first].units(n, rng)
+    def tables(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, TableRows]:
+        """Return the rows of n units by table, that of units first. Classes are drawn if not given."""
+        levels, units = Levels(self._schema), self._parts[self._first].units(n, rng, classes)
         constant = () if self._schema.unit is None else self._schema.unit.constant
         starts = np.searchsorted(units.owners, np.arange(n))
         written: dict[str, Mapping[str, Any]] = {

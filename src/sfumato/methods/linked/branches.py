@@ -1,6 +1,6 @@
 """A database: each branch as linked rows, given what is known of the rows above.
 
-    first branch       units with their constants, number of rows and first row; steps
+    first branch       units with their constants, of which one may be the class, number of rows and first row; steps
     other branches     the same given the context: the unit, the rows above, the branches before
     below a branch     rows above of a unit share one bound, as its steps do
 
@@ -79,7 +79,9 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
 
 
 def _facts(view: BranchView, facts: Facts) -> Facts:
-    return Facts(view.schema, None, facts.n_public)
+    """Return the facts of a branch; units are drawn with the first one, by their classes if they have some."""
+    first = next(iter(branch_views(facts.described)))
+    return Facts(view.schema, facts.target if view.branch.name == first else None, facts.n_public)
 
 
 def _names(branch: str) -> LinkedNames:
