@@ -28,6 +28,7 @@ EVENTS_OF_PLAN = "tests/mechanisms/test_events.py -k of_its_plan"
 GRID = "tests/mechanisms/test_grid.py"
 LAW = "tests/mechanisms/test_queries.py -k law"
 SITE = "tests/holders/test_site.py"
+ATTEMPTS = "tests/holders/test_attempts.py"
 RECIPES = "tests/attacks/test_recipes.py"
 TUNING = "search/tuning.py"
 DRIVER = "fitting/driver.py"
@@ -957,6 +958,55 @@ BUGS = [
         f"{SITE} -k what_it_has_to_be",
     ),
     PlantedBug(
+        "a release without what an earlier attempt was charged",
+        "fitting/synthesizer.py",
+        "paid = driver.plan if exchange is None else",
+        "paid = driver.plan if True else",
+        f"{ATTEMPTS} -k both_attempts",
+    ),
+    PlantedBug(
+        "shares are drawn on any machine",
+        "holders/site.py",
+        "    own.agreement.require_here()\n",
+        "",
+        f"{SITE} -k another_kind",
+    ),
+    PlantedBug(
+        "a holder who dropped out is still waited for by others",
+        "holders/site.py",
+        "        last.refuse_others_who_left(first)\n",
+        "",
+        f"{ATTEMPTS} -k late",
+    ),
+    PlantedBug(
+        "cards of a further attempt that anybody could write",
+        "holders/cards.py",
+        "card = stated if stated.signed(stated.stated, stated.signature) else None",
+        "card = stated",
+        f"{ATTEMPTS} -k vouch",
+    ),
+    PlantedBug(
+        "cards of a further attempt of other keys",
+        "holders/cards.py",
+        "(one.name, one.signing_key) == (card.name, card.signing_key)",
+        "one.name == card.name",
+        f"{ATTEMPTS} -k vouch",
+    ),
+    PlantedBug(
+        "a further attempt under the keys of the one before",
+        "holders/cards.py",
+        "Keys(X25519PrivateKey.generate(), self.signing)",
+        "Keys(self.exchange, self.signing)",
+        f"{ATTEMPTS} -k new_keys",
+    ),
+    PlantedBug(
+        "keys of an attempt that is over stay",
+        "holders/site.py",
+        "        (self.folder / KEYS).unlink(missing_ok=True)\n",
+        "",
+        f"{ATTEMPTS} -k late",
+    ),
+    PlantedBug(
         "a share without its charge",
         "mechanisms/noise_shares.py",
         "    noise_std = charge_event(exact, stage, ledger).noise_std\n    whole",
@@ -1522,7 +1572,7 @@ BUGS = [
     PlantedBug(
         "the ledger pays more than it has",
         "data_ledger/data_ledger.py",
-        "if spent > state.budget.epsilon * (1 + _SLACK):",
+        "if spent > state.budget.epsilon * (1 + SLACK):",
         "if spent > 10 * state.budget.epsilon:",
         "tests/data_ledger/test_data_ledger.py -k pays",
     ),

@@ -1,6 +1,7 @@
 """Globs, URLs and standard input as DATA; standard output, folders and databases as outputs of `sample`."""
 
 import io
+import json
 import os
 import sqlite3
 import subprocess
@@ -125,6 +126,10 @@ class TestSample:
         assert code == 0
         assert self.call("--out", "s.parquet")[0] == 0
         assert pq.read_table(io.BytesIO(out)).equals(pq.read_table("s.parquet"))
+        code, out, _ = self.call("--out", "-", "--format", "json")
+        assert code == 0
+        rows = [{**row, "seen": row["seen"].isoformat()} for row in pq.read_table("s.parquet").to_pylist()]
+        assert [json.loads(line) for line in out.splitlines()] == rows
 
     def test_a_folder_of_parts(self, monkeypatch):
         arguments = ["sample", "r", "-n", "50", "--seed", "3", "--out", "parts", "--format", "parquet"]
@@ -185,6 +190,8 @@ class TestSample:
         for more in (
             ["--out", "s.csv", "--format", "csv"],
             ["--out", "folder", "--format", "csv"],
+            ["--out", "folder", "--format", "json"],
+            ["--out", "-", "--format", "json", "--spreadsheet-safe"],
             ["--out", "folder", "--format", "parquet", "--spreadsheet-safe"],
             ["--out", "sqlite:///x.db?query=SELECT 1"],
             ["--out", "postgresql://h/d?table=t"],

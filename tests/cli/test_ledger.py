@@ -136,7 +136,7 @@ def test_the_commands(call, tmp_path):
     assert "can pay for" in refused.err
     assert not (tmp_path / "q").exists()
     shown = call("ledger", "show", path, "--json").json
-    assert set(shown) == {"budget", "neighbours", "spent", "fits"}
+    assert set(shown) == {"budget", "neighbours", "spent", "further", "fits"}
     assert shown["spent"]["epsilon"] == pytest.approx(1, abs=1e-3)
     (fitted,) = shown["fits"]
     assert fitted["status"] == "finished"

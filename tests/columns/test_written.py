@@ -31,6 +31,16 @@ NAN = float("nan")
         (Written(suffix="%"), ["21.0%", "21.0 %", "21", "%", "2%1"], [21, 21, 21, NAN, NAN]),
         (Written(thousands="\u00a0"), ["1\u00a0234", "1 234", "12 34"], [1234, 1234, NAN]),
         (Written(thousands="'", suffix=" CHF"), ["1'234 CHF", "1\u2019234.5CHF"], [1234, 1234.5]),
+        (
+            Written(thousands=",", prefix="$", negative="parentheses"),
+            ["($1,234.50)", "$(7)", "( $ 12 )", "-3", "4", "(-12)", "((12))", "(12", "12)", "()", "5(12)", "(5)6"],
+            [-1234.5, -7, -12, -3, 4, *[NAN] * 7],
+        ),
+        (
+            Written(decimal=",", thousands=".", suffix=" EUR", negative="trailing"),
+            ["1.234,50-", "12- EUR", "12 EUR-", "-3", "4,5", "12-3", "1-2-", "-3-", "-", "--"],
+            [-1234.5, -12, -12, -3, 4.5, *[NAN] * 5],
+        ),
     ],
 )  # fmt: skip
 def test_a_cell_is_read_as_declared_or_as_a_plain_number(written, cells, numbers):
@@ -48,6 +58,9 @@ def test_a_cell_is_read_as_declared_or_as_a_plain_number(written, cells, numbers
         (Written(thousands=",", prefix="$"), "-1234567.5", "-$1,234,567.5"),
         (Written(decimal=",", suffix=" %"), "21.0", "21,0 %"),
         (Written(), "1234.5", "1234.5"),
+        (Written(thousands=",", prefix="$", negative="parentheses"), "-1234.5", "($1,234.5)"),
+        (Written(suffix=" EUR", negative="trailing"), "-0.5", "0.5- EUR"),
+        (Written(suffix=" EUR", negative="trailing"), "0.5", "0.5 EUR"),
     ],
 )
 def test_a_number_is_written_so_that_it_reads_back(written, plain, text):

@@ -262,7 +262,7 @@ def test_a_ledger_without_its_chain_was_changed_by_hand(ledger, some):
 def test_the_chain_does_not_change_when_a_fit_ends(ledger):
     charged = pay(ledger)
     before = read_ledger(ledger).chain
-    charged.fail()
+    charged.stop("failed")
     assert read_ledger(ledger).chain == before == (charged.chain,)
     assert charged.number == 1
 
@@ -336,7 +336,7 @@ def test_a_checkpoint_is_charged_once(ledger, tmp_path):
     assert again.charge == charged.id
     with pytest.raises(ConfigError, match="running"):  # by this very process
         pay(ledger, checkpoint=again)
-    charged.fail()
+    charged.stop("failed")
     resumed = pay(ledger, checkpoint=again)
     assert [(fit.id, fit.runs) for fit in read_ledger(ledger).fits] == [(charged.id, 2)]
     resumed.finish()

@@ -101,6 +101,13 @@ def test_sums_of_several_and_missing_numbers():
     assert {"null_if": {"pay": {"job": "none"}}} in found
 
 
+def test_infinite_numbers_are_no_parts_of_a_sum():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(2_000, 5)), columns=list("abcde"))
+    frame.loc[::50, "b"] = np.inf
+    assert candidates(frame) == []
+
+
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_hardly_any_rows(n):
     frame = hospital(10).iloc[:n]

@@ -99,7 +99,12 @@ NUMBERS = {
     "euros": (["1.234,50 €", "7,25 €", "900,00"], Continuous, Written(decimal=",", thousands=".", suffix=" €")),
     "units": (["7.5 kg", "81 kg", "9.25 kg"], Continuous, Written(decimal=".", suffix=" kg")),
     "whole, as pandas writes": (["7.0", "12.0", "900.0"], Integer, None),
-}
+    "accounts": (
+        ["(1,234.50)", "7.25", "900.00"], Continuous,
+        Written(decimal=".", thousands=",", negative="parentheses"),
+    ),
+    "minus behind": (["12,50-", "7,25", "900,00"], Continuous, Written(decimal=",", negative="trailing")),
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -114,6 +119,13 @@ def test_how_numbers_are_written(name, chunk_rows):
     assert found.written == written
     if kind is Continuous:
         assert found.resolution == 0.01
+
+
+@pytest.mark.parametrize("form", ["({})", "{}-"])
+def test_labels_that_all_look_negative_are_none(form):
+    table = pa.table({"x": [form.format(i % 3) for i in range(N)], "flag": [True, False] * (N // 2)})
+    written = getattr(draft_schema(open_source(table), exact=True).schema.columns["x"], "written", None)
+    assert written is None or written.negative is None
 
 
 @pytest.mark.parametrize("mark", [".", ","])

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fixtures import tables
-from sfumato import P3GM, Advantage, EstimateCount, MaxEntropy, TruePositiveRate, create_ledger, fit
+from sfumato import P3GM, Advantage, EstimateCount, MaxEntropy, TruePositiveRate, create_ledger, fit, read_ledger
 from sfumato.errors import BudgetExceededError, ConfigError
 from sfumato.fitting.facts import Facts
 from sfumato.privacy.accounting import account_of_fits
@@ -135,8 +135,10 @@ def test_a_ledger_pays_for_all_of_them(tmp_path):
     one = method.for_releases(3, read_schema(schema))
     ledger = tmp_path / "l"
     create_ledger(ledger, epsilon=1.0, delta=1e-6)
-    for _ in range(3):
+    assert read_ledger(ledger).further() is None
+    for more in (2, 1, 0):
         one.fit(frame, schema=schema, ledger=ledger)
+        assert read_ledger(ledger).further() == more
     with pytest.raises(BudgetExceededError):
         one.fit(frame, schema=schema, ledger=ledger)
 

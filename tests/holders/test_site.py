@@ -10,71 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import safetensors.numpy
 
 import sfumato.fitting.account as accounts
-import sfumato.fitting.synthesizer as synthesizers
+from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit
 from fixtures.sampling import few_simulations
-from sfumato import EstimateCount, MaxEntropy, create_ledger, load
+from sfumato import MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
-from sfumato.holders import holder_round, init_holder
+from sfumato.holders import init_holder
 from sfumato.holders.agreement import Agreement
 from sfumato.holders.cards import Card, HolderSession, Keys
 from sfumato.holders.messages import ShareContext, masked, message_path, packed_message
-from sfumato.mechanisms.noise import SeededNoise
-from sfumato.mechanisms.noise_shares import noise_part, noise_share
-from sfumato.mechanisms.queries import noisy_second_moment, noisy_sum
+from sfumato.mechanisms.noise_shares import noise_share
 
 __all__ = ["few_simulations"]
-NAMES = ("north", "south", "west")
-SCHEMA = {"columns": {"age": (0, 99), "job": ["a", "b", "c"]}, "rows": 900}
-
-
-def table(seed, n=300):
-    rng = np.random.default_rng(seed)
-    age = rng.normal(40 + 5 * seed, 10, n).clip(0, 99).round()
-    return pd.DataFrame({"age": age, "job": np.where(rng.random(n) < age / 120, "a", rng.choice(["b", "c"], n))})
-
-
-TABLES = {name: table(i) for i, name in enumerate(NAMES)}
-
-
-class Site:
-    """All holders of a test, each with a folder of its own."""
-
-    def __init__(self, folder: Path, names=NAMES, tables=TABLES, schema=SCHEMA, ledger=False, **options):
-        self.folder, self.messages, self.tables = folder, folder / "shared", tables
-        self.messages.mkdir(parents=True)
-        options = {"epsilon": 1.0, "delta": 1e-6, **options}
-        for name in names:
-            init_holder(folder / name, schema, messages=self.messages, name=name, holders=len(names), **options)
-        self.ledgers = {name: folder / f"{name}.ledger" for name in names} if ledger else {}
-        for path in self.ledgers.values():
-            create_ledger(path, epsilon=3, delta=1e-5)
-        self.fingerprint = self.round(names[0]).fingerprint
-
-    def round(self, name, **options):
-        options = {
-            "seed": None if self.ledgers else NAMES.index(name),
-            "fingerprint": getattr(self, "fingerprint", None),
-            **options,
-        }
-        return holder_round(
-            self.folder / name, self.tables[name], messages=self.messages, out=self.folder / f"{name}.sfm",
-            ledger=self.ledgers.get(name), **options,
-        )  # fmt: skip
-
-    def finished(self):
-        """The releases, by name."""
-        done = {}
-        for _ in range(12):
-            for name in self.tables:
-                path = self.folder / f"{name}.sfm"
-                if name not in done and (release := load(path) if path.exists() else self.round(name).release):
-                    done[name] = release
-        return done
 
 
 @pytest.fixture
@@ -82,32 +32,9 @@ def site(tmp_path):
     return Site(tmp_path)
 
 
-class TogetherNoise(SeededNoise):
-    """The sum of what each holder draws; begun anew for each statistic, as each call of a round is."""
-
-    def __init__(self, seeds, part):
-        super().__init__(0)
-        self._seeds, self._part = seeds, part
-        self.begin()
-
-    def begin(self):
-        self._sources = [SeededNoise(seed) for seed in self._seeds]
-
-    def rounded_gaussian(self, shape, noise_std, step):
-        return np.sum([s.rounded_gaussian(shape, noise_std * np.sqrt(self._part), step) for s in self._sources], axis=0)
-
-
 def test_the_release_has_the_bits_of_one_fit_with_the_same_noise(tmp_path, monkeypatch):
     releases = Site(tmp_path, colluding=0).finished()
-    together = TogetherNoise(range(3), noise_part(3, 0))
-
-    def anew(mechanism):
-        return lambda exact, **how: (together.begin(), mechanism(exact, **how))[1]
-
-    monkeypatch.setattr(synthesizers, "noise_source", lambda *_: together)
-    monkeypatch.setattr(accounts, "noisy_sum", anew(noisy_sum))
-    monkeypatch.setattr(accounts, "noisy_second_moment", anew(noisy_second_moment))
-    central = MaxEntropy(epsilon=1.0, delta=1e-6).fit(pd.concat(TABLES.values()), schema=SCHEMA)
+    central = central_fit(monkeypatch, TABLES.values(), SCHEMA)
     assert {r.hashes.arrays for r in releases.values()} == {central.hashes.arrays}
 
 
@@ -183,6 +110,24 @@ def test_holders_who_agreed_on_something_else_are_refused(site, monkeypatch, fac
     init_holder(site.folder / "other", options.pop("schema"), name="south", **options)
     with pytest.raises(ConfigError, match=f"'south' to agree on .*{names}"):
         site.round("north", fingerprint=None)
+
+
+@pytest.mark.parametrize("fact", ["machine", "installed_versions"])
+@pytest.mark.parametrize("who", ["own", "other"])
+def test_another_kind_of_machine_is_refused_before_anything_is_drawn_or_charged(tmp_path, monkeypatch, fact, who):
+    """Floats are rounded otherwise there: of the holder itself, after its card was made, or of another one."""
+    site, other = Site(tmp_path, ledger=True), {"machine": lambda: b"x", "installed_versions": lambda: {"python": "1"}}
+    monkeypatch.setattr(f"sfumato.holders.agreement.{fact}", other[fact])
+    if who == "other":
+        (site.messages / "south.card.json").unlink()
+        init_holder(tmp_path / "new", SCHEMA, messages=site.messages, name="south", holders=3, epsilon=1.0, delta=1e-6)
+        monkeypatch.undo()
+        site.fingerprint = None
+    with pytest.raises(ConfigError, match="machine"):
+        site.round("north")
+    assert not read_ledger(site.ledgers["north"]).fits
+    assert not list(tmp_path.rglob("*.round"))
+    assert not (tmp_path / "north" / "fit.checkpoint").exists()
 
 
 def alter(path):
@@ -404,6 +349,18 @@ def test_a_second_share_of_a_round_is_refused(tmp_path):
         site.round("north")
 
 
+def test_between_rounds_the_ledger_says_that_the_fit_waits_for_others(tmp_path):
+    site = Site(tmp_path, ledger=True)
+    for _ in range(2):
+        for name in NAMES:
+            site.round(name)
+        [fit] = read_ledger(site.ledgers["north"]).fits
+        assert (fit.status, fit.ended) == ("waiting", None)
+    site.finished()
+    [fit] = read_ledger(site.ledgers["north"]).fits
+    assert fit.status == "finished"
+
+
 def test_an_older_checkpoint_draws_no_second_share(site):
     for name in NAMES:
         site.round(name)
@@ -431,7 +388,9 @@ def test_a_card_that_gives_no_secret_is_refused_before_the_charge(tmp_path):
     site = Site(tmp_path, ledger=True)
     card = Card.read(site.messages / "south.card.json")
     (site.messages / "south.card.json").unlink()
-    replace(card, exchange_key="00" * 32).write(site.messages / "south.card.json")
+    keys = Keys.new()
+    card = replace(keys.card("south", card.agreement), exchange_key="00" * 32, signature="")
+    replace(card, signature=keys.signing.sign(card.stated).hex()).write(site.messages / "south.card.json")
     site.fingerprint = site.round("north", fingerprint=None).fingerprint
     with pytest.raises(ConfigError, match="south"):
         site.round("north")
@@ -461,30 +420,6 @@ def test_after_the_release_there_are_no_keys(site):
     assert not (site.folder / "north" / "keys").exists()
     with pytest.raises(OutputError, match="Take it"):
         site.round("north")
-
-
-FITS = {
-    "estimated number": ({"columns": SCHEMA["columns"]}, {"n_public": EstimateCount()}, TABLES),
-    "target": (SCHEMA, {"target": "job"}, TABLES),
-    "questions": ({**SCHEMA, "questions": ["ols: age ~ C(job)"]}, {}, TABLES),
-    "areas": ({**SCHEMA, "areas": ["job"]}, {}, TABLES),
-    "linked rows": (
-        {
-            "columns": {"person": "identifier", "sex": ["f", "m"], "year": (0, 9), "x": (0, 20)},
-            "unit": {"column": "person", "max_rows": 3, "order": "year", "constant": ["sex"], "units": 300},
-        },
-        {},
-        {
-            name: pd.DataFrame({
-                "person": np.repeat(np.arange(100), 3),
-                "sex": np.repeat(["f", "m"], 150),
-                "year": np.tile([0, 1, 2], 100),
-                "x": np.random.default_rng(i).integers(0, 20, 300),
-            })
-            for i, name in enumerate(NAMES)
-        },
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", FITS)

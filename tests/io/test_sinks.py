@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import ConfigError, OutputError
-from sfumato.io.sinks import atomic_path, refuse_existing, write_table
+from sfumato.io.sinks import atomic_path, refuse_existing, write_stream, write_table
 from sfumato.io.sources import Chunk, open_source
 
 TABLE = pa.table({"a": [1, 2, None], "s": ["x", "y, z", 'q"q']})
@@ -26,6 +26,21 @@ TABLE = pa.table({"a": [1, 2, None], "s": ["x", "y, z", 'q"q']})
 def rows_of(path) -> list[list[str]]:
     """A CSV file as Python's own reader sees it."""
     return list(csv.reader(io.StringIO(path.read_bytes().decode(), newline=""), strict=True))
+
+
+class TestJson:
+    def test_an_object_a_line_with_dates_as_text_and_missing_cells_as_null(self):
+        stream, day = io.BytesIO(), datetime.date(2026, 1, 31)
+        write_stream([TABLE.append_column("d", pa.array([day, None, day]))], stream, "json")
+        assert stream.getvalue().decode().splitlines() == [
+            '{"a": 1, "s": "x", "d": "2026-01-31"}',
+            '{"a": 2, "s": "y, z", "d": null}',
+            '{"a": null, "s": "q\\"q", "d": "2026-01-31"}',
+        ]
+
+    def test_cells_that_json_has_not_are_refused(self):
+        with pytest.raises(ConfigError, match="JSON"):
+            write_stream([pa.table({"b": [b"x"]})], io.BytesIO(), "json")
 
 
 class TestCsv:
@@ -321,7 +336,7 @@ def test_refuse_existing(tmp_path):
 def test_a_killed_write_leaves_no_output_and_a_second_run_works(tmp_path):
     script = f"""
 import os, signal, pyarrow as pa
-from sfumato.io.sinks import write_table
+from sfumato.io.sinks import atomic_path, refuse_existing, write_stream, write_table
 def batches():
     for _ in range(100):
         yield pa.table({{"a": list(range(1000))}})

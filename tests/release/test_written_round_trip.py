@@ -47,6 +47,11 @@ TABLES = {
         lambda r: f"{r.uniform(0, 100):.1f}%\t{r.choice(['?', str(r.randint(1, 90)), str(r.randint(1, 90))])}",
         "\t", "utf-8", [r"\d+\.\d%", r"\d+|\?"],  # what stood for no value is written so
     ),
+    "accounts": (
+        "balance;saldo",
+        lambda r: f"({r.uniform(1, 900):.2f});{r.randint(1, 90)}-" if r.random() < 0.5 else f"{r.uniform(1, 9):.2f};7",
+        ";", "utf-8", [r"\(\d+\.\d\d\)|\d+\.\d\d", r"\d+-?"],
+    ),
     "wide": (
         "größe;preis",
         lambda r: f"{r.randint(100, 200)};{_german(r.uniform(0, 90))} €",

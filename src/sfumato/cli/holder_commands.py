@@ -89,16 +89,34 @@ def round_command(
         ),
     ] = None,
     ledger: LedgerOption = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="NAME",
+            help="A holder who dropped out. The others begin a further attempt, for a charge of its own. Repeatable.",
+        ),
+    ] = None,
+    rows_left: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-left",
+            metavar="N",
+            help="With --without: the public number of rows of those who go on, all together.",
+        ),
+    ] = None,
     seed: SeedOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Go on with one release of the records of several holders, as far as the messages that are there allow."""
     result = holders.holder_round(
-        state, data, messages=messages, out=out, fingerprint=fingerprint, ledger=ledger, seed=seed
-    )
+        state, data, messages=messages, out=out, fingerprint=fingerprint, ledger=ledger, without=without or (),
+        rows_left=rows_left, seed=seed,
+    )  # fmt: skip
     if json_output:
         print_json(
             {
+                "attempt": result.attempt,
                 "round": result.number,
                 "waiting": list(result.waiting),
                 "cards": result.cards,
@@ -110,7 +128,8 @@ def round_command(
     if result.release is not None:
         say(f"Wrote {out}, the same model as that of the other holders. {result.release.certificate}")
     elif result.fingerprint is None:
-        say(f"Waiting for the cards of other holders: {result.cards} are not in {messages}.")
+        again = "" if result.attempt == 1 else ", who are to name the same ones --without whom they go on"
+        say(f"Waiting for the cards of other holders{again}: {result.cards} are not in {messages}.")
     elif not result.number:
         say(f"The fingerprint of the cards of {', '.join(result.names)} is {result.fingerprint}")
         say("Compare it with the other holders by another way than the files came, by telephone say. Then:")

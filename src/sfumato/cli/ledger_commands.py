@@ -63,6 +63,8 @@ def show_command(file: LedgerArgument, json_output: JsonOption = False) -> None:
         f"Spent: epsilon = {number(spent['epsilon'])} of {budget['epsilon']:g} at delta = {budget['delta']:.3g}, under "
         f"{account['neighbours']}, by {len(account['fits'])} fits. Epsilons do not simply add up."
     )
+    if account["further"] is not None:
+        say(f"Further fits like the last one that the budget pays for: {account['further']}, of 100 at most.")
     for line in ledger.risks():
         say(line)
     print_table(

@@ -33,11 +33,15 @@ WriteTables: TypeAlias = "Callable[[Iterable[Mapping[str, pa.Table]], CsvOutput]
 Write: TypeAlias = "Callable[[Iterator[pa.Table], Mapping[str, str], CsvOutput], None]"
 
 
+_NOT_FOR_SPREADSHEETS = "Expected CSV to make safe for spreadsheets, got another --format. Leave the option out."
+
+
 class SampleFormat(StrEnum):
     """Formats of what has no suffix."""
 
     csv = "csv"
     parquet = "parquet"
+    json = "json"
 
 
 class UniqueRowsChoice(StrEnum):
@@ -72,8 +76,8 @@ FormatOption = Annotated[
     SampleFormat | None,
     typer.Option(
         "--format",
-        help="The format of standard output or of several tables: csv (default) or parquet. For a folder: "
-        "parquet, in place of PNG images.",
+        help="The format of standard output or of several tables: csv (default) or parquet; of the first also json, "
+        "an object a line. For a folder: parquet, in place of PNG images.",
     ),
 ]
 
@@ -130,8 +134,10 @@ def tables_writer(
         return lambda batches, _: database_sink.write_database(batches, targets, overwrite=overwrite)
     if out == STANDARD_OUTPUT:
         raise ConfigError("Expected --out to name a folder or a database for the tables of the release, got '-'.")
+    if form is SampleFormat.json:
+        raise ConfigError("Expected several tables as csv or parquet, got --format json. Name one of these.")
     if spreadsheet and form is SampleFormat.parquet:
-        raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
+        raise ConfigError(_NOT_FOR_SPREADSHEETS)
     place = Path(out)
     table_folders.require_folder(place)
     refuse_inputs(place, release=release)
@@ -155,7 +161,7 @@ def tell_tables(out: str, names: Sequence[str], form: SampleFormat | None) -> No
 
 def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
     if spreadsheet and form is not SampleFormat.csv:
-        raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
+        raise ConfigError(_NOT_FOR_SPREADSHEETS)
     if form is SampleFormat.parquet and sys.stdout.isatty():
         raise ConfigError("Expected a file or a pipe for Parquet on standard output, got a terminal.")
 
@@ -195,12 +201,12 @@ def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite:
     if form is not None and path.suffix:
         raise misplaced
     if form is not None and spreadsheet:
-        raise ConfigError("Expected CSV to make safe for spreadsheets, got --format parquet. Leave the option out.")
+        raise ConfigError(_NOT_FOR_SPREADSHEETS)
     refuse_inputs(path, release=release)
     refuse_existing(path, overwrite=overwrite, marker=sinks.output_marker(path))
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
-        if form is SampleFormat.csv:  # which several tables alone have
+        if form in {SampleFormat.csv, SampleFormat.json}:  # the first is of several tables alone
             raise misplaced
         with last_output(path):
             if form is SampleFormat.parquet:

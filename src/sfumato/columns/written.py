@@ -1,4 +1,4 @@
-"""How numbers are written as text: the decimal mark, groups of thousands, and what stands around the digits.
+"""How numbers are written as text: the decimal mark, groups of thousands, what stands around the digits, the sign.
 
 Public facts that a schema declares. What a text reads as depends on that text and on these facts alone: what is not
 written so is tried as a plain number (`1234.5`), as dates are tried as ISO 8601.
@@ -25,7 +25,13 @@ THOUSANDS = ("", ",", ".", " ", "'", "\u2019", "\u00a0", "\u202f", "_")
 _SPACES = " \u00a0\u202f"
 _LONGEST = 16
 _NOT_AROUND = re.compile(r"[0-9,.\"\r\n\t\x00-\x1f\x7f]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[+\-]$")
-_KEYS = ("decimal", "thousands", "prefix", "suffix", "percent", "currency")
+_KEYS = ("decimal", "thousands", "prefix", "suffix", "negative", "percent", "currency")
+_TURNED = {
+    "parentheses": (r"^([^()+0-9-]*)\(([^()+-]+)\)([^()+0-9-]*)$", r"-\1\2\3"),
+    "trailing": (r"^([^()+-]*[0-9][^()+-]*)-([^()+0-9-]*)$", r"-\1\2"),
+}
+"""Sign of negative numbers → a pattern of texts that have it, and such a text with a minus before all."""
+NEGATIVES = ("leading", *_TURNED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +43,13 @@ class Written:
         thousands: what parts groups of three digits: a comma, a point, a space, an apostrophe, `_`; empty for nothing.
         prefix: what stands before the digits, such as `$`; it may be missing. Empty for nothing.
         suffix: what stands behind them, such as `%` or ` €`; it may be missing. Empty for nothing.
+        negative: the sign of negative numbers: a `leading` minus, a `trailing` one, or `parentheses` around them.
 
     Example:
         >>> Written(decimal=",", thousands=".", suffix=" €").text("-3668.35")
         '-3.668,35 €'
+        >>> Written(prefix="$", negative="parentheses").number("($12.50)")
+        '-12.50'
         >>> Written(decimal=",", thousands=",")
         Traceback (most recent call last):
             ...
@@ -51,11 +60,15 @@ class Written:
     thousands: str | None = None
     prefix: str | None = None
     suffix: str | None = None
+    negative: str | None = None
 
     def __post_init__(self) -> None:
         faults = _mark_faults("decimal", self.decimal, DECIMALS)
         faults += _mark_faults("thousands", self.thousands, THOUSANDS)
+        faults += _mark_faults("negative", self.negative, NEGATIVES)
         faults += [fault for name in ("prefix", "suffix") for fault in _around_faults(name, getattr(self, name))]
+        if self.negative == "parentheses" and set("()") & {*(self.prefix or ""), *(self.suffix or "")}:
+            faults.append("Expected prefix and suffix without parentheses beside negative: parentheses. Leave one out.")
         if not faults and self.decimal is not None and self.thousands == self.decimal:
             faults = [f"Expected thousands other than decimal, got {self.thousands!r} for both. Correct one of them."]
         if faults:
@@ -90,7 +103,8 @@ class Written:
     @property
     def is_plain(self) -> bool:
         """Whether numbers are written as everywhere else: a point, and nothing around."""
-        return self.decimal in (None, ".") and not (self.thousands or self.prefix or self.suffix)
+        around = self.thousands or self.prefix or self.suffix
+        return self.decimal in (None, ".") and self.negative in (None, "leading") and not around
 
     def over(self, table: Written) -> Written:
         """Return these facts, and a table's where nothing is said.
@@ -114,7 +128,7 @@ class Written:
         """Return texts as plain numbers where they are written so, and as they are where not; element by element."""
         if self.is_plain:
             return text
-        parts = pc.extract_regex(text, pattern=self._pattern)
+        parts = pc.extract_regex(with_leading_minus(text, self.negative), pattern=self._pattern)
         whole, after = parts.field("whole"), parts.field("rest")
         if self.thousands:
             whole = pc.replace_substring_regex(whole, pattern=_any_of(self.thousands), replacement="")
@@ -135,7 +149,10 @@ class Written:
         if self.thousands and whole.isdecimal():
             whole = f"{int(whole):,}".replace(",", self.thousands)
         mark = (self.decimal or ".") if point else ""
-        return f"{sign}{self.prefix or ''}{whole}{mark}{decimals}{self.suffix or ''}"
+        before, body, behind = self.prefix or "", f"{whole}{mark}{decimals}", self.suffix or ""
+        if sign and self.negative == "parentheses":
+            return f"({before}{body}{behind})"
+        return f"{before}{body}-{behind}" if sign and self.negative == "trailing" else f"{sign}{before}{body}{behind}"
 
     @property
     def _pattern(self) -> str:
@@ -146,6 +163,14 @@ class Written:
         body = rf"(?P<whole>{digits})?(?P<rest>(?:{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
         before, behind = (rf"[\s\p{{Z}}]*{_optional(around)}[\s\p{{Z}}]*" for around in (self.prefix, self.suffix))
         return rf"^(?P<sign>[+-]?){before}(?P<inner>[+-]?){body}{behind}$"
+
+
+def with_leading_minus(text: pa.Array, negative: str | None) -> pa.Array:
+    """Return texts whose sign stands elsewhere with a minus before all, the others as they are; element by element."""
+    if negative not in _TURNED:
+        return text
+    pattern, turned = _TURNED[negative]
+    return pc.replace_substring_regex(text, pattern=pattern, replacement=turned)
 
 
 def _any_of(mark: str) -> str:

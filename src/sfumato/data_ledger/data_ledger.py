@@ -27,24 +27,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, final
 
 from sfumato.data_ledger.journal import Journal
 from sfumato.data_ledger.ledger_file import read_ledger_file, real_path, refuse_ledger, write_ledger_file
-from sfumato.data_ledger.ledger_state import ChargedFit, LedgerState
+from sfumato.data_ledger.ledger_state import SLACK, ChargedFit, Entry, LedgerState
 from sfumato.data_ledger.process import ProcessMark, file_lock, network_file_system
 from sfumato.errors import (
     BudgetExceededError,
     ConfigError,
     OutputError,
     PrivacyWarning,
+    RoundPendingError,
     require_instance,
 )
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, event_to_dict
 from sfumato.privacy.plan import Neighbours, Plan
 
-_SLACK = 1e-9  # a fit may cost all there is, up to rounding
 _running: set[str] = set()  # marks of this process's runs that have not ended, whatever a ledger could note
 
 
@@ -128,12 +128,12 @@ class Charge:
                 "be a second release for one charge. Name another checkpoint: the fit then starts, charged anew."
             )
 
-    def fail(self) -> None:
-        """Note that the fit ended without a release; errors as `finish`."""
+    def stop(self, entry: Entry) -> None:
+        """Note that the fit failed, or waits for other holders, without a release; errors as `finish`."""
         if not self.complete:  # what has finished has left, whatever becomes of a copy
-            self._end("failed")
+            self._end(entry)
 
-    def _end(self, entry: Literal["finished", "failed"]) -> None:
+    def _end(self, entry: Entry) -> None:
         _running.discard(self.run)
         with file_lock(self._path):
             state = read_ledger_file(self._path)
@@ -141,8 +141,9 @@ class Charge:
             if not own or own[0].run != self.run or own[0].entry != "running":
                 why = "a copy of the fit went on meanwhile, or the ledger was put back. Nothing leaves this run."
                 raise ConfigError(f"Expected charge {self.number} to be of this run, got another: {why}")
-            ended = replace(own[0], entry=entry, ended=_now(), release=self.release if entry == "finished" else None)
-            write_ledger_file(self._path, _with(state, ended))
+            ended = None if entry == "waiting" else _now()
+            fit = replace(own[0], entry=entry, ended=ended, release=self.release if entry == "finished" else None)
+            write_ledger_file(self._path, _with(state, fit))
 
 
 def charge(
@@ -192,6 +193,16 @@ def charge(
         write_ledger_file(place, state, failing="Nothing was charged.")
         _running.add(charged.run)
     return Charge(place, charged, state)
+
+
+def give_up(path: str | os.PathLike[str], charged: str) -> None:
+    """Note that a fit that waits for other holders does not go on; its charge stands. Errors as `Charge.finish`."""
+    place = real_path(path)
+    with file_lock(place):
+        state = read_ledger_file(place)
+        for fit in state.fits:
+            if fit.id == charged and fit.entry == "waiting":
+                write_ledger_file(place, _with(state, replace(fit, entry="failed", ended=_now())))
 
 
 def _with(state: LedgerState, charged: ChargedFit) -> LedgerState:
@@ -244,10 +255,10 @@ def settled(charged: Charge | None, *, has_checkpoint: bool = False) -> Iterator
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         if charged is not None:
             with contextlib.suppress(ConfigError, OutputError):
-                charged.fail()
+                charged.stop("waiting" if isinstance(error, RoundPendingError) else "failed")
         raise
     if charged is None:
         return
@@ -319,7 +330,7 @@ def refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: objec
             "Guarantees for different units do not add up: keep a ledger for each."
         )
     spent = state.spent(plan)
-    if spent > state.budget.epsilon * (1 + _SLACK):
+    if spent > state.budget.epsilon * (1 + SLACK):
         before = state.spent()
         raise BudgetExceededError(
             f"Expected a fit that the ledger {path} can pay for, got one with which all fits cost epsilon={spent:.6g} "

@@ -13,6 +13,7 @@ What a descent tells, and asks of, who runs it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -231,6 +232,13 @@ def remove(path: str | os.PathLike[str]) -> None:
         reason = error.strerror
     if reason:
         raise OutputError(f"Cannot remove the checkpoint {path}: {reason}.")
+
+
+def charge_of(path: Path) -> str | None:
+    """Return the charge that a checkpoint began under; None of none, or of no checkpoint."""
+    with contextlib.suppress(OSError, safetensors.SafetensorError), safetensors.safe_open(path, "numpy") as file:
+        return (file.metadata() or {}).get("charge")
+    return None
 
 
 def written_out(setting: object) -> str:

@@ -107,6 +107,8 @@ def _standing(certificate: Certificate, state: LedgerState) -> Standing:
 def _charged(certificate: Certificate, plan: Plan, state: LedgerState) -> bool:
     """Whether the certified events were charged; of a search, a plan that costs the same stands for all candidates'."""
     if certificate.search is None or certificate.delta is None:
-        return [event_to_dict(s) for s in certificate.events] == [event_to_dict(s) for s in plan.stages]
+        own = certificate.events  # of several holders: earlier attempts, each of a charge of its own, and the last
+        own = own if certificate.joint is None or certificate.joint.attempts == 1 else own[-len(plan.stages) :]
+        return [event_to_dict(s) for s in own] == [event_to_dict(s) for s in plan.stages]
     cost = account_of_fits([plan], certificate.delta, state.neighbours)
     return cost is not None and certificate.epsilon is not None and cost.epsilon >= certificate.epsilon * (1 - _SAME)

@@ -8,9 +8,9 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from sfumato.data_ledger.ledger_state import ENDED, LEDGER_FORMAT, ChargedFit, LedgerState
+from sfumato.data_ledger.ledger_state import LEDGER_FORMAT, ChargedFit, Entry, LedgerState
 from sfumato.data_ledger.process import ProcessMark, network_file_system
 from sfumato.errors import ConfigError, OutputError, SfumatoError
 from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
@@ -148,7 +148,7 @@ def _state(content: Mapping[str, Any]) -> LedgerState:
 
 
 def _fit(entry: Mapping[str, Any]) -> ChargedFit:
-    if entry["entry"] not in ("running", *ENDED):
+    if entry["entry"] not in get_args(Entry):
         raise ValueError(entry["entry"])
     fit = ChargedFit(
         id=str(entry["id"]),

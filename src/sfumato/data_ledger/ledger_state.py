@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 import math
@@ -18,9 +19,10 @@ from sfumato.privacy.reading import plain
 from sfumato.privacy.risk import trade_off_of_fits
 from sfumato.privacy.words import attacks
 
-Status: TypeAlias = Literal["running", "finished", "failed", "killed", "unknown"]
+Entry: TypeAlias = Literal["running", "waiting", "finished", "failed"]
+Status: TypeAlias = Entry | Literal["killed", "unknown"]
 LEDGER_FORMAT = "sfumato ledger 3"
-ENDED = ("finished", "failed")
+SLACK = 1e-9  # a fit may cost all there is, up to rounding
 
 
 @final
@@ -35,7 +37,7 @@ class ChargedFit:
         plan: what it was charged.
         started: when it was charged, UTC, ISO 8601.
         ended: when it finished or failed; None if it has not, or was killed.
-        entry: what the file says of its end: "running" until it ends.
+        entry: what the file says of its end: "running" until it ends; "waiting" for messages of other holders.
         process: the process that fits.
         run: the run that may go on: its number, 1 or one more at each resume, and a random mark, which the checkpoint
             of the fit has to carry.
@@ -48,7 +50,7 @@ class ChargedFit:
     plan: Plan
     started: str
     ended: str | None
-    entry: Literal["running", "finished", "failed"]
+    entry: Entry
     process: ProcessMark
     run: str
     release: Bound | None = None
@@ -61,7 +63,7 @@ class ChargedFit:
     @property
     def status(self) -> Status:
         """How it ended; "killed" if its process is gone, "unknown" if that is on another machine."""
-        if self.entry in ENDED:
+        if self.entry != "running":
             return self.entry
         alive = self.process.alive()
         return "unknown" if alive is None else "running" if alive else "killed"
@@ -106,6 +108,17 @@ class LedgerState:
         cost = account_of_fits(plans, self.budget.delta, self.neighbours)
         return 0.0 if cost is None else cost.epsilon
 
+    def further(self) -> int | None:
+        """Return how many more fits like the last one the budget pays for, 100 at most: one a year of the same people.
+
+        None of no fit, and of one that draws samples of the records, whose account takes long.
+        """
+        last = self.fits[-1].plan if self.fits else None
+        if last is None or any(stage.inclusion is not None or stage.repetitions for stage in last.stages):
+            return None
+        most = self.budget.epsilon * (1 + SLACK)
+        return bisect.bisect_left(range(1, 101), True, key=lambda more: self.spent(*[last] * more) > most)
+
     def risks(self) -> list[str]:
         """Say what the best attacker finds who sees all that was released; nothing of no fit, or of no account."""
         if not self.fits:
@@ -132,6 +145,7 @@ class LedgerState:
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "neighbours": self.neighbours.value,
             "spent": {"epsilon": _finite(self.spent()), "delta": self.budget.delta},
+            "further": self.further(),
             "fits": [
                 {
                     "charge": number,

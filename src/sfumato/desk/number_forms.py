@@ -9,6 +9,7 @@ Nothing a fit or a release reads comes from here: a fit reads what the schema de
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from sfumato.columns.number_cells import read_floats
 from sfumato.columns.text_forms import decimals, floats, integers
-from sfumato.columns.written import DECIMALS, THOUSANDS, Written
+from sfumato.columns.written import DECIMALS, NEGATIVES, THOUSANDS, Written, with_leading_minus
 
 _SPACE = "[ \u00a0\u202f]?"
 _MONEY = (
@@ -87,12 +88,14 @@ class NumberForms:
         pointed: plain numbers with a point that can only be decimal.
         either: plain numbers whose point may part thousands (`1.234`), with decimals; and a thousand times as much.
         others: of what is no plain number, by what stands around and by marks.
+        signs: how many cells have a sign of negative numbers, by the sign.
     """
 
     whole: Span = field(default_factory=Span)
     pointed: Span = field(default_factory=Span)
     either: tuple[Span, Span] = field(default_factory=lambda: (Span(), Span(has_groups=True)))
     others: dict[tuple[str, str], dict[Marks, Span]] = field(default_factory=dict)
+    signs: Counter[str] = field(default_factory=Counter)
 
     def add_plain(self, words: pa.Array, counts: np.ndarray) -> None:
         """Take in distinct plain numbers, each with how many cells hold it."""
@@ -106,7 +109,12 @@ class NumberForms:
 
     def add(self, words: pa.Array, counts: np.ndarray) -> np.ndarray:
         """Take in distinct texts that are no plain numbers; return which may be numbers in some way."""
-        parts = pc.extract_regex(words.cast(pa.string()), pattern=_AROUND)
+        words, sign = words.cast(pa.string()), np.full(len(words), "leading", dtype=object)
+        for negative in NEGATIVES:
+            turned = with_leading_minus(words, negative)
+            sign[pc.not_equal(turned, words).to_numpy(zero_copy_only=False)] = negative
+            words = turned
+        parts = pc.extract_regex(words, pattern=_AROUND)
         fits = parts.is_valid().to_numpy(zero_copy_only=False)
         if not fits.any():
             return fits
@@ -122,6 +130,8 @@ class NumberForms:
             core = parts.field("core").filter(pa.array(here))
             read[here] = self._add_core(key, core, signs[here], counts[fits][here])
         fits[fits] = read
+        for negative in NEGATIVES:
+            self.signs[negative] += int(counts[fits & (sign == negative)].sum())
         return fits
 
     def _add_core(self, key: tuple[str, str], core: pa.Array, signs: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -194,7 +204,10 @@ class NumberForms:
 
         (mark, groups), span = max(readings.items(), key=preference)
         prefix, suffix = self.around
-        return Written(decimal=mark, thousands=groups or None, prefix=prefix or None, suffix=suffix or None), span
+        # labels that all stand in parentheses are no negative numbers
+        mixed = [negative for negative in NEGATIVES[1:] if 0 < self.signs[negative] < span.count]
+        facts = {"thousands": groups, "prefix": prefix, "suffix": suffix, "negative": mixed[0] if mixed else ""}
+        return Written(decimal=mark, **{name: fact for name, fact in facts.items() if fact}), span
 
 
 def common_decimal(forms: Iterable[NumberForms]) -> str | None:

@@ -106,12 +106,13 @@ def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool)
 
 
 def _numbers(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
-    """Return the columns of numbers that vary, NaN where missing, shape (n,) each."""
+    """Return the columns of numbers that vary, NaN where missing or infinite, shape (n,) each."""
     columns = {}
     for name, kind in kinds.items():
         column = table[name]
         if isinstance(column, Values) and kind.name != "datetime":
-            values = np.where(column.absent, np.nan, column.values.astype(np.float64))
+            cells = column.values.astype(np.float64)
+            values = np.where(column.absent | ~np.isfinite(cells), np.nan, cells)
             if np.unique(values[~np.isnan(values)]).size > 2:
                 columns[name] = values
     return dict(itertools.islice(columns.items(), _MOST_NUMBERS))

@@ -24,7 +24,7 @@ from sfumato.mechanisms.statistics import OuterProducts
 from sfumato.privacy.certificate_form import JointFit
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.origin import Origin, simplest
-from sfumato.privacy.plan import Plan
+from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Records, Statistic, reduce, sum_of_none
 
 _ORIGIN = ("norm_bound", "grid", "off_diagonal_grid")
@@ -37,11 +37,13 @@ class Exchange(Protocol):
         part: of the noise's variance that each of them draws.
         noise_factor: by which the noise of all is larger than that of those who need not work together.
         stated: for the certificate.
+        earlier: the events of attempts before this one, which the account of the release has too.
     """
 
     part: float
     noise_factor: float
     stated: JointFit
+    earlier: tuple[Stage, ...]
 
     def begin(self) -> None:
         """Refuse to draw a share where one of this round has been handed out; `ConfigError`."""

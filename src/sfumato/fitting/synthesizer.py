@@ -162,8 +162,9 @@ class Synthesizer(PlannedMethod):
             records = PrivateData(source, schema, estimated=open_columns, engine=engine)
         expected = None if prior is None else prior.sampler
         fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n), expected)))
+        paid = driver.plan if exchange is None else Plan((*exchange.earlier, *driver.plan.stages))
         description = self._certificate_text(
-            driver.plan, budget, schema, n, declared=rows is not None, discovered=open_columns,
+            paid, budget, schema, n, declared=rows is not None, discovered=open_columns,
             source=type(source), as_source=options.as_source, prior=None if prior is None else prior.stated,
             joint=None if exchange is None else exchange.stated,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,19 +57,26 @@ class Card:
         agreement: what it agreed on.
         exchange_key: X25519 public key, 64 hexadecimal digits.
         signing_key: Ed25519 public key, 64 hexadecimal digits.
+        signature: with that key, of all else: whose key is known goes on with others by a further card.
     """
 
     name: str
     agreement: Agreement
     exchange_key: str
     signing_key: str
+    signature: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""
         return {
             "format": _FORMAT, "name": self.name, "agreement": self.agreement.to_dict(),
-            "exchange_key": self.exchange_key, "signing_key": self.signing_key,
+            "exchange_key": self.exchange_key, "signing_key": self.signing_key, "signature": self.signature,
         }  # fmt: skip
+
+    @property
+    def stated(self) -> bytes:
+        """What the signature is of."""
+        return digest(replace(self, signature="").to_dict()).encode()
 
     def write(self, path: Path) -> None:
         """Write the card.
@@ -91,12 +98,11 @@ class Card:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = parse_object(bytes_of(path, _MOST_BYTES))
             if document.pop("format") == _FORMAT:
-                card = cls(**{**document, "agreement": Agreement(**document["agreement"])})
-                require_name(card.name)
-                for key in (card.exchange_key, card.signing_key):
-                    if bytes.fromhex(key).hex() != key or len(key) != 64:
-                        raise ValueError
-                Ed25519PublicKey.from_public_bytes(bytes.fromhex(card.signing_key))
+                stated = cls(**{**document, "agreement": Agreement(**document["agreement"])})
+                names = [require_name(name) for name in (stated.name, *stated.agreement.without)]
+                keys = [bytes.fromhex(key).hex() for key in (stated.exchange_key, stated.signing_key)]
+                if names and keys == [stated.exchange_key, stated.signing_key] and {len(key) for key in keys} == {64}:
+                    card = stated if stated.signed(stated.stated, stated.signature) else None
         if card is None or card.to_dict().keys() != {"format", *document}:
             raise ConfigError(
                 f"Expected {path} to be the card of a holder, got something else. `sfumato model join` writes one."
@@ -165,6 +171,10 @@ class HolderSession:
         """Return the card of a holder."""
         return next(card for card in self.cards if card.name == name)
 
+    def has_key_of(self, card: Card) -> bool:
+        """Whether a card is signed with the key of the holder of its name."""
+        return any((one.name, one.signing_key) == (card.name, card.signing_key) for one in self.cards)
+
     @property
     def names(self) -> list[str]:
         """The names of all holders, in order."""
@@ -183,11 +193,16 @@ class Keys:
         """Return fresh keys."""
         return cls(X25519PrivateKey.generate(), Ed25519PrivateKey.generate())
 
+    def further(self) -> Keys:
+        """Return a fresh key for pads, with the same one to sign with: of a further attempt."""
+        return Keys(X25519PrivateKey.generate(), self.signing)
+
     def card(self, name: str, agreement: Agreement) -> Card:
         """Return the card of the holder of these keys."""
         public = (key.public_key().public_bytes_raw().hex() for key in (self.exchange, self.signing))
         exchange_key, signing_key = public
-        return Card(name=require_name(name), agreement=agreement, exchange_key=exchange_key, signing_key=signing_key)
+        card = Card(name=require_name(name), agreement=agreement, exchange_key=exchange_key, signing_key=signing_key)
+        return replace(card, signature=self.signing.sign(card.stated).hex())
 
     def write(self, path: Path) -> None:
         """Write the keys to a file that its owner alone may read."""

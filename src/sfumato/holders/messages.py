@@ -3,6 +3,8 @@
     words = (share, 0, 0) + Σ_{j after i} pad(i, j) − Σ_{j before i} pad(i, j)     mod 2^64
 
 The pads of two holders go out in the sum over all, and only there. The last two words have to add up to 0.
+
+A message is a file in a folder that holders have in common; a holder has a copy of its own.
 """
 
 from __future__ import annotations
@@ -10,22 +12,33 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import final
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
 from sfumato.engines.pads import TAG_WORDS, pad
-from sfumato.errors import ConfigError, DataError
+from sfumato.errors import ConfigError, DataError, RoundPendingError
 from sfumato.holders.agreement import digest
-from sfumato.holders.cards import HolderSession, Keys, bytes_of
+from sfumato.holders.cards import Card, HolderSession, Keys, bytes_of
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
+from sfumato.measurements.query_form import write_query
+from sfumato.mechanisms.noise_shares import noise_part
+from sfumato.privacy.certificate_form import JointFit
+from sfumato.privacy.plan import Stage
+from sfumato.records.engine import Statistic
 
-SUFFIX = ".round"
+KEYS = "keys"
+"""The file of a holder's secret keys."""
+_SUFFIX = ".round"
+_DIGEST_WORDS = 4
+_START = hashlib.sha256(b"sfumato: nothing released yet").hexdigest()
 _FORMAT = "sfumato round 1"
 _HEADER_BYTES = 1 << 16
 _MOST_BYTES = 1 << 31
@@ -81,7 +94,7 @@ def masked(share: np.ndarray, context: ShareContext, name: str, session: HolderS
 
 def message_path(folder: Path, name: str, number: int) -> Path:
     """Return where a holder's message of a round lies."""
-    return folder / f"{name}.{number}{SUFFIX}"
+    return folder / f"{name}.{number}{_SUFFIX}"
 
 
 def packed_message(words: np.ndarray, context: ShareContext, name: str, keys: Keys) -> bytes:
@@ -189,3 +202,125 @@ def _problem(differing: Sequence[str]) -> str:
         "before": "a holder who has another release of an earlier round: one of the messages was given out twice",
     }
     return texts[differing[0]] if differing else "another holder"
+
+
+@final
+class FileExchange:
+    """Shares of noisy sums, as files in a folder that holders have in common: an `Exchange` of an account.
+
+    Args:
+        folder: of messages.
+        card: of this holder.
+        session: all holders.
+        own: the holder's own folder, with its keys, and a copy of each message that it wrote.
+        earlier: the events of attempts before.
+    """
+
+    def __init__(
+        self, folder: Path, card: Card, session: HolderSession, own: Path, earlier: tuple[Stage, ...] = ()
+    ) -> None:
+        agreement, name, self.earlier = card.agreement, card.name, earlier
+        self.part = noise_part(agreement.holders, agreement.colluding)
+        self.noise_factor = (agreement.holders * self.part) ** 0.5
+        self.stated = JointFit(
+            names=tuple(session.names), colluding=agreement.colluding, session=session.id,
+            attempts=agreement.attempt, without=tuple(agreement.without),
+        )  # fmt: skip
+        self._folder, self._name, self._session, self._own = folder, name, session, own
+        self._before, self._number = _START, 1
+
+    def begin(self) -> None:
+        """Refuse to draw a share where one of this round has been handed out.
+
+        Raises:
+            ConfigError: a message of the round is there, and no share of it in the checkpoint.
+        """
+        own, common = (message_path(folder, self._name, self._number) for folder in (self._own, self._folder))
+        if os.path.lexists(own) or is_signed(common, self._name, self._session):
+            raise ConfigError(
+                f"Expected the share of round {self._number} in the checkpoint, as its message has been written, got "
+                "none: the checkpoint was removed, or is an older one. A second share would show the first. Begin "
+                "anew: all holders run `sfumato model join` again, in new folders."
+            )
+        if os.path.lexists(common):
+            raise ConfigError(f"Expected no {common} yet, got a file that this holder did not sign. Take it away.")
+
+    def masked(self, share: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
+        """Return a share under one-time pads that go out in the sum over all holders, and what it is of, uint64."""
+        context = self._context(statistic, stage, event)
+        words = masked(share, context, self._name, self._session, self._keys())
+        return np.append(words, _words_of(context))
+
+    def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
+        """Write the message of a round; return the error that ends it.
+
+        Raises:
+            ConfigError: the share is of another statistic.
+        """
+        context, path = self._context(statistic, stage, event), message_path(self._own, self._name, self._number)
+        if not np.array_equal(words[-_DIGEST_WORDS:], _words_of(context)):
+            raise ConfigError(
+                "Expected the statistic of which the checkpoint has a share, got another: this machine, or Sfumato, is "
+                "not the one that drew it. Go on where the round began."
+            )
+        if not path.exists():
+            write_bytes(path, packed_message(words[:-_DIGEST_WORDS], context, self._name, self._keys()))
+        self.hand_out()
+        return RoundPendingError(self._number, str(self._folder / path.name))
+
+    def hand_out(self) -> None:
+        """Put the messages that were written so far where the other holders find them, where they are not there."""
+        for path in sorted(self._own.glob(f"*{_SUFFIX}")):
+            content, place = path.read_bytes(), self._folder / path.name
+            if not place.is_file() or place.read_bytes() != content:
+                write_bytes(place, content)
+
+    def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
+        """Return the sum of all holders' shares, int64, in the statistic's shape.
+
+        Raises:
+            RoundPendingError: a message is not there yet.
+            ConfigError, DataError: as `total_of`.
+        """
+        pending = self.pending(words, statistic, stage, event)  # written, if the call before was killed in between
+        shape, context = statistic.zero().shape, self._context(statistic, stage, event)
+        size = int(np.prod(shape, dtype=np.int64))
+        total = total_of(self._folder, context, {self._name: words[:-_DIGEST_WORDS]}, self._session, size)
+        if total is None:
+            raise pending
+        return total.reshape(shape)
+
+    def agree(self, value: np.ndarray) -> None:
+        """Note what a round released."""
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        self._before, self._number = digest([self._before, content]), self._number + 1
+
+    def _keys(self) -> Keys:
+        return Keys.read(self._own / KEYS)
+
+    def _context(self, statistic: Statistic, stage: str, event: int | None) -> ShareContext:
+        return ShareContext(
+            session=self._session.id, number=self._number, stage=_event(stage, event),
+            statistic=_digest_of(statistic), before=self._before,
+        )  # fmt: skip
+
+
+def _words_of(context: ShareContext) -> np.ndarray:
+    """Return the SHA-256 of what a share is of, uint64, shape (4,)."""
+    return np.frombuffer(bytes.fromhex(digest(context.to_dict())), dtype=np.uint64)
+
+
+def _event(stage: str, event: int | None) -> str:
+    return stage if event is None else f"{stage} {event}"
+
+
+def _digest_of(statistic: Statistic) -> str:
+    """Return the SHA-256 of what is summed: shape, bounds and steps, and the query, where it has one."""
+    arrays: dict[str, np.ndarray] = {}
+    query = getattr(statistic, "query", None)
+    document = None if query is None else write_query(query, arrays)
+    step = np.asarray(statistic.step, dtype=np.float64)
+    arrays |= {"step": step}
+    contents = {name: hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest() for name, a in arrays.items()}
+    bounds = [float(statistic.norm_bound), float(statistic.replace_bound)]
+    return digest([statistic.name, list(statistic.zero().shape), bounds, document, contents])

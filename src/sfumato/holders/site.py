@@ -3,49 +3,36 @@
 A holder runs the fit of the whole as if all records were its own. Where the fit measures, the holder's sum goes out
 with its part of the noise, under pads; the fit ends there, and goes on from its checkpoint when all messages are there.
 So every holder has the same noisy sums, and makes the same release of them.
+
+Where a holder drops out, the others begin a further attempt: new keys for pads, new shares, a new charge. It lies in
+folders of its own, inside those of the attempt before, which then is over.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
 
-import numpy as np
-
+from sfumato.data_ledger.data_ledger import give_up
+from sfumato.data_ledger.journal import charge_of
 from sfumato.data_ledger.process import file_lock
 from sfumato.errors import ConfigError, OutputError, RoundPendingError
 from sfumato.fitting.arguments import check_resumable
 from sfumato.fitting.fit_options import FitOptions
 from sfumato.holders.agreement import Agreement, digest
 from sfumato.holders.cards import SUFFIX, Card, HolderSession, Keys
-from sfumato.holders.messages import SUFFIX as SUFFIX_OF_ROUNDS
-from sfumato.holders.messages import (
-    ShareContext,
-    is_signed,
-    masked,
-    message_path,
-    missing,
-    packed_message,
-    total_of,
-    write_bytes,
-)
+from sfumato.holders.messages import KEYS, FileExchange, missing, write_bytes
 from sfumato.io.atomic import atomic_path, refuse_existing
-from sfumato.measurements.query_form import write_query
-from sfumato.mechanisms.noise_shares import noise_part
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.privacy.budget import EstimateCount
-from sfumato.privacy.certificate_form import JointFit
-from sfumato.records.engine import Statistic
+from sfumato.privacy.plan import Stage
 from sfumato.release_front import Release
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 
-_STATE, _KEYS, _CHECKPOINT, _SESSION = "holder.json", "keys", "fit.checkpoint", "session"
-_DIGEST_WORDS = 4
-_START = hashlib.sha256(b"sfumato: nothing released yet").hexdigest()
+_STATE, _CHECKPOINT, _SESSION, _AGAIN = "holder.json", "fit.checkpoint", "session", "again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +45,7 @@ class Round:
         cards: how many cards are not there yet.
         fingerprint: of the session, to be compared with the other holders; None where cards are missing.
         names: of all holders; empty where cards are missing.
+        attempt: its number, from 1.
         release: the release; None before.
     """
 
@@ -66,6 +54,7 @@ class Round:
     cards: int = 0
     fingerprint: str | None = None
     names: tuple[str, ...] = ()
+    attempt: int = 1
     release: Release | None = None
 
 
@@ -121,7 +110,7 @@ def init_holder(
     refuse_existing(common / f"{name}{SUFFIX}", overwrite=False)
     with atomic_path(state, overwrite=False) as partial:
         partial.mkdir(mode=0o700)
-        keys.write(partial / _KEYS)
+        keys.write(partial / KEYS)
         card.write(partial / _STATE)
     card.write(common / f"{name}{SUFFIX}")
     return card
@@ -135,6 +124,8 @@ def holder_round(
     out: str | os.PathLike[str],
     fingerprint: str | None = None,
     ledger: str | os.PathLike[str] | None = None,
+    without: Sequence[str] = (),
+    rows_left: int | None = None,
     seed: int | None = None,
 ) -> Round:
     """Go on with one release of the records of several holders, as far as the messages that are there allow.
@@ -150,7 +141,11 @@ def holder_round(
         fingerprint: of the session, as the first call returns it, once the other holders have read out the same by
             another way than the files came. Without it no message is written: who exchanged cards on their way could
             read it.
-        ledger: the account of these data; charged once, in the first round.
+        ledger: the account of these data; charged once in each attempt, in its first round.
+        without: holders who dropped out: the attempt is over, and the others begin a further one, for a charge of its
+            own. Nothing is drawn before each of them has named the same holders.
+        rows_left: with `without`, the public number of rows (units of linked rows) of the others together, where one of
+            all was declared.
         seed: for tests only: reproducible noise, and a release that says it is not private.
 
     Returns:
@@ -162,56 +157,149 @@ def holder_round(
         BudgetExceededError: the ledger cannot pay. Nothing was read or charged.
         OutputError: a file exists, or cannot be written.
     """
-    state, common, out = Path(folder), Path(messages), Path(out)
-    if not (state / _STATE).is_file():
-        raise ConfigError(f"Expected {state} to be the folder of a holder, got none. `sfumato model join` makes it.")
-    with file_lock(state / _STATE):  # two calls at once would draw two shares under the same pads
-        return _round(state, data, common, out, fingerprint, ledger, seed)
+    if not (Path(folder) / _STATE).is_file():
+        raise ConfigError(f"Expected {folder} to be the folder of a holder, got none. `sfumato model join` makes it.")
+    with file_lock(Path(folder) / _STATE):  # two calls at once would draw two shares under the same pads
+        attempts = [_Attempt.read(Path(folder), Path(messages))]
+        first = attempts[0].session
+        if first is None:
+            return Round(cards=attempts[0].missing)
+        if not _confirmed(attempts[0].folder / _SESSION, first, fingerprint, has_ledger=ledger is not None):
+            return Round(fingerprint=first.fingerprint, names=tuple(first.names))
+        while (last := attempts[-1]).begins_again(first, without, rows_left):
+            if ledger is not None and (charged := charge_of(last.folder / _CHECKPOINT)) is not None:
+                give_up(ledger, charged)
+            attempts.append(_Attempt.read(last.folder / _AGAIN, last.messages / _AGAIN, first))
+        last.refuse_others_who_left(first)
+        if last.session is None:
+            return Round(cards=last.missing, attempt=len(attempts))
+        result = _round(attempts, last.session, data, Path(out), ledger, seed)
+        return replace(result, attempt=len(attempts), fingerprint=last.session.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt at a release: the holder's folder, that of messages, its card, and the session of all cards."""
+
+    folder: Path
+    messages: Path
+    own: Card
+    missing: int
+    session: HolderSession | None
+
+    @classmethod
+    def read(cls, folder: Path, messages: Path, first: HolderSession | None = None) -> _Attempt:
+        """Read an attempt; of one after the first session, cards of those who are not in it are refused.
+
+        Raises:
+            ConfigError: the own card is not there, or cards make no session.
+        """
+        own = Card.read(folder / _STATE)
+        cards = [Card.read(path) for path in sorted(messages.glob(f"*{SUFFIX}"))]
+        if digest(own.to_dict()) not in [digest(card.to_dict()) for card in cards]:  # with the order of columns
+            raise ConfigError(
+                f"Expected the card of {own.name!r} in {messages}, got none, or another. Put it there again."
+            )
+        for card in cards:
+            if first is not None and not (first.has_key_of(card) and card.name not in own.agreement.without):
+                raise ConfigError(
+                    f"Expected cards of those who go on in {messages}, got one of {card.name!r}, who does not, or "
+                    "signed with another key than its first card. Take it away."
+                )
+        lacking = own.agreement.holders - len(cards)
+        return cls(folder, messages, own, lacking, None if lacking > 0 else HolderSession.of(cards))
+
+    def begins_again(self, first: HolderSession, without: Sequence[str], rows_left: int | None) -> bool:
+        """Whether a further attempt follows: begun before, or begun here without some of the holders of this one.
+
+        Its keys are new, and those of this attempt are removed: nothing of it can be read, or sent, any more.
+        """
+        further, agreement = self.folder / _AGAIN, self.own.agreement
+        if not further.exists():
+            dropped = sorted(set(without) - set(agreement.without))
+            if not dropped:
+                return False
+            if not set(dropped) <= set(first.names) - {self.own.name}:
+                raise ConfigError(f"Expected names of other holders to go on without, got {', '.join(dropped)}.")
+            if (rows_left is None) != (agreement.rows is None):
+                raise ConfigError(
+                    "Expected the public number of rows of those who go on (--rows-left) where one of all was "
+                    "declared, and none where it is estimated."
+                )
+            if (self.folder / _CHECKPOINT).exists() and not (self.folder / KEYS).exists():
+                raise ConfigError("Expected a release that waits for other holders, got one that is there. Take it.")
+            keys = Keys.read(self.folder / KEYS).further()
+            card = keys.card(self.own.name, agreement.again(first.id, dropped, rows_left))
+            with atomic_path(further, overwrite=False) as partial:
+                partial.mkdir(mode=0o700)
+                keys.write(partial / KEYS)
+                card.write(partial / _STATE)
+        place = self.messages / _AGAIN / f"{self.own.name}{SUFFIX}"
+        place.parent.mkdir(exist_ok=True)
+        if not os.path.lexists(place):
+            Card.read(further / _STATE).write(place)
+        (self.folder / KEYS).unlink(missing_ok=True)
+        return True
+
+    def refuse_others_who_left(self, first: HolderSession) -> None:
+        """Refuse to draw, send or read anything where another holder says that this attempt is over.
+
+        Raises:
+            ConfigError: names it, and without whom it goes on.
+        """
+        for path in sorted((self.messages / _AGAIN).glob(f"*{SUFFIX}")):
+            card = Card.read(path)
+            stated = card.agreement
+            if first.has_key_of(card) and (stated.after, stated.attempt) == (first.id, self.own.agreement.attempt + 1):
+                raise ConfigError(
+                    f"Expected holders who go on together, got {card.name!r}, who goes on without "
+                    f"{', '.join(stated.without)}. Name the same holders with --without, if you "
+                    "are none of them. Nothing is read of this attempt any more."
+                )
+
+    def events(self) -> tuple[Stage, ...]:
+        """The events of a whole fit by this attempt, under names of their own."""
+        agreement = self.own.agreement
+        plan = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta).plan(
+            Schema.from_dict(dict(agreement.schema)), **agreement.options()
+        )
+        return tuple(replace(stage, name=f"{stage.name}, attempt {agreement.attempt}") for stage in plan.stages)
 
 
 def _round(
-    state: Path,
+    attempts: Sequence[_Attempt],
+    session: HolderSession,
     data: object,
-    common: Path,
     out: Path,
-    fingerprint: str | None,
     ledger: str | os.PathLike[str] | None,
     seed: int | None,
 ) -> Round:
-    own = Card.read(state / _STATE)
-    cards = [Card.read(path) for path in sorted(common.glob(f"*{SUFFIX}"))]
-    if digest(own.to_dict()) not in [digest(card.to_dict()) for card in cards]:  # with the order of columns
-        raise ConfigError(f"Expected the card of {own.name!r} in {common}, got none, or another. Put it there again.")
-    if len(cards) < own.agreement.holders:
-        return Round(cards=own.agreement.holders - len(cards))
-    session = HolderSession.of(cards)
-    if not _confirmed(state / _SESSION, session, fingerprint, has_ledger=ledger is not None):
-        return Round(fingerprint=session.fingerprint, names=tuple(session.names))
+    """Go on with the last attempt."""
+    state, common, own = attempts[-1].folder, attempts[-1].messages, attempts[-1].own
     first = FileExchange(common, own, session, state)
     first.hand_out()
     if not (state / _CHECKPOINT).exists():
         first.begin()  # before anything is charged
     if os.path.lexists(out):
         raise OutputError(f"Expected no release yet, got {out}, which exists. Take it, or name another file.")
+    own.agreement.require_here()
     _check_keys(state, own, session)
     agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))
     fit = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta)
-    options = FitOptions(
-        target=agreement.target, n_public=EstimateCount() if agreement.rows is None else agreement.rows,
-        checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed,
-    )  # fmt: skip
+    options = FitOptions(**agreement.options(), checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed)
+    earlier = tuple(stage for attempt in attempts[:-1] for stage in attempt.events())
     while True:
-        exchange = FileExchange(common, own, session, state)
+        exchange = FileExchange(common, own, session, state, earlier)
         try:
             release = fit.fit_with(options, data, schema, exchange=exchange)
         except RoundPendingError as pending:
             waiting = missing(common, session, own.name, pending.number)
             if waiting:
-                return Round(number=pending.number, waiting=tuple(waiting), fingerprint=session.fingerprint)
+                return Round(number=pending.number, waiting=tuple(waiting))
             continue
-        (state / _KEYS).unlink(missing_ok=True)  # what the checkpoint keeps under pads stays so, and needs none
+        (state / KEYS).unlink(missing_ok=True)  # what the checkpoint keeps under pads stays so, and needs none
         release.save(out)
-        return Round(fingerprint=session.fingerprint, release=release)
+        return Round(release=release)
 
 
 def _check_keys(state: Path, own: Card, session: HolderSession) -> None:
@@ -219,9 +307,9 @@ def _check_keys(state: Path, own: Card, session: HolderSession) -> None:
 
     After the release there are no keys, and the checkpoint needs none.
     """
-    if not (state / _KEYS).exists() and (state / _CHECKPOINT).exists():
+    if not (state / KEYS).exists() and (state / _CHECKPOINT).exists():
         return
-    keys = Keys.read(state / _KEYS)
+    keys = Keys.read(state / KEYS)
     if digest(keys.card(own.name, own.agreement).to_dict()) != digest(own.to_dict()):
         raise ConfigError(f"Expected the keys of the card of {own.name!r} in {state}, got others. Put the first back.")
     for card in session.cards:
@@ -252,119 +340,3 @@ def _confirmed(path: Path, session: HolderSession, fingerprint: str | None, *, h
         return False
     write_bytes(path, known.encode())
     return True
-
-
-@final
-class FileExchange:
-    """Shares of noisy sums, as files in a folder that holders have in common: an `Exchange` of an account.
-
-    Args:
-        folder: of messages.
-        card: of this holder.
-        session: all holders.
-        own: the holder's own folder, with its keys, and a copy of each message that it wrote.
-    """
-
-    def __init__(self, folder: Path, card: Card, session: HolderSession, own: Path) -> None:
-        agreement, name = card.agreement, card.name
-        self.part = noise_part(agreement.holders, agreement.colluding)
-        self.noise_factor = (agreement.holders * self.part) ** 0.5
-        self.stated = JointFit(names=tuple(session.names), colluding=agreement.colluding, session=session.id)
-        self._folder, self._name, self._session, self._own = folder, name, session, own
-        self._before, self._number = _START, 1
-
-    def begin(self) -> None:
-        """Refuse to draw a share where one of this round has been handed out.
-
-        Raises:
-            ConfigError: a message of the round is there, and no share of it in the checkpoint.
-        """
-        own, common = (message_path(folder, self._name, self._number) for folder in (self._own, self._folder))
-        if os.path.lexists(own) or is_signed(common, self._name, self._session):
-            raise ConfigError(
-                f"Expected the share of round {self._number} in the checkpoint, as its message has been written, got "
-                "none: the checkpoint was removed, or is an older one. A second share would show the first. Begin "
-                "anew: all holders run `sfumato model join` again, in new folders."
-            )
-        if os.path.lexists(common):
-            raise ConfigError(f"Expected no {common} yet, got a file that this holder did not sign. Take it away.")
-
-    def masked(self, share: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
-        """Return a share under one-time pads that go out in the sum over all holders, and what it is of, uint64."""
-        context = self._context(statistic, stage, event)
-        words = masked(share, context, self._name, self._session, self._keys())
-        return np.append(words, _words_of(context))
-
-    def pending(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> RoundPendingError:
-        """Write the message of a round; return the error that ends it.
-
-        Raises:
-            ConfigError: the share is of another statistic.
-        """
-        context, path = self._context(statistic, stage, event), message_path(self._own, self._name, self._number)
-        if not np.array_equal(words[-_DIGEST_WORDS:], _words_of(context)):
-            raise ConfigError(
-                "Expected the statistic of which the checkpoint has a share, got another: this machine, or Sfumato, is "
-                "not the one that drew it. Go on where the round began."
-            )
-        if not path.exists():
-            write_bytes(path, packed_message(words[:-_DIGEST_WORDS], context, self._name, self._keys()))
-        self.hand_out()
-        return RoundPendingError(self._number, str(self._folder / path.name))
-
-    def hand_out(self) -> None:
-        """Put the messages that were written so far where the other holders find them, where they are not there."""
-        for path in sorted(self._own.glob(f"*{SUFFIX_OF_ROUNDS}")):
-            content, place = path.read_bytes(), self._folder / path.name
-            if not place.is_file() or place.read_bytes() != content:
-                write_bytes(place, content)
-
-    def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
-        """Return the sum of all holders' shares, int64, in the statistic's shape.
-
-        Raises:
-            RoundPendingError: a message is not there yet.
-            ConfigError, DataError: as `total_of`.
-        """
-        pending = self.pending(words, statistic, stage, event)  # written, if the call before was killed in between
-        shape, context = statistic.zero().shape, self._context(statistic, stage, event)
-        size = int(np.prod(shape, dtype=np.int64))
-        total = total_of(self._folder, context, {self._name: words[:-_DIGEST_WORDS]}, self._session, size)
-        if total is None:
-            raise pending
-        return total.reshape(shape)
-
-    def agree(self, value: np.ndarray) -> None:
-        """Note what a round released."""
-        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-        self._before, self._number = digest([self._before, content]), self._number + 1
-
-    def _keys(self) -> Keys:
-        return Keys.read(self._own / _KEYS)
-
-    def _context(self, statistic: Statistic, stage: str, event: int | None) -> ShareContext:
-        return ShareContext(
-            session=self._session.id, number=self._number, stage=_event(stage, event),
-            statistic=_digest_of(statistic), before=self._before,
-        )  # fmt: skip
-
-
-def _words_of(context: ShareContext) -> np.ndarray:
-    """Return the SHA-256 of what a share is of, uint64, shape (4,)."""
-    return np.frombuffer(bytes.fromhex(digest(context.to_dict())), dtype=np.uint64)
-
-
-def _event(stage: str, event: int | None) -> str:
-    return stage if event is None else f"{stage} {event}"
-
-
-def _digest_of(statistic: Statistic) -> str:
-    """Return the SHA-256 of what is summed: shape, bounds and steps, and the query, where it has one."""
-    arrays: dict[str, np.ndarray] = {}
-    query = getattr(statistic, "query", None)
-    document = None if query is None else write_query(query, arrays)
-    step = np.asarray(statistic.step, dtype=np.float64)
-    arrays |= {"step": step}
-    contents = {name: hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest() for name, a in arrays.items()}
-    bounds = [float(statistic.norm_bound), float(statistic.replace_bound)]
-    return digest([statistic.name, list(statistic.zero().shape), bounds, document, contents])

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_instance
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
@@ -76,7 +77,7 @@ class CalibratedRows(Rows):
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         totals = measured_functions(self.measured, cell_functions(self.measured, columns))
-        return self.measured.calibration(totals, fitted)
+        return self.measured.calibration(totals, fitted, columns=columns)
 
     def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
@@ -112,6 +113,30 @@ class CalibratedRows(Rows):
                         )
             self._bounds[name] = estimated_bounds(self.measured.release, name)
         return self._bounds[name]
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """Return what a column of numbers can be: its declared bounds; nothing bounds what a fit estimated."""
+        kind = self.kind(name)
+        if not isinstance(kind, NumericKind) or name in self.following or self.bounds(name) is not None:
+            return -np.inf, np.inf
+        return kind.bounds
+
+    def cells_of(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the cell of each row in a column of numbers, its lowest and its highest value, shape (N,) each.
+
+        Of a column that follows from others each value is a cell.
+        """
+        values, _ = self.numbers(name)
+        if name in self.following or name not in self.measured.columns:
+            return values, values, values
+        column, cells = self.measured.column(name), self.measured.cells(name)
+        kind, edges = column.kind, column.edges
+        assert isinstance(kind, NumericKind)
+        assert edges is not None
+        assert column.steps is not None
+        inside = np.minimum(cells, edges.size - 2)
+        first, last = (column.steps.codes(steps) for steps in (edges[inside], edges[inside + 1] - 1))
+        return cells, kind.decoded(first)[0], kind.decoded(last)[0]
 
     def group_share(self, estimator: Estimator, by: By, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
         """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""

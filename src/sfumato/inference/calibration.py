@@ -13,6 +13,7 @@ Reference: Deville and Särndal 1992 (calibration); the covariance is that of Go
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -37,7 +38,42 @@ WELL_KNOWN = 0.85
 _JITTER = 1e-9
 _CONSTANT = 1e-12
 _LEAST_LEFT = 0.3
+_NEIGHBOURS = 1_000  # rows of the model in cells of which one slope is taken
 _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where the model's rows lie within the cells that a column of numbers was counted in.
+
+    The model draws a value anywhere in its cell, and nothing was measured of that: all records of a cell may have one
+    value, as ages in years and rounded amounts do. That value is taken for a draw of the model's law of the cell.
+
+    Attributes:
+        cells: of the rows, shape (N,).
+        values: of the rows, shape (N,); one value of those that are missing.
+    """
+
+    cells: np.ndarray
+    values: np.ndarray
+
+    def unsure(self, functions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return what each cell's value adds to the error of totals, as standard deviations, shape (cells, k).
+
+        Of a function φ of the n records of a cell n·b·sd: sd of the values in the cell, and b the slope of φ on them,
+        over neighbouring cells that hold a thousand rows, as fewer would show one by chance.
+        """
+        weights, rows = np.maximum(weights, 0.0), np.bincount(self.cells)
+        n = np.maximum(np.bincount(self.cells, weights), 1e-300)
+        centred = self.values - (np.bincount(self.cells, weights * self.values) / n)[self.cells]
+        squares = np.bincount(self.cells, weights * centred**2)
+        near = (np.cumsum(rows) - rows) // _NEIGHBOURS
+        together = np.bincount(near, squares)
+        slopes = np.zeros((together.size, functions.shape[1]))
+        for place, function in enumerate(functions.T):
+            slopes[:, place] = np.bincount(near[self.cells], weights * centred * function)
+        slopes /= np.where(together > _CONSTANT, together, np.inf)[:, None]
+        return np.sqrt(n * squares)[:, None] * slopes[near]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +83,8 @@ class Variances:
     Attributes:
         noise: of the mechanisms' noise.
         sampling: of drawing the records from their population.
-        unmeasured: allowed for what the measured functions do not say, or say below their noise.
+        unmeasured: allowed for what the measured functions do not say, or say below their noise, and for the place of
+            values within cells.
         known: part of each total's variation that the measured functions say, shape (k,).
     """
 
@@ -109,6 +146,7 @@ class Calibration:
             the measurements alone, with their noise.
         parts: where a record is a unit and functions are asked of its rows: how these add up. `weights` are then those
             of rows, and so are the functions of `total`, `variances` and `each`; errors are those of units.
+        places: of the rows within the cells of columns that are asked of.
     """
 
     def __init__(
@@ -121,8 +159,9 @@ class Calibration:
         *,
         fitted: float = FITTED,
         parts: UnitSums | None = None,
+        places: Sequence[Places] = (),
     ) -> None:
-        self._weighting, self.rows_of_unit, self._parts = weighting, rows_of_unit, parts
+        self._weighting, self.rows_of_unit, self._parts, self._places = weighting, rows_of_unit, parts, places
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
         self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))
         self._functions = measured.functions
@@ -205,13 +244,15 @@ class Calibration:
             sampling=self._sampling(fit),
             unmeasured=_covariance(fit.unsaid * np.sqrt(self._allowed(fit.known)))
             + self._prior * self._n * _covariance(fit.hidden)
+            + sum(unsure.T @ unsure for unsure in self._unsure(functions))
             + off,
             known=fit.known,
         )
 
     def each(self, functions: np.ndarray) -> Variances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
-        fit = self._explained(self._summed(functions))
+        functions = self._summed(functions)
+        fit = self._explained(functions)
         spread, weights, known = self._sampling_rows(fit)
         squares = spread**2
         variance, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
@@ -221,9 +262,13 @@ class Calibration:
             * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
             + self._prior * self._n * fit.hidden.var(axis=0)
+            + sum((unsure**2).sum(axis=0) for unsure in self._unsure(functions))
             + self._rows_variance * fit.missed**2,
             known=fit.known,
         )
+
+    def _unsure(self, functions: np.ndarray) -> Iterator[np.ndarray]:
+        return (places.unsure(functions, self._weights) for places in self._places)
 
     def _explained(self, functions: np.ndarray) -> _Explained:
         own = functions.mean(axis=0)

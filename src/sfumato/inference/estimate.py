@@ -37,6 +37,7 @@ class Estimate:
         effective_rows: how many rows a simple random sample of the same rows would need for this error; NaN where that
             is not known.
         influence: of each of the model's rows on the error, shape (N,); None where the estimate is no function of them.
+        free_value: before it was moved within bounds that the target has; None where it has none.
 
     Example:
         >>> estimate = release.mean("age")  # doctest: +SKIP
@@ -52,6 +53,12 @@ class Estimate:
     ends: Ends | None = field(default=None, repr=False, compare=False)
     effective_rows: float = math.nan
     influence: np.ndarray | None = field(default=None, repr=False, compare=False)
+    free_value: Value = field(default=None, repr=False, compare=False)
+
+    @property
+    def unbounded(self) -> Value:
+        """The value that sums and differences take: without error in the mean, though it may be no possible value."""
+        return self.value if self.free_value is None else self.free_value
 
     def as_moment(self, resolution: Resolution, microseconds: int) -> Estimate:
         """Return an estimate of steps since 1970, of so many microseconds each, as one of a moment."""
@@ -66,6 +73,7 @@ class Estimate:
             std_error=length(self.std_error, microseconds),
             parts={cause: length(size, microseconds) for cause, size in self.parts.items()},
             ends=ends,
+            free_value=moment(self.unbounded, resolution),
         )
 
     def interval(self, level: float = 0.95) -> tuple[Value, Value]:
@@ -280,7 +288,7 @@ class Estimates(GroupedResults[Estimate]):
         parts = {cause: _like(first.std_error, size) for cause, size in parts.items()}
         error = _like(first.std_error, float(np.sqrt(sum(figure(part) ** 2 for part in parts.values()))))
         rests = f"{one} less {other}. {self.rests_on}"
-        return Estimate(first.value - second.value, error, first.target, rests, parts)
+        return Estimate(first.unbounded - second.unbounded, error, first.target, rests, parts)
 
     def homogeneity(self) -> HypothesisTest:
         """Return Wald's test that all groups have the same value: of means one-way analysis of variance.
@@ -290,7 +298,7 @@ class Estimates(GroupedResults[Estimate]):
         """
         if len(self) < 2 or self._joint is None or len(self._names) != 1:
             raise ConfigError(f"Expected estimates of at least two groups of one column, got {len(self)} by others.")
-        values = np.array([figure(estimate.value) for estimate in self.values()])
+        values = np.array([figure(estimate.unbounded) for estimate in self.values()])
         contrasts = np.column_stack([np.eye(len(self) - 1), -np.ones(len(self) - 1)])
         covariance = self._joint(list(self.values())).covariance
         first = next(iter(self.values()))

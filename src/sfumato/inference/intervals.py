@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.inference.estimate import Ends, Estimate
+from sfumato.inference.times import Value
 
 _MOST_RELATIVE = 0.5  # standard error ÷ value, up to which an interval is made on the logarithm
 _MOST_SKEWED = 2.0  # times the sampling error, that Fisher's z may put an end away
@@ -22,14 +23,17 @@ def size_of(parts: Mapping[str, float]) -> float:
     return float(np.sqrt(sum(size**2 for size in parts.values())))
 
 
-def within_bounds(estimate: Estimate, lowest: float, highest: float) -> Estimate:
-    """Return an estimate whose interval stays within bounds that the target has."""
-    value, error = estimate.value, estimate.std_error
+def within_bounds(estimate: Estimate, lowest: Value, highest: Value) -> Estimate:
+    """Return an estimate that stays, with its intervals, within bounds that its target has."""
 
-    def ends(z: float) -> tuple[float, float]:
-        return max(value - z * error, lowest), min(max(value + z * error, lowest), highest)
+    def inside(value: Value) -> Value:
+        return min(max(value, lowest), highest)
 
-    return replace(estimate, value=min(max(value, lowest), highest), ends=ends)
+    def ends(z: float) -> tuple[Value, Value]:
+        low, high = estimate.ends_at(z)
+        return inside(low), inside(high)
+
+    return replace(estimate, value=inside(estimate.value), free_value=estimate.unbounded, ends=ends)
 
 
 def of_variance(value: float, parts: Mapping[str, float]) -> Ends:

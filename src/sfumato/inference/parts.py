@@ -75,12 +75,12 @@ def times(estimate: Estimate, factor: float) -> Estimate:
 
 
 def number(value: float | Estimate) -> float:
-    """Return the value of an estimate of a number.
+    """Return the value of an estimate of a number, as sums take it.
 
     Raises:
         ConfigError: it is a moment.
     """
-    plain = value.value if isinstance(value, Estimate) else value
+    plain = value.unbounded if isinstance(value, Estimate) else value
     if not isinstance(plain, int | float):
         raise ConfigError("Expected a column of numbers to ask combined releases of, got one of dates. Ask each part.")
     return float(plain)

@@ -26,6 +26,7 @@ from sfumato.inference.hypothesis_tests import HypothesisTest
 from sfumato.inference.intervals import of_correlation, of_variance, within_bounds
 from sfumato.inference.rows import is_missing
 from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column
+from sfumato.inference.times import Value
 from sfumato.inference.together import require_together
 from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.schema.set_columns import IN, SetColumn
@@ -53,7 +54,7 @@ class Questions(CalibratedRows):
             what = f"the mean of {name!r}{of}"
             self._require_spread(estimator, values[present * rows > 0], what)
             estimate = estimator.ratio(values * present * rows, present * rows, what, over=over, beyond=beyond)
-            return self.of_kind(estimate, name)
+            return self.of_kind(within_bounds(estimate, *self.range_of(name)), name)
 
         return self.grouped(estimator, by, one)
 
@@ -166,6 +167,7 @@ class Questions(CalibratedRows):
         if bounds is not None:
             bounds.require_within(q)
         values, present = self.numbers(name)
+        cells, lowest, highest = self.cells_of(name)
         order = np.argsort(np.where(present > 0, values, np.inf), kind="stable")
 
         def one(rows: np.ndarray, of: str) -> Estimate:
@@ -177,18 +179,23 @@ class Questions(CalibratedRows):
                 bounds.require_within(q, self.group_share(estimator, by, some, present)[0])
             cumulative = np.maximum.accumulate(np.cumsum(estimator.calibration.weights[inside])) / over
 
-            def at(share: float) -> float:
-                return float(values[inside[min(int(np.searchsorted(cumulative, share)), inside.size - 1)]])
+            def row_at(share: float) -> int:
+                return inside[min(int(np.searchsorted(cumulative, share)), inside.size - 1)]
 
-            value = at(q)
+            def ends(z: float) -> tuple[Value, Value]:
+                """Where the share may be, and from there to the end of the cell: nothing was measured inside."""
+                return float(lowest[row_at(q - z * below.std_error)]), float(highest[row_at(q + z * below.std_error)])
+
+            value = float(values[row_at(q)])
             over_rows = self.over_present(estimator, (name,), None if groups else present)
-            below = estimator.ratio((values <= value) * some, some, what, over=over_rows)
-            low, high = at(q - below.std_error), at(q + below.std_error)
+            same, up_to = cells == cells[row_at(q)], values <= value
+            share = float(np.average(up_to[same], weights=np.maximum(some * estimator.calibration.weights, 0)[same]))
+            below = estimator.ratio(np.where(same, share, up_to) * some, some, what, over=over_rows)
+            low, high = ends(1.0)
             scale = (high - low) / 2 / max(below.std_error, 1e-300)
             estimate = replace(
-                below, value=value, std_error=(high - low) / 2,
+                below, value=value, std_error=(high - low) / 2, ends=ends,
                 parts={cause: size * scale for cause, size in below.parts.items()},
-                ends=lambda z: (at(q - z * below.std_error), at(q + z * below.std_error)),
                 influence=None if below.influence is None else -scale * below.influence,
             )  # fmt: skip
             return self.of_kind(estimate, name)
@@ -201,9 +208,10 @@ class Questions(CalibratedRows):
         self.require_fine(name, estimator)
         values, present = self.numbers(name)
         kind, bounds = self.measured.column(name).kind, self.bounds(name)
-        unit = ""
+        unit, (lowest, highest) = "", self.range_of(name)
         if isinstance(kind, DateTime):
-            values, unit = values * (kind.microseconds / MICROSECONDS["day"]), "In squares of days. "
+            days, unit = kind.microseconds / MICROSECONDS["day"], "In squares of days. "
+            values, lowest, highest = values * days, lowest * days, highest * days
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             what = f"the variance of {name!r}{of}"
@@ -216,7 +224,8 @@ class Questions(CalibratedRows):
             beyond = bounds and bounds.of_variance(middle, value, share, groups=groups)
             value += beyond.value if beyond else 0.0
             over = unit + self.over_present(estimator, (name,), None if by else present)
-            return estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
+            estimate = estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
+            return within_bounds(estimate, 0.0, ((highest - lowest) / 2) ** 2)  # Popoviciu's bound
 
         return self.grouped(estimator, by, one)
 

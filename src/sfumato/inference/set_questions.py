@@ -64,7 +64,7 @@ class SetQuestions:
         sampling = self.measured.sets_of_unit * n * share * (1 - share)
         parts = _parts(total.noise, total.unmeasured, sampling, of)
         says = f"{self._measured_text(codes, of)} {_causes(parts)}{self._truncation(share)}"
-        return within_bounds(Estimate(max(total.value, 0.0), size_of(parts), of, says, parts), 0.0, np.inf)
+        return within_bounds(Estimate(total.value, size_of(parts), of, says, parts), 0.0, np.inf)
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate:
         """Mean number of items of a set."""

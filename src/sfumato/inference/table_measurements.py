@@ -8,7 +8,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ import pandas as pd
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.calibration import FITTED, Calibration
+from sfumato.inference.calibration import FITTED, Calibration, Places
 from sfumato.inference.gaps import fill_gaps
 from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
 from sfumato.inference.noisy_scores import Scores
@@ -114,11 +114,18 @@ class TableMeasurements:
         known = {name: finest[name] for name in kinds if name in finest}
         return {name: column_grid(name, kinds[name], cells.edges, cells.base) for name, cells in known.items()}
 
-    def calibration(self, totals: Totals, fitted: float = FITTED, parts: UnitSums | None = None) -> Calibration:
-        """Return weights of the model's rows that follow noisy totals; `fitted` and `parts` as in `Calibration`."""
+    def calibration(
+        self, totals: Totals, fitted: float = FITTED, parts: UnitSums | None = None, columns: Iterable[str] = ()
+    ) -> Calibration:
+        """Return weights of the model's rows that follow noisy totals; `fitted` and `parts` as in `Calibration`.
+
+        Of `columns` the place of values within cells is unsure.
+        """
+        numbers = [name for name in columns if self.columns[name].numeric]
         return Calibration(
-            totals, self.size, self.rows_variance, self.weighting, self.rows_of_unit, fitted=fitted, parts=parts
-        )
+            totals, self.size, self.rows_variance, self.weighting, self.rows_of_unit, fitted=fitted, parts=parts,
+            places=[Places(self.cells(name), np.nan_to_num(self.free_codes[name])) for name in numbers],
+        )  # fmt: skip
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import tempfile
 import zipfile
@@ -118,7 +119,7 @@ def write_stream(
     spreadsheet: bool = False,
     csv: CsvOutput | None = None,
 ) -> None:
-    """Write batches to an open stream as they come, as `csv` or `parquet`.
+    """Write batches to an open stream as they come, as `csv`, `parquet`, or `json`: an object a line.
 
     Raises:
         ConfigError: there is no batch, or a column does not fit the format.
@@ -130,9 +131,19 @@ def write_stream(
         tables = (as_in_file(table, output, spreadsheet=spreadsheet) for table in tables)
     if form == "parquet":
         _to_parquet(tables, pa.PythonFile(stream, "w"))
+    elif form == "json":
+        for row in itertools.chain.from_iterable(table.to_pylist() for table in tables):
+            stream.write(f"{json.dumps(row, ensure_ascii=False, allow_nan=False, default=_moment)}\n".encode())
     else:
         _to_csv(tables, stream, output.form)
     stream.flush()
+
+
+def _moment(cell: Any) -> str:  # noqa: ANN401 - whatever Arrow has that JSON has not
+    """Return a date or a time as JSON has it."""
+    if not hasattr(cell, "isoformat"):
+        raise ConfigError("Expected numbers, text and dates to write as JSON, got other cells. Name another format.")
+    return cell.isoformat()
 
 
 def _to_parquet(tables: Iterator[pa.Table], where: Path | pa.PythonFile) -> None:

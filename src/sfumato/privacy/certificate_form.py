@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.errors import ConfigError
@@ -154,22 +154,38 @@ class JointFit:
         names: of all holders.
         colluding: how many of them may work together and learn no more than the release.
         session: SHA-256 of their cards, in 64 hexadecimal digits.
+        attempts: how often the fit was begun, the last time included: its events are those of all attempts.
+        without: the holders of earlier attempts who are in the last one no more.
     """
 
     names: tuple[str, ...] = entry(many(str))
     colluding: int = entry(whole(0))
     session: str = entry(str)
+    attempts: int = entry(whole(1), default=1)
+    without: tuple[str, ...] = entry(many(str), default=())
 
     @property
     def noise_factor(self) -> float:
         """By which the noise of all holders is larger than that of those who need not work together."""
         return float((len(self.names) / max(len(self.names) - self.colluding, 1)) ** 0.5)
 
+    def has_events(self, names: Sequence[str]) -> bool:
+        """Whether stages of these names are those of all attempts: of earlier ones, with their numbers."""
+        last = names[len(names) - len(names) // self.attempts :] if names else names
+        return [*(f"{name}, attempt {i}" for i in range(1, self.attempts) for name in last), *last] == list(names)
+
     @property
     def is_sound(self) -> bool:
         """Whether there are two holders or more, of names of their own, and fewer that may collude."""
-        own = {name.casefold() for name in self.names if HOLDER_NAME.fullmatch(name)}
-        return 2 <= len(own) == len(self.names) and self.colluding < len(own) and bool(_HASH.fullmatch(self.session))
+        named = [name.casefold() for name in (*self.names, *self.without) if HOLDER_NAME.fullmatch(name)]
+        own = len(self.names)
+        return (
+            len(set(named)) == own + len(self.without)
+            and max(2, self.colluding + 1) <= own
+            and (self.attempts == 1) == (not self.without)
+            and self.attempts <= 1 + len(self.without)
+            and bool(_HASH.fullmatch(self.session))
+        )
 
 
 @document
@@ -317,7 +333,9 @@ class Statement:
     def contradiction(self) -> str | None:
         """Return how what is stated contradicts itself, or None."""
         cost = (self.delta, self.replace_one, self.accountant)
-        if self.joint is not None and not self.joint.is_sound:
+        if self.joint is not None and not (
+            self.joint.is_sound and self.joint.has_events([s.name for s in self.events])
+        ):
             return "names holders of a joint fit that cannot have been"
         if self.epsilon is None:
             free = all(part is None for part in cost) and not (self.curve or self.events or self.stages)

@@ -118,7 +118,12 @@ def of_holders(joint: JointFit) -> list[str]:
         "together what they know",
     }
     several = f"everybody, and against up to {t} holders who put together what they know"
+    before = [] if joint.attempts == 1 else [
+        f"What was handed out before, in {joint.attempts - 1} attempts that ended for want of "
+        f"{', '.join(joint.without)}, is in the account: their events are listed with their numbers."
+    ]  # fmt: skip
     return [
+        *before,
         f"One release of the records of {len(joint.names)} holders: {', '.join(joint.names)}. Each sent its sums with "
         "a part of the noise, under one-time pads that go out in the sum of all.",
         f"The guarantee holds against {against.get(t, several)}. The others are trusted to follow the protocol, and to "

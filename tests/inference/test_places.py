@@ -1,0 +1,59 @@
+"""Values within cells that were counted as one: what answers allow for, and how often they cover heaps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import MaxEntropy, Schema
+from sfumato.columns import Categorical, Integer
+from sfumato.inference.calibration import Places
+
+RNG = np.random.default_rng(0)
+
+
+def test_it_is_the_error_of_a_total_where_each_cell_has_one_value():
+    cells, n_rows = np.repeat([0, 1, 2], 2_000), 6_000
+    values = (cells + RNG.random(n_rows)) * np.array([1.0, 3.0, 0.5])[cells]
+    places, weights = Places(cells, values), np.full(n_rows, 0.1)
+    unsure = places.unsure(values[:, None], weights)
+    heaps = np.stack([RNG.choice(values[cells == cell], 20_000) for cell in range(3)])
+    errors = (200 * heaps).sum(axis=0)
+    assert np.sqrt((unsure**2).sum()) == pytest.approx(errors.std(), rel=0.02)
+
+
+def test_a_function_of_something_else_is_as_sure_as_before():
+    cells, values = np.repeat(np.arange(300), 20), RNG.random(6_000)
+    other = RNG.normal(size=6_000)
+    unsure = Places(cells, values).unsure(other[:, None], np.ones(6_000))
+    assert np.sqrt((unsure**2).sum()) < 0.25 * np.sqrt(6_000), "of drawing the rows"
+
+
+def test_a_cell_of_one_value_adds_nothing_and_no_function_is_no_error():
+    cells = np.repeat(np.arange(30), 20)
+    places = Places(cells, cells.astype(float))
+    assert not places.unsure(cells[:, None].astype(float), np.ones(600)).any()
+    assert places.unsure(np.zeros((600, 0)), np.ones(600)).shape == (30, 0)
+
+
+def heaps(rng, n=600):
+    """Numbers that stand at a few values, one of them the upper bound, and labels that go with them."""
+    x = rng.choice([0, 0, 0, 1, 2, 5, 10, 100], n)
+    return pd.DataFrame({"x": x, "high": np.where(x > 5, "yes", "no")})
+
+
+def test_heaps_in_wide_cells_are_covered():
+    """The highest value lies at the end of a cell of 16: no quantile was covered, and two variances of three."""
+    columns = {"x": Integer(lower=0, upper=100), "high": Categorical(categories=("no", "yes"))}
+    covered = {"mean": [], "variance": [], "quantile": []}
+    for seed in range(12):
+        rows = heaps(np.random.default_rng([7, seed]))
+        release = MaxEntropy(epsilon=1.0, delta=1e-5).fit(rows, schema=Schema(columns=columns, rows=600), seed=seed)
+        truths = {
+            "mean": (release.mean("x", target="table"), rows["x"].mean()),
+            "variance": (release.variance("x", target="table"), rows["x"].var(ddof=0)),
+            "quantile": (release.quantile("x", 0.95, target="table"), 100),
+        }
+        for name, (answer, truth) in truths.items():
+            low, high = answer.interval()
+            covered[name].append(low <= truth <= high)
+    assert {name: sum(hits) for name, hits in covered.items() if sum(hits) < 10} == {}
