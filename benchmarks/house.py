@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_210,
-    "lines of the core": 56_170,
+    "lines": 88_580,
+    "lines of the core": 56_400,
     "files": 543,
     "circles of files": 0,
     "files in circles": 0,

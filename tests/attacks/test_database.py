@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 
 from fixtures.costly import ATTACKS, slow_after
-from fixtures.database import hospital, schema
+from fixtures.database import hospital, ruled_document, ruled_hospital, schema
 from harness.coupling import attack, check_same, leaves
-from sfumato import MaxEntropy
+from sfumato import MaxEntropy, Schema
 
 pytestmark = pytest.mark.usefixtures("coarse_accounts")
 FEW, NEW = 60, 10**7
-BASE = hospital(FEW, 1)
+BASE, SCHEMA = hospital(FEW, 1), schema(FEW)
 VISIT = {"visit": NEW, "start": 300, "end": 310, "score": 40.0, "state": "well"}
 LATER = [{**VISIT, "visit": NEW + i, "start": 100 * i, "end": 100 * i + 5, "score": 25.0 * (i % 4)} for i in range(8)]
 UNITS: dict[str, dict[str, list[dict]]] = {
@@ -46,9 +46,9 @@ def with_person(tables: dict, rows: dict[str, list[dict]], seed: int = 0) -> dic
     return found
 
 
-def fitted(data):
+def fitted(data, known=SCHEMA, target=None):
     method = MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=60)
-    return leaves(method.fit(data, schema=schema(FEW), n_public=FEW, seed=1))
+    return leaves(method.fit(data, schema=known, target=target, n_public=FEW, seed=1))
 
 
 @pytest.mark.parametrize("unit", slow_after(2, dict.fromkeys(["a row in every table", "many rows", *UNITS]), ATTACKS))
@@ -57,6 +57,15 @@ def test_a_person_more_or_another(monkeypatch, unit):
     attack(monkeypatch, fitted, BASE, with_one)
     other = with_person(BASE, UNITS["no row" if unit != "no row" else "many rows"], seed=3)
     attack(monkeypatch, fitted, with_one, other, replaced=True)
+
+
+def test_a_person_more_where_rows_are_at_distances_from_those_above(monkeypatch):
+    base, known = ruled_hospital(FEW, 1), Schema.from_dict(ruled_document(FEW))
+    attack(monkeypatch, lambda data: fitted(data, known), base, with_person(base, UNITS["many rows"]))
+
+
+def test_a_person_more_where_units_have_classes(monkeypatch):
+    attack(monkeypatch, lambda data: fitted(data, target="sex"), BASE, with_person(BASE, UNITS["many rows"]))
 
 
 def test_orphans_and_the_order_of_rows_move_nothing():

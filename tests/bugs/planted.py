@@ -681,6 +681,13 @@ BUGS = [
         "tests/records/test_database.py -k same_alone",
     ),
     PlantedBug(
+        "databases: a row is at its distance from the first row above in the file",
+        "records/database_records.py",
+        "{name: context[name][level.above] for name in beside}",
+        "{name: context[name][level.above * 0] for name in beside}",
+        "tests/records/test_database.py -k same_alone",
+    ),
+    PlantedBug(
         "databases: a key of another unit takes its rows",
         "records/unit_names.py",
         "        if branch.unit is None or branch.unit == branch.by:\n",
@@ -778,8 +785,8 @@ BUGS = [
     PlantedBug(
         "linked rows: units that break rules are replaced by ones of any class",
         "lenses/unit_rules.py",
-        "alike = np.zeros(n, dtype=np.int64) if classes is None else classes",
-        "alike = np.zeros(n, dtype=np.int64)",
+        "np.zeros(n, dtype=np.int64) if classes is None else classes, draw",
+        "np.zeros(n, dtype=np.int64), draw",
         f"{UNIT_CLASSES} -k rules",
     ),
     PlantedBug(

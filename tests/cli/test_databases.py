@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sqlite3
@@ -10,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fixtures.database import document, hospital, schema
+from fixtures.database import document, hospital, ruled_document, ruled_hospital, schema
 from sfumato import create_ledger, read_ledger
 from sfumato.cli.app import run
 from sfumato.records.database_records import DatabaseData
@@ -93,6 +94,9 @@ def test_samples_open_again_with_the_same_schema(release, call):
     cells = read_all("csv")
     assert read_all("sqlite:///out.db") == cells
     assert read_all("parts") == cells
+    if importlib.util.find_spec("duckdb") is not None:
+        assert call("sample", "r.sfm", "-n", 60, "--seed", 1, "--out", "duckdb:///out.duckdb").code == 0
+        assert read_all("duckdb:///out.duckdb") == cells
     taken = call("sample", "r.sfm", "-n", 60, "--out", "sqlite:///out.db")
     assert taken.code != 0
     assert "no table persons of sqlite database yet" in taken.err
@@ -109,6 +113,22 @@ def test_scores_of_a_folder(release, call):
     printed = call("evaluate", "table", "sqlite:///data.db", "r.sfm")
     assert "measurements: scores" in printed.out
     assert "--runs" in call("evaluate", "table", "data", "r.sfm", "--runs", 2).err
+
+
+def test_rules_are_counted_on_the_own_screen(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    tables = ruled_hospital(FEW, 1)
+    tables["measurements"].loc[:2, "reported"] = 0
+    Path("data").mkdir()
+    for name, table in tables.items():
+        table.to_csv(f"data/{name}.csv", index=False)
+    Path("schema.yaml").write_text(json.dumps(ruled_document(FEW)))
+    found = call("schema", "validate", "data", "--schema", "schema.yaml", "--json").json
+    assert found["rules"]["{order: [end, reported]}"] == 3
+    assert sum(found["rules"].values()) == 3
+    tables["drugs"].drop(columns="drug").to_csv("data/drugs.csv", index=False)
+    lacking = call("schema", "validate", "data", "--schema", "schema.yaml")
+    assert "got none named 'drug'" in " ".join(lacking.err.split())
 
 
 def test_from_a_draft_to_its_questions(data, call):

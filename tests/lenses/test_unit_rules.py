@@ -74,6 +74,18 @@ def test_units_that_no_drawing_finds_are_refused(monkeypatch):
         release.sample(3, given={"sex": "m"})
 
 
+def test_no_row_follows_an_end_that_rules_put(monkeypatch):
+    """Mended rows take labels over from others: of an end, the unit is drawn anew."""
+    frame = visits()
+    document = {**DOCUMENT, "unit": {**DOCUMENT["unit"], "ends": {"ward": "child"}}}
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=300)
+    rows = method.fit(frame, schema=Schema.from_dict(document), seed=0).sample(2_000, seed=0)
+    assert keeps_all(rows)
+    ended = (rows["ward"] == "child").astype(int)
+    assert ended.any()
+    assert (ended.groupby(rows["who"]).cumsum() - ended == 0).all()
+
+
 @pytest.mark.parametrize(
     "rule", [{"order": ["discharged", "admitted"]}, {"difference": {"age": ["discharged", "admitted"]}}], ids=str
 )

@@ -3,13 +3,14 @@
 import csv
 import json
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 import sfumato
-from fixtures import linked, two_tables
+from fixtures import database, linked, two_tables
 from sfumato import MaxEntropy
 
 N = 300
@@ -94,3 +95,51 @@ def test_a_table_of_any_name_stays_in_its_place(tmp_path):
     sfumato.pack(fitted(data, sfumato.Schema.from_dict(document)), tmp_path / "out", n=5, seed=1)
     assert {"rows/release`s.csv", "rows/codebook.csv", "codebook.csv"} <= names(tmp_path / "out")
     assert "`` rows/release`s.csv ``" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hospital():
+    known = database.schema(N, measurements={"unit": "person"})
+    tables = database.hospital(N, 1)
+    owner = tables["visits"].set_index("visit")["person"]
+    tables["measurements"]["person"] = tables["measurements"]["visit"].map(owner)
+    return tables, fitted(tables, known)
+
+
+@pytest.mark.slow
+def test_a_database_is_published_table_by_table(hospital, tmp_path):
+    tables, release = hospital
+    place = tmp_path / "out"
+    sfumato.pack(release, place, n=40, seed=2, formats=("parquet",))
+    assert {name for name in names(place) if name.startswith("rows")} == {f"rows/{name}.parquet" for name in tables}
+    for table, frame in release.sample(40, seed=2).items():
+        assert pq.read_table(place / f"rows/{table}.parquet").num_rows == len(frame)
+    card = (place / "README.md").read_text(encoding="utf-8")
+    assert "Tables: persons, visits of persons, measurements of visits, drugs of persons, by the key person." in card
+    assert "Counts of 'measurements', which lies below another table" in card
+    codebook = pd.read_csv(place / "codebook.csv").set_index("column")["table"]
+    assert codebook[["sex", "end", "value", "drug"]].tolist() == list(tables)
+    sets = {one["name"]: one for one in json.loads((place / "croissant.json").read_text())["recordSet"]}
+    references = [
+        field["references"]["field"]["@id"] for field in sets["measurements"]["field"] if "references" in field
+    ]
+    assert references == ["visits/column-1", "persons/column-1"]
+    assert sets["visits"]["key"] == {"@id": "visits/column-1"}
+    assert "key" not in sets["drugs"]
+
+
+@pytest.mark.slow
+def test_noisy_counts_of_a_database_are_those_of_its_units(hospital, tmp_path):
+    tables, release = hospital
+    sfumato.pack(release, tmp_path / "out", n=5, seed=2)
+    counts = pd.read_csv(tmp_path / "out" / "counts.csv")
+    first = tables["visits"].sort_values("start").groupby("person").first()["state"].value_counts()
+    states = counts[(counts["table"] == "visits") & (counts["column"] == "state")].set_index("value")
+    for state, true in first.items():
+        assert abs(states.loc[state, "count"] - true) < 4.5 * states.loc[state, "std_error"]
+    for table in ("visits", "drugs"):
+        numbers = counts[(counts["table"] == table) & (counts["column"] == "number of rows of person")]
+        true = tables[table].groupby("person").size().reindex(range(N), fill_value=0).value_counts().sort_index()
+        assert (np.abs(numbers["count"].to_numpy() - true.to_numpy()) < 4.5 * numbers["std_error"].to_numpy()).all()
+    assert not counts["column"].str.startswith(("mean ", "ever ")).any(), "what tables before say is theirs"
+    assert counts[counts["column"] == "sex"]["table"].tolist() == ["visits", "visits"]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fixtures.database import hospital, schema
+from fixtures.database import hospital, ruled_document, ruled_hospital, schema
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.database_records import DatabaseData
@@ -44,7 +44,8 @@ def records(found: DatabaseData) -> dict[int, tuple[Any, ...]]:
             histories = [
                 h[0][place].tobytes() + h[1][place].tobytes() for h in map(sequences.history, branch.tables.histories)
             ]
-            units[names[owner]].append((name, rows, said, histories))
+            plain = [tuple(sequences.codes[c][own].tolist()) for c in sequences.codes]
+            units[names[owner]].append((name, rows, said, histories, plain))
     return {unit: tuple(map(repr, parts)) for unit, parts in units.items()}
 
 
@@ -58,8 +59,10 @@ def of_person(tables: Tables, person: int) -> Tables:
     }
 
 
-def test_a_unit_is_the_same_alone_and_in_any_order():
-    tables, known = hospital(25, 3), schema()
+@pytest.mark.parametrize("ruled", [False, True])
+def test_a_unit_is_the_same_alone_and_in_any_order(ruled):
+    tables = ruled_hospital(25, 3) if ruled else hospital(25, 3)
+    known = Schema.from_dict(ruled_document()) if ruled else schema()
     together = records(data(tables, known, chunk_rows=16))
     assert len(together) == 25
     for person in range(25):

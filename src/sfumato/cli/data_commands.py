@@ -373,7 +373,7 @@ def validate_command(
     findings = validation.validate(source, known)
     lacking = {finding.column for finding in findings if finding.problem in ("absent", "storage")}
     rules = () if known.rule_plan is None else known.rule_plan.rules
-    are_readable = not any(lacking.intersection(rule.columns) for rule in rules)
+    are_readable = not (lacking if known.tree else any(lacking.intersection(rule.columns) for rule in rules))
     breaks = rule_breaks.count_breaks(source, known) if are_readable else None
     if json_output:
         print_json(_findings_json(findings, breaks))

@@ -19,13 +19,13 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.io import database_urls, folders, places, sinks, sqlite_sink, table_folders
+    from sfumato.io import database_sink, database_urls, folders, places, sinks, table_folders
     from sfumato.io.csv_form import CsvOutput
     from sfumato.release import unique_rows
 else:
     folders, places, sinks = later("sfumato.io.folders"), later("sfumato.io.places"), later("sfumato.io.sinks")
     database_urls = later("sfumato.io.database_urls")
-    sqlite_sink, table_folders = later("sfumato.io.sqlite_sink"), later("sfumato.io.table_folders")
+    database_sink, table_folders = later("sfumato.io.database_sink"), later("sfumato.io.table_folders")
     unique_rows = later("sfumato.release.unique_rows")
 
 STANDARD_OUTPUT = "-"
@@ -68,8 +68,8 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="A .csv, .tsv, .parquet or .npz file, sqlite:///FILE?table=NAME, or - (standard output). Without "
-        "a suffix: a folder, of images or of several tables; these also to sqlite:///FILE.",
+        help="A .csv, .tsv, .parquet or .npz file, sqlite:///FILE?table=NAME (or duckdb:), or - (standard output). "
+        "Without a suffix: a folder, of images or of several tables; these also to sqlite:///FILE or duckdb:///FILE.",
     ),
 ]
 FormatOption = Annotated[
@@ -127,13 +127,13 @@ def tables_writer(
         OutputError: it is taken, or holds the release itself.
     """
     if places.scheme_of(out) is not None:
-        targets = sqlite_sink.sqlite_targets(out, names)
+        targets = database_sink.database_targets(out, names)
         _refuse_form(form, spreadsheet=spreadsheet)
         for wanted in targets.values():
-            sqlite_sink.refuse_table(wanted, overwrite=overwrite)
-        return lambda batches, _: sqlite_sink.write_sqlite(batches, targets, overwrite=overwrite)
+            database_sink.refuse_table(wanted, overwrite=overwrite)
+        return lambda batches, _: database_sink.write_database(batches, targets, overwrite=overwrite)
     if out == STANDARD_OUTPUT:
-        raise ConfigError("Expected --out to name a folder or sqlite:///FILE for the tables of the release, got '-'.")
+        raise ConfigError("Expected --out to name a folder or a database for the tables of the release, got '-'.")
     if form is SampleFormat.json:
         raise ConfigError("Expected several tables as csv or parquet, got --format json. Name one of these.")
     if spreadsheet and form is SampleFormat.parquet:
@@ -179,12 +179,12 @@ def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
 
 
 def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spreadsheet: bool) -> tuple[Write, str]:
-    wanted = sqlite_sink.sqlite_target(out)
+    wanted = database_sink.database_target(out)
     _refuse_form(form, spreadsheet=spreadsheet)
-    sqlite_sink.refuse_table(wanted, overwrite=overwrite)
+    database_sink.refuse_table(wanted, overwrite=overwrite)
 
     def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
-        sqlite_sink.write_sqlite(({"": batch} for batch in batches), {"": wanted}, overwrite=overwrite)
+        database_sink.write_database(({"": batch} for batch in batches), {"": wanted}, overwrite=overwrite)
 
     return write, wanted.label
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
-    from sfumato.evaluate import coded_tables, database_scores, linked, schemas
+    from sfumato.evaluate import coded_tables, database_scores, schemas
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 else:
     audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
-    coded_tables, linked = later("sfumato.evaluate.coded_tables"), later("sfumato.evaluate.linked")
+    coded_tables = later("sfumato.evaluate.coded_tables")
     database_scores = later("sfumato.evaluate.database_scores")
     schemas, kinds = later("sfumato.evaluate.schemas"), later("sfumato.columns.kinds")
     parities = later("sfumato.evaluate.parity")
@@ -239,10 +239,8 @@ def _release_of_rows(path: Path) -> Release:
 
 def _count_rows(source: Source, schema: Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
-    if schema.tree is not None:
-        return database_scores.count_units(source, schema)
     if schema.linked:
-        return linked.LinkedRows.read(source, schema).n_units
+        return database_scores.count_units(source, schema)
     source = source.under(schema.columns)
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 

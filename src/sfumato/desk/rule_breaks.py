@@ -5,8 +5,9 @@ Values are compared as they are written; labels that the schema does not know co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,16 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.cells import plain, total
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Source
+from sfumato.records.context import totals
+from sfumato.records.database_records import DatabaseData
 from sfumato.records.long_tables import as_records
+from sfumato.records.table_sources import TableSources
 from sfumato.rules import rule_text
-from sfumato.rules.cells import Column
+from sfumato.rules.cells import Column, as_values, from_codes
+from sfumato.rules.rule import Rule
 from sfumato.schema.schema import Schema
+
+_Entries: TypeAlias = Mapping[str, tuple[Rule, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +33,21 @@ class RuleBreaks:
     """How many rows break rules. NOT private.
 
     Attributes:
-        n_rows: rows read.
+        n_rows: rows read; of several tables, of those that have rules.
         counts: per rule, as it is written in the schema, the rows that break it.
         any_rule: rows that break at least one.
+        rows: per rule, the rows of its table.
     """
 
     n_rows: int
     counts: Mapping[str, int]
     any_rule: int
+    rows: Mapping[str, int]
 
     @property
     def shares(self) -> dict[str, float]:
         """Per rule, the share of rows that break it; 0 of no rows."""
-        return {text: count / max(1, self.n_rows) for text, count in self.counts.items()}
+        return {text: count / max(1, self.rows[text]) for text, count in self.counts.items()}
 
     @property
     def any_share(self) -> float:
@@ -49,7 +58,8 @@ class RuleBreaks:
 def count_breaks(source: Source, schema: Schema) -> RuleBreaks | None:
     """Count the rows of a source that break each rule of a schema, in one pass; None where it has no rules.
 
-    Rules of columns whose bounds are to be estimated are not counted: there is nothing to read their cells by.
+    Rules of columns whose bounds are to be estimated are not counted: there is nothing to read their cells by. Of a
+    tree of tables those rows count that a fit uses, as it reads them.
 
     Privacy: none. The counts are exact, for the data holder's own eyes.
 
@@ -57,21 +67,54 @@ def count_breaks(source: Source, schema: Schema) -> RuleBreaks | None:
         SchemaError: a column that a rule names is not in the source.
         DataError: the source cannot be read.
     """
-    plan = schema.rule_plan
-    if plan is None or not plan.rules:
-        return None
-    source = as_records(source, schema).under(schema.columns)
-    texts = [rule_text(entry) for entry, rules in zip(schema.rules, plan.entries, strict=True) if rules]
-    counts, n_rows, any_rule = np.zeros(len(texts), dtype=np.int64), 0, 0
-    names = [name for name in plan.kinds if any(name in rule.columns for rule in plan.rules)]
-    for chunk in source.chunks(names):
-        table = {name: values_of(plan.kinds[name], chunk.columns[name], schema.missing_in(source)) for name in names}
-        rows = [np.logical_or.reduce([rule.broken(table) for rule in rules]) for rules in plan.entries if rules]
-        broken = np.stack(rows)
-        counts += broken.sum(axis=1)
-        any_rule += int(broken.any(axis=0).sum())
-        n_rows += chunk.n_rows
-    return RuleBreaks(n_rows=n_rows, counts=dict(zip(texts, counts.tolist(), strict=True)), any_rule=any_rule)
+    plan, tree = schema.rule_plan, schema.tree
+    written = zip(schema.rules, () if plan is None else plan.entries, strict=True)
+    entries = {rule_text(entry): rules for entry, rules in written if rules}
+    sums = {} if tree is None else {total: rule_text({"total": {total: own}}) for total, own in tree.totals.items()}
+    counts = dict.fromkeys([*entries, *sums.values()], 0)
+    rows, n_rows, any_rule = dict(counts), 0, 0
+    for broken in (
+        _broken(source, schema, entries) if tree is None else _broken_in_tables(source, schema, entries, sums)
+    ):
+        for text, of_rule in broken.items():
+            counts[text] += int(of_rule.sum())
+            rows[text] += of_rule.size
+        any_rule += int(np.logical_or.reduce([*broken.values()]).sum())
+        n_rows += next(iter(broken.values())).size
+    return RuleBreaks(n_rows=n_rows, counts=counts, any_rule=any_rule, rows=rows) if counts else None
+
+
+def _broken(source: Source, schema: Schema, entries: _Entries) -> Iterator[dict[str, np.ndarray]]:
+    """Yield which rows of a chunk break each rule, by its text."""
+    rules, plan = [rule for some in entries.values() for rule in some], schema.rule_plan
+    kinds = {} if plan is None else plan.kinds
+    source, missing = as_records(source, schema).under(schema.columns), schema.missing_in(source)
+    names = [name for name in kinds if any(name in rule.columns for rule in rules)]
+    for chunk in source.chunks(names) if names else ():
+        table = {name: values_of(kinds[name], chunk.columns[name], missing) for name in names}
+        yield {text: np.logical_or.reduce([rule.broken(table) for rule in some]) for text, some in entries.items()}
+
+
+def _broken_in_tables(
+    source: Source, schema: Schema, entries: _Entries, sums: Mapping[str, str]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yield which rows of a table break each of its rules, and which totals are none, by their texts."""
+    assert isinstance(source, TableSources)
+    data, kinds, homes = DatabaseData(source, schema, totals=True), schema.of_kind(TabularKind), dict[str, list[str]]()
+    for text, rules in entries.items():
+        names = {name for rule in rules for name in rule.columns}
+        homes.setdefault(source.database.home(names, schema.table_columns), []).append(text)
+    for home, texts in homes.items():
+        table = {name: from_codes(kinds[name], codes) for name, codes in data.rows(home).items()}
+        yield {text: np.logical_or.reduce([rule.broken(table) for rule in entries[text]]) for text in texts}
+    numbers = schema.of_kind(NumericKind)
+    for branch in source.database.branches:
+        above, level = data.level(branch.of), data.level(branch.name)
+        for name, column in branch.totals:
+            cells, own = as_values(numbers[name], above.codes[name]), as_values(numbers[column], level.codes[column])
+            whole = totals(numbers[name], level.above, above.size, own)
+            least = 1e-9 * max(float(numbers[name].bounds[1] - numbers[name].bounds[0]), 1.0)  # of sums of floats
+            yield {sums[name]: cells.absent | (np.abs(cells.values - whole.values) > least)}
 
 
 def values_of(kind: TabularKind, column: pa.Array | pa.ChunkedArray, missing: tuple[str, ...]) -> Column:

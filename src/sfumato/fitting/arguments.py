@@ -24,7 +24,7 @@ from sfumato.privacy.words import NOT_COVERED
 from sfumato.records.engine import Records, Rows
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.schema import Schema
-from sfumato.schema.shapes import ANY_TARGET, TARGET, require_able, require_taken
+from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import accepted, read_off
 
 _NUMBERS = ("id", "uuid", "nr", "no", "number", "nummer", "key", "code")
@@ -122,14 +122,15 @@ def check_target(schema: Schema, target: str | None) -> None:
             f"Expected target to be a column of labels or numbers, got sets in {target!r}. Choose another column."
         )
     plan = schema.rule_plan
-    fixed = set() if plan is None else {*plan.follows, *plan.gaps}
+    fixed = set() if schema.tree is None else set(schema.tree.totals)
+    fixed |= set() if plan is None else {*plan.follows, *plan.gaps}
     for rule in schema.rules:
         names = numeric_columns(rule)
         if schema.open.keys() & set(names):  # read once its bounds are estimated, which costs budget
             fixed.update(names[1:] if "order" in rule else names[:1])
     if target in fixed:
         raise SchemaError(
-            f"Expected target to be a column that no rule computes or puts behind another, got target={target!r}. "
+            f"Expected target to be a column that no rule or total computes or puts behind another, got {target=}. "
             "Choose another, or take the rule out."
         )
 
@@ -138,8 +139,6 @@ def check_schema(schema: Schema, target: str | None, takes: Collection[str], met
     """Refuse a shape of data that a method does not take, its target, and open columns beside images or sets."""
     check_target(schema, target)
     require_taken(schema, takes, method)
-    if target is not None:
-        require_able(schema, ANY_TARGET, "Leave target out")
     if target is not None and schema.unit is not None and target not in schema.unit.constant:
         require_able(schema, TARGET, f"Make {target!r} a constant of the unit, or leave target out")
     if schema.open and len(schema.open) + len(schema.of_kind(TabularKind)) < len(schema.released):

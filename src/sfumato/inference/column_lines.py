@@ -84,9 +84,11 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     if schema.tree is not None:
         own, within = schema.table_columns, {branch.order for branch in schema.tree.branches if branch.within}
         parts = {name: column_lines(table_of(release, name)) for name in own}
-        lines = [line for name, part in parts.items() for line in part if line.name in own[name]]
-        # of what lies between two columns its place is modelled: the line says what it is between
-        return tuple(_line(release, line.name, None) if line.name in within else line for line in lines)
+        lines = {line.name: line for name, part in parts.items() for line in part if line.name in own[name]}
+        # of what lies between two columns its place is modelled, of totals nothing: lines say what they are between
+        alone = {*within, *schema.tree.totals}
+        names = [name for columns in own.values() for name in columns]
+        return tuple(_line(release, name, None) if name in alone else lines[name] for name in names)
     # of pictures, many would be drawn for their labels alone
     has_shares = not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
     if rows is None and has_shares:

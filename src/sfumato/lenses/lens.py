@@ -89,11 +89,13 @@ class UnitSampler(ABC):
         width: as of a `Sampler`, of a unit with all its rows.
         class_column: as of a `Sampler`.
         possible: which classes units can have, shape (k,).
+        ends: per column of labels, the codes after which a unit has no row.
     """
 
     width: int
     class_column: str | None = None
     possible: np.ndarray
+    ends: Mapping[str, tuple[int, ...]]
 
     @property
     @abstractmethod
@@ -103,6 +105,10 @@ class UnitSampler(ABC):
     @abstractmethod
     def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows. Classes are drawn if not given."""
+
+    @abstractmethod
+    def below(self, context: Mapping[str, np.ndarray], rng: np.random.Generator) -> Units:
+        """Return units that have these coded constants, in their order, and coded rows."""
 
     @abstractmethod
     def given(self, codes: Mapping[str, float]) -> UnitSampler:

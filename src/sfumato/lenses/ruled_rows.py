@@ -16,7 +16,7 @@ from sfumato.errors import ConfigError
 from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Sampler, UnitSampler
 from sfumato.lenses.unit_rules import RuledUnits
-from sfumato.rules.cells import Column, Table, joined, put, size, taken, to_codes
+from sfumato.rules.cells import Column, Table, codes_of, joined, put, size, taken
 from sfumato.rules.example_rows import examples
 from sfumato.rules.raking import chosen, raked, share_codes
 from sfumato.rules.repair import Keeper
@@ -47,14 +47,7 @@ class RulesLens:
 
     def code(self, rows: dict[str, Any]) -> dict[str, Any]:
         """Records as what rules leave free of them."""
-        return self.plan.to_free({name: self._coded(name, column) for name, column in rows.items()})
-
-    def _coded(self, name: str, column: Any) -> Any:  # noqa: ANN401 - of any kind
-        if not isinstance(column, Values):
-            return column
-        kind = self.plan.kinds[name]
-        assert isinstance(kind, NumericKind)
-        return to_codes(kind, column)
+        return self.plan.to_free(codes_of(self.plan.kinds, rows))
 
     def rows(self, inner: Sampler) -> Sampler:
         """Rows, or units whose rows, keep the rules."""

@@ -86,7 +86,7 @@ class SetUnits(UnitSampler):
     def __init__(self, sets: Mapping[str, SetColumn], inner: UnitSampler) -> None:
         self.sets, self._inner = sets, inner
         self.width = inner.width + sum(len(column.items) for column in sets.values())
-        self.possible, self.class_column = inner.possible, inner.class_column
+        self.possible, self.class_column, self.ends = inner.possible, inner.class_column, inner.ends
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -95,8 +95,14 @@ class SetUnits(UnitSampler):
 
     def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows with `CodedSets`."""
-        owners, rows, without = self._inner.units(n, rng, classes)
-        return Units(owners, _with_sets(rows, self.sets, rng, _given_items(self.sets, {})), without)
+        return self._with_sets(self._inner.units(n, rng, classes), rng)
+
+    def below(self, context: Mapping[str, np.ndarray], rng: np.random.Generator) -> Units:
+        """Return units that have these coded constants, in their order, and coded rows with `CodedSets`."""
+        return self._with_sets(self._inner.below(context, rng), rng)
+
+    def _with_sets(self, units: Units, rng: np.random.Generator) -> Units:
+        return units._replace(rows=_with_sets(units.rows, self.sets, rng, _given_items(self.sets, {})))
 
     def given(self, codes: Mapping[str, float]) -> SetUnits:
         """Return the sampler given the codes of constants, none of which is a set."""

@@ -1,8 +1,9 @@
-"""Linked rows that keep the rules of a schema, each row by itself."""
+"""Linked rows that keep the rules of a schema, each row by itself; no row follows one that ends its unit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class RuledUnits(UnitSampler):
         self._plan, self._inner, self._given = plan, inner, dict(given or {})
         self._keeper = Keeper(plan, inner.fixed)
         self.width, self.possible = inner.width + 2 * len(plan.kinds), inner.possible
-        self.class_column = inner.class_column
+        self.class_column, self.ends = inner.class_column, inner.ends
 
     def given(self, codes: Mapping[str, float]) -> RuledUnits:
         """Return the sampler given the codes of constants: see its own sampler."""
@@ -61,22 +62,42 @@ class RuledUnits(UnitSampler):
         Raises:
             ConfigError: no units like some of them were found.
         """
+
+        def draw(of: np.ndarray) -> Units:
+            return self._inner.units(of.size, rng, None if classes is None else of)
+
+        return self._whole(np.zeros(n, dtype=np.int64) if classes is None else classes, draw, rng)
+
+    def below(self, context: Mapping[str, np.ndarray], rng: np.random.Generator) -> Units:
+        """Return units that have these coded constants, in their order, and rows that keep all rules.
+
+        Raises:
+            ConfigError: no units like some of them were found.
+        """
+
+        def draw(of: np.ndarray) -> Units:
+            return self._inner.below({name: codes[of] for name, codes in context.items()}, rng)
+
+        return self._whole(np.arange(next(iter(context.values())).size), draw, rng)
+
+    def _whole(self, alike: np.ndarray, draw: Callable[[np.ndarray], Units], rng: np.random.Generator) -> Units:
+        """Return a unit of each of these likes, in their order, all of whose rows keep the rules."""
+        n = alike.size
         wanted, owners, tables, without, fruitless = np.arange(n), [], [], [], 0
-        alike = np.zeros(n, dtype=np.int64) if classes is None else classes
-        for _ in range(_ROUNDS):
+        while wanted.size or not tables:
             of = np.resize(alike[wanted], max(wanted.size, min(n, _FEWEST)))
-            (whose, table, empty), good = self._mended(of.size, rng, None if classes is None else of)
-            place = np.full(whose.max(initial=-1) + 1, -1)
-            for k in np.unique(of):
-                units, places = good[of[good] == k], wanted[alike[wanted] == k]
-                place[units[: places.size]] = places[: units.size]
+            (whose, table, empty), good = self._mended(draw(of), rng)
+            place = np.full(of.size + 1, -1)
+            ours, theirs = (_turns(likes, of.size) for likes in (of[good], alike[wanted]))
+            _, mine, others = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+            place[good[mine]] = wanted[others]
             rows = np.flatnonzero(place[whose] >= 0)
             owners.append(place[whose][rows])
             tables.append(taken(dict(table), rows))
             without.append(empty[rows])
             wanted = np.setdiff1d(wanted, place)
             fruitless = 0 if good.size else fruitless + 1
-            if not wanted.size or fruitless == _FRUITLESS:
+            if fruitless == _FRUITLESS or len(tables) == _ROUNDS:
                 break
         if wanted.size:
             raise ConfigError(
@@ -86,28 +107,38 @@ class RuledUnits(UnitSampler):
         order = np.argsort(numbers, kind="stable")
         return Units(numbers[order], taken(joined(tables), order), np.concatenate(without)[order])
 
-    def _mended(self, n: int, rng: np.random.Generator, classes: np.ndarray | None) -> tuple[Units, np.ndarray]:
+    def _mended(self, units: Units, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
-        owners, table, without = self._draw(n, rng, classes)
+        owners, table, without = units.owners, self._table(units.rows), units.without
 
         def reserve(component: int) -> Iterator[Table]:
             rules, columns = self._plan.components[component]
-            more = self._draw(_RESERVE, rng)[1]
+            more = self._table(self._inner.units(_RESERVE, rng).rows)
             self._keeper.project(more)
             yield taken({name: more[name] for name in columns}, np.flatnonzero(~self._keeper.broken(more, rules)))
             yield examples(self._plan, component)
 
         bad = self._keeper.mend(table, rng, reserve) | self._keeper.broken(table, self._plan.rules)
-        whole = np.ones(n, dtype=bool)
+        for name, codes in self.ends.items():
+            labels: Any = table[name]
+            bad |= np.isin(labels, codes) & (np.diff(owners, append=-1) == 0)
+        whole = np.ones(owners.max(initial=-1) + 1, dtype=bool)
         whole[owners[bad]] = False
         return Units(owners, table, without), np.flatnonzero(whole)
 
-    def _draw(
-        self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None
-    ) -> tuple[np.ndarray, Table, np.ndarray]:
-        owners, codes, without = self._inner.units(n, rng, classes)
+    def _table(self, codes: Mapping[str, Any]) -> Table:
+        """Return rows as rules compare them, with what is given and what follows."""
         table = self._plan.assembled(codes)
         for name, value in self._given.items():
             put(table, np.arange(size(table)), name, value[np.zeros(size(table), dtype=np.int64)])
         self._plan.follow(table, tuple(self._given))
-        return owners, table, without
+        return table
+
+
+def _turns(likes: np.ndarray, most: int) -> np.ndarray:
+    """Return of each its like and how many of these come before it, fewer than `most`, as one number, shape (n,)."""
+    order = np.argsort(likes, kind="stable")
+    of = likes[order]
+    turns = np.empty(likes.size, dtype=np.int64)
+    turns[order] = np.arange(likes.size) - np.searchsorted(of, of)
+    return likes.astype(np.int64) * most + turns

@@ -30,6 +30,7 @@ def columns_table(release: Release) -> pa.Table:
         rows.append(
             {
                 "position": place,
+                "table": next((table for table, own in schema.table_columns.items() if name in own), None),
                 "column": name,
                 "kind": str(facts.get("kind", kind.name)),
                 **{fact: None if facts.get(fact) is None else str(facts[fact]) for fact in _SHOWN},
@@ -39,9 +40,10 @@ def columns_table(release: Release) -> pa.Table:
                 "lost": lines[name].loss or None,
             }
         )
-    texts = (*("column", "kind"), *_SHOWN, "rules", "source", "lost")
+    texts = (*("table", "column", "kind"), *_SHOWN, "rules", "source", "lost")
     types = {**dict.fromkeys(texts, pa.string()), "position": pa.int64(), "categories": pa.int64()}
-    order = ("position", "column", "kind", *_SHOWN, "categories", "rules", "source", "lost")
+    order = ("column", "kind", *_SHOWN, "categories", "rules", "source", "lost")
+    order = ("position", *(["table"] if schema.database else []), *order)
     return pa.table({name: pa.array([row[name] for row in rows], types[name]) for name in order})
 
 

@@ -37,7 +37,7 @@ def croissant(release: Release, publication: Publication, sums: Mapping[str, str
     Args:
         release: what is published.
         publication: who publishes it.
-        sums: files of rows → their SHA-256; the first, of two tables the first two, are described column by column.
+        sums: files of rows → their SHA-256; the first, of several tables one of each, are described column by column.
     """
     certificate = release.certificate
     description: dict[str, Any] = {
@@ -90,9 +90,14 @@ def _record_sets(release: Release, files: list[str]) -> list[dict[str, Any]]:
         return [_records(release, "rows", columns, name) for name in files[:1] if not name.endswith(".npz")]
     columns_of = columns_of_tables(release.schema)
     sets = [_records(release, *table, file) for table, file in zip(columns_of.items(), files, strict=False)]
-    if sets:
-        sets[0]["key"] = {"@id": sets[0]["field"][0]["@id"]}
-        sets[1]["field"][0]["references"] = {"field": {"@id": sets[0]["field"][0]["@id"]}}
+    database, keys = release.schema.database, {one["name"]: {"@id": one["field"][0]["@id"]} for one in sets}
+    for one, branch in zip(sets, (None, *database.branches), strict=False):  # a key is the first field of its table
+        if branch is None or branch.key is not None:
+            one["key"] = keys[one["name"]]
+        if branch is not None:
+            above = {branch.by: branch.of} | ({} if branch.unit is None else {branch.unit: database.units})
+            for name, table in above.items():
+                one["field"][branch.identifiers.index(name)]["references"] = {"field": keys[table]}
     return sets
 
 

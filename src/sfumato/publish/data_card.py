@@ -107,7 +107,9 @@ def _linked(release: Release) -> list[str]:
         return []
     sentences = [f"Rows of the same {unit.column} belong together: at most {unit.max_rows}."]
     if names := tuple(release.schema.table_columns):
-        sentences = [f"Tables: {', '.join(names)}, by the key {unit.column}. {sentences[0]}"]
+        above = {} if release.schema.tree is None else {b.name: f" of {b.of}" for b in release.schema.tree.branches}
+        tables = ", ".join(name + above.get(name, "") for name in names)
+        sentences = [f"Tables: {tables}, by the key {unit.column}. {sentences[0]}"]
     if unit.order is not None:
         sentences.append(f"They come in the order of {unit.order}.")
     if unit.constant:

@@ -5,7 +5,7 @@ Free: they are functions of the measurements that the release holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -17,10 +17,10 @@ from sfumato.errors import EstimateError
 from sfumato.inference.answer_batches import cell_counts
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
-from sfumato.release.unit_releases import units_of
+from sfumato.release.unit_releases import parts_of_units, units_of
 from sfumato.release_front import Release
+from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.grid import ColumnGrid
-from sfumato.schema.shapes import PAGE, require_able
 
 MOST_PAIRS, MOST_CELLS = 100, 400
 _MARGIN = 1.96  # standard errors: of an interval of 95 %
@@ -46,25 +46,36 @@ class NoisyTables:
 
 def noisy_tables(release: Release) -> NoisyTables:
     """Return the noisy tables of a release; `margin`, `low` and `high` are of 95 % intervals of the records' counts."""
-    tables = NoisyTables()
-    require_able(release.schema, PAGE)
-    if release.schema.linked:
-        release = units_of(release)
+    schema, tables, parts = release.schema, NoisyTables(), {"": release}
+    tree, counts, pairs = schema.tree, list[tuple[object, ...]](), list[tuple[object, ...]]()
+    if schema.linked:
+        parts = {name: units_of(part) for name, part in parts_of_units(release).items()}
         tables.left_out.append(
             "Counts are of units: their constants, their number of rows, and their first row, which is missing of a "
             "unit without rows. What later rows are is in the release, and not in the noisy tables."
         )
-    try:
-        questions = Questions(release)
-    except EstimateError as error:
-        tables.left_out.append(f"There are no noisy tables. {error}")
-        return tables
-    weight = release.schema.weight
-    columns = [c for c in questions.measured.columns.values() if weight is None or c.name != weight.column]
-    rows = [row for column in columns for row in _of_column(questions, column, tables)]
-    tables.counts = _table(_COUNTS, rows) if rows else None
-    pairs = [row for pair in _label_pairs(questions, tables) for row in _of_pair(release, pair, tables)]
-    tables.pairs = _table(_PAIRS, pairs) if pairs else None
+    for name in () if tree is None else filter(tree.is_nested, tree.names):
+        tables.left_out.append(f"Counts of {name!r}, which lies below another table: no interval knows its units.")
+    strange: set[str] = set() if schema.weight is None else {schema.weight.column}
+    first = () if schema.unit is None else schema.unit.constant
+    for name, part in parts.items():
+        if tree is not None:  # columns that tables before have, or say, are theirs
+            context = branch_views(schema)[name].schema.unit
+            strange = set(() if context is None else context.constant).difference(first)
+            first = ()
+        try:
+            questions = Questions(part)
+        except EstimateError as error:
+            tables.left_out.append(f"There are no noisy tables{' of ' if name else ''}{name}. {error}")
+            continue
+        columns = [column for column in questions.measured.columns.values() if column.name not in strange]
+        own = () if tree is None else (name,)
+        counts += [(*own, *row) for column in columns for row in _of_column(questions, column, tables)]
+        of_pairs = (_of_pair(part, pair, tables) for pair in _label_pairs(questions, columns, tables))
+        pairs += [(*own, *row) for rows in of_pairs for row in rows]
+    own = () if tree is None else ("table",)
+    tables.counts = _table((*own, *_COUNTS), counts) if counts else None
+    tables.pairs = _table((*own, *_PAIRS), pairs) if pairs else None
     return tables
 
 
@@ -113,11 +124,11 @@ def _cell(column: ColumnGrid, cell: int) -> tuple[str | None, str | None, str | 
     return None, lower, upper, False
 
 
-def _label_pairs(questions: Questions, tables: NoisyTables) -> list[tuple[str, str]]:
+def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: NoisyTables) -> list[tuple[str, str]]:
     """Return pairs of columns of labels, those with the target first: few enough, and each of few enough cells."""
     plan = questions.measured.release.schema.rule_plan
     ruled = set() if plan is None else {*plan.follows, *plan.gaps}
-    columns = [c for c in questions.measured.columns.values() if not c.numeric and c.name not in ruled]
+    columns = [c for c in among if not c.numeric and c.name not in ruled]
     target = questions.measured.class_column
     sizes = {column.name: column.n_cells for column in columns}
     pairs = sorted(combinations(sizes, 2), key=lambda pair: target not in pair)

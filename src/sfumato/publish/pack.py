@@ -40,7 +40,6 @@ from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import UseVerdict
 from sfumato.report.write import page_content, signer
 from sfumato.schema.documents import json_text, yaml_text
-from sfumato.schema.shapes import PAGE, require_able
 
 FORMATS = ("csv", "parquet")
 RELEASE, SUMS, ROWS = "release.sfm", "SHA256SUMS", "rows"
@@ -92,7 +91,7 @@ def pack(
         n: how many rows, of linked rows units; by default the public number.
         seed: of the rows; random if not given.
         formats: of the rows of a table, "csv", "parquet" or both; images and mixtures are `.npz`, sets in
-            one cell Parquet. Two tables are files of a folder `rows`; as Parquet beside CSV, of `rows_parquet`.
+            one cell Parquet. Several tables are files of a folder `rows`; as Parquet beside CSV, of `rows_parquet`.
         spreadsheet_safe: whether text in rows.csv that a spreadsheet would compute gets an apostrophe.
         publication: what the publisher says: title, publisher, publisher_type, description, license, url, date.
         public_key: PEM of the key that the release, a path, is signed with; it is checked.
@@ -171,7 +170,6 @@ def export(
 def _private(release: Release | str | os.PathLike[str]) -> Release:
     """Return a release of which the certificate holds; what guarantees nothing is not described as if it did."""
     value = release if isinstance(release, Release) else load(release)
-    require_able(value.schema, PAGE)
     if not value.certificate.private:
         raise ConfigError(
             "Expected a release with secret noise to publish, got one that is not private: it has no noise, or noise "

@@ -14,7 +14,7 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.records.engine import Rows
 from sfumato.records.histories import GRAIN
 from sfumato.records.sequences import absent_code
-from sfumato.rules.cells import from_codes
+from sfumato.rules.cells import fitted, from_codes
 from sfumato.schema.branch_schemas import BranchView, Feature
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
@@ -73,12 +73,18 @@ class Levels:
             rows = self._levels[step].above[rows]
         return rows
 
-    def context(self, view: BranchView) -> dict[str, np.ndarray]:
-        """Return the constants of a branch: coded columns of the rows above, but for those that rows before say."""
-        name, rows = view.branch.of, {}
+    def rows(self, name: str) -> dict[str, np.ndarray]:
+        """Return the rows of a table with the coded columns of those above."""
+        rows: dict[str, np.ndarray] = {}
         for step in (self._database.units, *self._database.path(name)):
             place = self.ancestors(name, step)
             rows |= {column: codes[place] for column, codes in self._levels[step].codes.items()}
+        return rows
+
+    def context(self, view: BranchView) -> dict[str, np.ndarray]:
+        """Return the constants of a branch: coded columns of the rows above, but for those that rows before say."""
+        name = view.branch.of
+        rows = self.rows(name)
         for feature in view.features:
             if not feature.form.startswith("earlier"):
                 rows[feature.name] = self._said(feature)[self.ancestors(name, feature.above)]
@@ -99,6 +105,12 @@ class Levels:
         last = np.full(n, absent_code(feature.kind))
         last[place] = codes  # of several, the last
         return last
+
+
+def totals(kind: NumericKind, above: np.ndarray, n: int, column: Values) -> Values:
+    """Return the totals of a column over the rows below each of n rows; what is missing counts as nothing."""
+    whole = np.bincount(above, np.where(column.absent, 0, column.values), minlength=n)
+    return Values(fitted(kind, whole), np.zeros(n, dtype=bool))
 
 
 def sums(place: np.ndarray, codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,24 +159,6 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
         values[valid] = codes[latest[valid]]
         rows[feature.name] = values
     return rows
-
-
-def distances(view: BranchView, codes: Rows) -> Rows:
-    """Return coded columns of a branch with the later of ordered ones as their distances."""
-    plan = view.ordered
-    if plan is None:
-        return codes
-    table = {name: from_codes(kind, codes[name]) for name, kind in plan.kinds.items()}
-    return {**codes, **{name: plan.gap_codes(name, table) for name in plan.gaps}}
-
-
-def at_distances(view: BranchView, codes: Rows) -> dict[str, Values]:
-    """Return what columns hold that are coded as distances from others."""
-    plan = view.ordered
-    if plan is None:
-        return {}
-    table = plan.assembled(codes)
-    return {name: column for name in plan.gaps if isinstance(column := table[name], Values)}
 
 
 def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:

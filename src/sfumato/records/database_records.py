@@ -21,14 +21,15 @@ import numpy as np
 
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.records.context import Level, Levels, distances, earlier, place_between
+from sfumato.lenses.chain import plain_records, plain_schema
+from sfumato.records.context import Level, Levels, earlier, place_between
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
 from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.table_sources import TableSources
 from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
-from sfumato.schema.branch_schemas import BranchView, branch_views
+from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
 from sfumato.schema.database import Branch
 from sfumato.schema.linked import end_codes, linked_tables
 from sfumato.schema.schema import Schema
@@ -44,6 +45,7 @@ class DatabaseData:
     Args:
         source: the tables.
         schema: what is public about them.
+        totals: whether columns that are totals of rows below are read, which a fit does not.
 
     Raises:
         SchemaError: as `PrivateData`.
@@ -52,11 +54,13 @@ class DatabaseData:
     max_rows_per_unit = 1
     counts_entries = False
 
-    def __init__(self, source: TableSources, schema: Schema) -> None:
-        assert schema.unit is not None
-        self.source, self.described, self.schema = source, schema, schema
-        self._database, self._unit = source.database, schema.unit
+    def __init__(self, source: TableSources, schema: Schema, *, totals: bool = False) -> None:
         check_columns(source, schema)
+        self.source, self.described, self.schema = source, schema, schema
+        schema = schema if totals else without_totals(schema)
+        assert schema.unit is not None
+        assert schema.tree is not None
+        self._database, self._unit = schema.tree, schema.unit
         self._kinds = schema.of_kind(TabularKind)
         self._levels, self._keys = Levels(schema), dict[str, RowKeys]()
         self._branches: dict[str, BranchRecords] = {}
@@ -86,6 +90,11 @@ class DatabaseData:
             if other == name:
                 break
         return self._levels[name]
+
+    def rows(self, name: str) -> Rows:
+        """Return the rows of a table with the coded columns of those above."""
+        self.level(name)
+        return self._levels.rows(name)
 
     def context(self, view: BranchView) -> Rows:
         """Return the context of a branch's rows above."""
@@ -121,7 +130,7 @@ class BranchRecords(LinkedRecords):
 
     def __init__(self, data: DatabaseData, view: BranchView) -> None:
         self._data, self.view, self.described = data, view, view.schema
-        self.tables = linked_tables(view.schema)
+        self.tables = linked_tables(plain_schema(view.schema))
 
     def sequences(self) -> Sequences:
         """Return the rows that count in their order."""
@@ -136,10 +145,13 @@ class BranchRecords(LinkedRecords):
 
     def _sequences(self, data: DatabaseData, branch: Branch) -> Sequences:
         level, above = data.level(branch.name), data.level(branch.of)
-        context, codes = data.context(self.view), dict(distances(self.view, level.codes))
+        context, codes, plan = data.context(self.view), dict(level.codes), self.view.schema.rule_plan
         if branch.within is not None and branch.order is not None:
             ends = {name: context[name][level.above] for name in branch.within}
             codes[branch.order] = place_between(data.described, self.view, ends, codes[branch.order])
+        beside = () if plan is None else context.keys() & {*plan.gaps.values()}  # of what a row is at a distance from
+        rows = plain_records(self.view.schema, {**codes, **{name: context[name][level.above] for name in beside}})
+        codes = {name: column for name, column in rows.items() if name not in beside}
         sizes = np.bincount(level.above, minlength=above.size)
         owners = above.owners if data.source.database.is_nested(branch.name) else None
         return Sequences(sizes, np.cumsum(sizes) - sizes, codes, context, owners)

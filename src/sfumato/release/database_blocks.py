@@ -27,11 +27,10 @@ class DatabaseBlocks(Blocks):
 
     def each(self, block: int, classes: np.ndarray | None) -> Iterator[Any]:
         """Yield the tables of a block's units, by their names."""
-        del classes
-        sampler = self.conditions.sampler
+        sampler, n = self.conditions.sampler, self.size if classes is None else classes.size
         assert isinstance(sampler, DatabaseTables)
         count = max(0, min(self.size, self.n - block * self.size))
-        yield self.written(sampler.tables(self.size, public_stream(self.seed, block)), block * self.size, count)
+        yield self.written(sampler.tables(n, public_stream(self.seed, block), classes), block * self.size, count)
 
     def written(self, tables: Mapping[str, TableRows], start: int, count: int) -> dict[str, pa.Table]:
         """Return coded tables as samples have them: of the first `count` units, numbered on from `start`."""

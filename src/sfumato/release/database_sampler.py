@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.lenses.lens import Units
-from sfumato.records.context import Level, Levels, at_distances, before, between, earlier
+from sfumato.lenses.chain import plain_schema, shaped
+from sfumato.lenses.lens import Units, UnitSampler, given_values
+from sfumato.records.context import Level, Levels, before, between, earlier, totals
 from sfumato.release.linked import LinkedTable
-from sfumato.rules.cells import to_codes
-from sfumato.schema.branch_schemas import BranchView, branch_views
+from sfumato.rules.cells import as_values, codes_of, joined, taken
+from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
 from sfumato.schema.schema import Schema
 
 
@@ -37,18 +39,20 @@ class DatabaseTables:
 
     Attributes:
         width: numbers that drawing a unit with all its rows takes.
-        class_column: None: classes are not modelled apart.
-        possible: which classes units can have: the one.
+        class_column: the column of units whose classes are modelled apart; None without.
+        possible: which classes units can have, shape (k,).
     """
 
     name = "database"
-    class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         if schema.tree is None:
             raise ReleaseError("Expected a schema of several tables in the release.")
-        self._schema, self._database = schema, schema.tree
-        self._views, self._parts = branch_views(schema), dict[str, LinkedTable]()
+        self._kinds, self._totals = schema.of_kind(NumericKind), schema.tree.branches
+        self._schema = schema = without_totals(schema)
+        assert schema.tree is not None
+        self._database = schema.tree
+        self._views, self._parts = branch_views(schema), dict[str, UnitSampler]()
         branches = settings.get("branches")
         if not isinstance(branches, Mapping) or set(branches) != set(self._views):
             raise ReleaseError("Expected a chain of every table of the schema in the release.")
@@ -57,69 +61,79 @@ class DatabaseTables:
             if not isinstance(own, Mapping) or own.get("name") != LinkedTable.name:
                 raise ReleaseError("Expected settings of linked rows for every table in the release.")
             arrays = {key.removeprefix(part): a for key, a in parameters.items() if key.startswith(part)}
-            self._parts[name] = LinkedTable(view.schema, own, arrays)
-            self._parts[name].require_context()
+            chain = LinkedTable(plain_schema(view.schema), own, arrays)
+            chain.require_context()
+            self._parts[name] = shaped(view.schema, chain)  # type: ignore[assignment] - of units, as the chain is
         self._first = next(iter(self._views))
-        self.possible = np.ones(1, dtype=bool)
+        self.possible, self.class_column = self._parts[self._first].possible, self._parts[self._first].class_column
         self.width = sum(
             part.width * self._database.most_rows(self._views[name].branch.of) for name, part in self._parts.items()
         )
 
     def given(self, codes: Mapping[str, float]) -> DatabaseTables:
+        """Return the sampler given the codes of columns of units: see `given_values`."""
+        return self._given(codes, lambda first: first.given(codes))
+
+    def given_values(self, values: Mapping[str, GivenValue]) -> DatabaseTables:
         """Return the sampler given these columns of units.
 
         Raises:
             ConfigError: a column is of another table, or the release gives such units probability 0.
         """
+        return self._given(values, lambda first: given_values(first, values))
+
+    def _given(self, names: Iterable[str], fixed: Callable[[UnitSampler], Any]) -> DatabaseTables:
         constant = () if self._schema.unit is None else self._schema.unit.constant
-        others = [name for name in codes if name not in constant]
+        others = [name for name in names if name not in constant]
         if others:
             raise ConfigError(
-                f"Expected given columns of the table {self._database.units!r}, got {others[0]!r} of another one. Give "
-                f"some of {', '.join(map(repr, constant)) or 'none'}."
+                f"Expected given columns of the table {self._database.units!r}, got {others[0]!r}, which is of another "
+                f"one or a total. Give some of {', '.join(map(repr, constant)) or 'none'}."
             )
         sampler = copy.copy(self)
-        sampler._parts = {**self._parts, self._first: self._parts[self._first].given(codes)}
+        sampler._parts = {**self._parts, self._first: fixed(self._parts[self._first])}
+        sampler.possible = sampler._parts[self._first].possible
         return sampler
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
-        """Return the coded columns of n units."""
-        del classes
-        return self.tables(n, rng)[self._database.units].rows
+        """Return the columns of n units."""
+        return self.tables(n, rng, classes)[self._database.units].rows
 
-    def tables(self, n: int, rng: np.random.Generator) -> dict[str, TableRows]:
-        """Return the rows of n units by table, that of units first."""
-        levels, written = Levels(self._schema), dict[str, Mapping[str, Any]]()
+    def tables(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, TableRows]:
+        """Return the rows of n units by table, that of units first. Classes are drawn if not given."""
+        levels, units = Levels(self._schema), self._parts[self._first].units(n, rng, classes)
         constant = () if self._schema.unit is None else self._schema.unit.constant
-        units = self._parts[self._first].units(n, rng)
         starts = np.searchsorted(units.owners, np.arange(n))
-        own = {name: np.asarray(units.rows[name])[starts] for name in constant}
-        levels.put(self._database.units, Level(np.arange(n), np.arange(n), own))
+        written: dict[str, Mapping[str, Any]] = {
+            self._database.units: taken({name: units.rows[name] for name in constant}, starts)
+        }
+        levels.put(self._database.units, Level(np.arange(n), np.arange(n), self._codes(written[self._database.units])))
         for name, view in self._views.items():
             if name != self._first:
                 units = self._below(view, levels, rng)
             written[name] = self._put(view, levels, units)
-        tables = {self._database.units: TableRows(np.arange(n), np.zeros(n, dtype=np.int64), own)}
-        for name in self._views:
-            level = levels[name]
-            tables[name] = TableRows(level.above, level.numbers, {**level.codes, **written[name]})
-        return tables
+        for branch in reversed(self._totals):  # of rows below before those above
+            above, n = levels[branch.name].above, levels[branch.of].size
+            for total, column in branch.totals:
+                own = as_values(self._kinds[column], written[branch.name][column])
+                written[branch.of] = {**written[branch.of], total: totals(self._kinds[total], above, n, own)}
+        return {name: TableRows(levels[name].above, levels[name].numbers, rows) for name, rows in written.items()}
 
-    def _put(self, view: BranchView, levels: Levels, units: Units) -> dict[str, Values]:
-        """Add the rows of a branch; return what is written of them in place of codes."""
-        branch, present = view.branch, ~units.without
-        above = levels[branch.of]
-        owners = units.owners[present]
-        codes = {name: np.asarray(units.rows[name])[present] for name in branch.columns}
-        kinds = self._schema.of_kind(NumericKind)
-        written = at_distances(view, codes)
-        codes |= {name: to_codes(kinds[name], values) for name, values in written.items()}
+    def _codes(self, rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the codes of columns, of which some are values as they are written."""
+        return codes_of(self._schema.of_kind(TabularKind), rows)
+
+    def _put(self, view: BranchView, levels: Levels, units: Units) -> dict[str, Any]:
+        """Add the rows of a branch; return them as they are written."""
+        branch, present = view.branch, np.flatnonzero(~units.without)
+        owners, rows = units.owners[present], taken({name: units.rows[name] for name in _columns(view)}, present)
         if branch.within is not None and branch.order is not None:
-            ends = {name: np.asarray(units.rows[name])[present] for name in branch.within}
-            values = between(self._schema, view, ends, codes[branch.order])
-            written[branch.order], codes[branch.order] = values, to_codes(kinds[branch.order], values)
-        levels.put(branch.name, Level(owners, above.owners[owners], codes))
-        return written
+            kinds = view.schema.of_kind(TabularKind)
+            place = codes_of(kinds, {name: rows[name] for name in (branch.order, *branch.within)})
+            rows[branch.order] = between(self._schema, view, place, place[branch.order])
+        rows = {name: rows[name] for name in branch.columns}
+        levels.put(branch.name, Level(owners, levels[branch.of].owners[owners], self._codes(rows)))
+        return rows
 
     def _below(self, view: BranchView, levels: Levels, rng: np.random.Generator) -> Units:
         """Return the rows of a branch below all rows above; of a nested one, a unit's rows above in their turn."""
@@ -130,22 +144,31 @@ class DatabaseTables:
         turn = before(np.ones(above.size), above.owners)
         parts: list[Units] = []
         for place in range(int(turn.max(initial=-1)) + 1):
-            so_far = _together(parts, branch.columns)
-            level = Level(so_far.owners, above.owners[so_far.owners], so_far.rows)
-            known = {**context, **earlier(view, above, level)}
+            known = {**context, **earlier(view, above, self._so_far(view, above, parts))}
             mine = np.flatnonzero(turn == place)
             below = part.below({name: codes[mine] for name, codes in known.items()}, rng)
-            parts.append(Units(mine[below.owners], below.rows, below.without))
-        return _together(parts, tuple(view.schema.released), without=True)
+            parts.append(Units(mine[below.owners], {n: below.rows[n] for n in _columns(view)}, below.without))
+        return _together(parts) if parts else part.below(context, rng)
+
+    def _so_far(self, view: BranchView, above: Level, parts: list[Units]) -> Level:
+        """Return the rows of a branch that are drawn, in the order of the rows above."""
+        if not parts:
+            none = np.zeros(0, dtype=np.int64)
+            return Level(none, none, {name: np.zeros(0) for name in view.branch.columns})
+        units = _together(parts)
+        present = np.flatnonzero(~units.without)
+        rows = taken({name: units.rows[name] for name in view.branch.columns}, present)
+        owners = units.owners[present]
+        return Level(owners, above.owners[owners], codes_of(view.schema.of_kind(TabularKind), rows))
 
 
-def _together(parts: list[Units], columns: tuple[str, ...], *, without: bool = False) -> Units:
-    """Return units of several draws in order; unless `without`, but for those that stand for none."""
-    if not parts:
-        empty = np.zeros(0, dtype=np.int64)
-        return Units(empty, {name: np.zeros(0) for name in columns}, empty.astype(bool))
+def _columns(view: BranchView) -> tuple[str, ...]:
+    """Return the columns of a branch, and those between which its rows lie."""
+    return (*view.branch.columns, *(view.branch.within or ()))
+
+
+def _together(parts: list[Units]) -> Units:
+    """Return units of several draws in order."""
     owners, absent = (np.concatenate(arrays) for arrays in ([u.owners for u in parts], [u.without for u in parts]))
     order = np.argsort(owners, kind="stable")
-    order = order if without else order[~absent[order]]
-    rows = {name: np.concatenate([np.asarray(u.rows[name]) for u in parts])[order] for name in columns}
-    return Units(owners[order], rows, absent[order])
+    return Units(owners[order], taken(joined([dict(u.rows) for u in parts]), order), absent[order])

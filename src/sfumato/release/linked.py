@@ -47,6 +47,7 @@ class LinkedTable(UnitSampler):
         later = 0 if self._steps is None else self._steps.width + self._tables.max_rows * len(self._columns)
         self.width = self._units.width + later
         self.possible, self.class_column = self._first.possible, self._first.class_column
+        self.ends = self._tables.ends
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -66,7 +67,7 @@ class LinkedTable(UnitSampler):
         self._first.require_first(len(self._tables.constants))
 
     def below(self, context: Mapping[str, np.ndarray], rng: np.random.Generator) -> Units:
-        """Return units that have these constants, in their order, and coded rows.
+        """Return units that have these coded constants, in their order, and coded rows.
 
         Raises:
             ReleaseError: the chain of units draws other columns before its constants.

@@ -31,10 +31,9 @@ def units_of(release: _Value, *, plain: bool = False, features: bool = False) ->
     Raises:
         ConfigError: the release is not of linked rows.
     """
-    if not release.schema.linked:
-        raise ConfigError(
-            "Expected a release of linked rows to ask of its units, got one of single rows. Ask it itself."
-        )
+    if not release.schema.linked or release.schema.tree is not None:
+        shape, cure = ("single rows", "Ask it itself") if not release.schema.linked else ("a database", "Name a table")
+        raise ConfigError(f"Expected a release of linked rows to ask of its units, got one of {shape}. {cure}.")
     tables = linked_tables(plain_schema(release.schema), release.schema.weight)
     units = replace(tables.units, weight=release.schema.weight)  # a column of the plain table before, now the weight
     units = units if plain else _ruled(units, tables, release.schema)
@@ -60,6 +59,14 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
     Its counts are of weighted steps, as its queries say.
     """
     return _part(release, _STEPS, steps, release.form)
+
+
+def parts_of_units(release: _Value) -> dict[str, _Value]:
+    """Return the parts of a release of linked rows whose rows are of units: itself, or tables below that of units."""
+    tree = release.schema.tree
+    if tree is None:
+        return {"": release}
+    return {b.name: table_of(release, b.name) for b in tree.branches if not tree.is_nested(b.name)}
 
 
 def table_of(release: _Value, name: str) -> _Value:

@@ -1,11 +1,10 @@
-"""Linked rows on the page: how many rows units have, how rows depend on those before, some units as strips.
+"""Linked rows and databases on the page: how many rows units have, how rows depend on those before, units as strips.
 
 With real rows the figures are NOT private; of synthetic rows alone they are functions of the release.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.kind import TabularKind
-from sfumato.evaluate.coded_tables import read_codes
+from sfumato.evaluate.database_scores import ReadTable, count_units, read_tables
 from sfumato.evaluate.fidelity import read_bins
-from sfumato.evaluate.linked import LinkedRows, linked_columns, linked_scores
-from sfumato.records.table_sources import open_records
+from sfumato.evaluate.linked import LinkedRows, linked_scores
 from sfumato.release.joined_rows import joined_tables
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures, share_bins
@@ -42,27 +40,54 @@ class UnitStrip:
 
 
 def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, Any]:
-    """Return the page's content on a release of linked rows; with real rows it is NOT private."""
+    """Return the page's content on a release of linked rows or of a database; with real rows it is NOT private."""
     if real is not None:
         require_able(release.schema, EVALUATION)
     schema = unweighted(release.schema)
-    plain, columns = dataclasses.replace(schema, rules=(), accept=()), linked_columns(schema)
-    source = None if real is None else open_records(real, schema)
-    real_rows = None if source is None else LinkedRows.read(source, schema)
-    n = min(MOST_DRAWN, release.certificate.n_public) if real_rows is None else real_rows.n_units
-    sample = open_records(drawn_units(release, n, seed), schema)
-    rows, bins = LinkedRows.read(sample, schema), read_bins(sample, plain)
-    real_bins = None if source is None else read_bins(source, plain)
-    content: dict[str, Any] = {"drawn": bins.n_rows, "columns": column_figures(bins, real_bins, plain)}
-    coded = [None if rows_of is None else read_codes(rows_of, plain) for rows_of in (sample, source)]
-    assert coded[0] is not None
-    content["matrix"] = matrix_of(coded[0], coded[1], plain)
-    if real_bins is not None:
-        content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, plain)
-        content["outside"] = sorted(real_bins.outside_shares.items(), key=lambda share: -share[1])
-    content["linked"] = {
-        "unit": schema.unit.column if schema.unit else "",
-        "drawn": n,
+    n = min(MOST_DRAWN, release.certificate.n_public) if real is None else count_units(real, schema)
+    sample = drawn_units(release, n, seed)
+    real_tables = {} if real is None else read_tables(real, schema)
+    parts = {
+        name: table_content(table, real_tables.get(name))
+        for name, table in read_tables(sample, schema).items()
+        if real is None or name in real_tables
+    }
+    columns = [column for part in parts.values() for column in part["columns"]]
+    outside = {name: share for part in parts.values() for name, share in part["outside"].items()}
+    return {
+        "tables": parts,
+        "columns": columns if real is None else sorted(columns, key=lambda c: -(c.distance or 0.0)),
+        "outside": sorted(outside.items(), key=lambda share: -share[1]),
+        "linked": True,
+        "sample": sample,
+    }
+
+
+def table_content(table: ReadTable, real: ReadTable | None) -> dict[str, Any]:
+    """Return the page's content on one table; with real rows it is NOT private."""
+    bins = read_bins(table.cells, table.schema)
+    real_bins = None if real is None else read_bins(real.cells, real.schema)
+    pairs = (None, 0) if real_bins is None else pair_figures(bins, real_bins, table.schema)
+    return {
+        "drawn": bins.n_rows,
+        "columns": column_figures(bins, real_bins, table.schema),
+        "matrix": matrix_of(table.known, None if real is None else real.known, table.wide),
+        "pairs": pairs[0],
+        "n_pairs": pairs[1],
+        "outside": {} if real_bins is None else real_bins.outside_shares,
+        "linked": _linked(table, real),
+    }
+
+
+def _linked(table: ReadTable, real: ReadTable | None) -> dict[str, Any] | None:
+    """Return what rows of one unit, or of one row above, have to do with each other."""
+    rows, columns, real_rows = table.rows, table.columns, None if real is None else real.rows
+    if rows is None or columns is None:
+        return None
+    assert columns.unit is not None
+    return {
+        "unit": columns.unit.column,
+        "drawn": rows.n_units,
         "sizes": size_bins(rows, real_rows),
         "figures": figure_lines(rows, real_rows, columns),
         "strips": strips(rows, columns, "synthetic"),
@@ -70,7 +95,6 @@ def linked_content(release: ReleaseValue, real: object, seed: int) -> dict[str, 
         "strips_of": strip_column(columns),
         "order": linked_tables(columns).order,
     }
-    return content
 
 
 def drawn_units(release: ReleaseValue, n: int, seed: int) -> object:

@@ -17,6 +17,7 @@ from sfumato.cards.text import shown, whole
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
+from sfumato.evaluate.database_scores import read_tables
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.inference.column_lines import column_lines, cures, worst
 from sfumato.inference.item_measurements import MeasuredItems
@@ -26,6 +27,7 @@ from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import ColumnFigure, Ends, column_figures
 from sfumato.report.estimates import Ends as MeasuredEnds
+from sfumato.report.linked import drawn_units
 from sfumato.report.samples import sheets
 from sfumato.report.sets import set_content
 from sfumato.schema.set_columns import itemised, sets_alone
@@ -96,9 +98,13 @@ def _pictures(release: ReleaseValue) -> list[Html]:
     """Return the columns as small multiples, or sheets of pictures."""
     if release.schema.of_kind(Image):
         return _sheets(release)
-    if release.schema.tree is not None:
-        return []
     n = min(ROWS, release.certificate.n_public)
+    if release.schema.tree is not None:
+        cards: list[Html] = []
+        for name, part in read_tables(drawn_units(release, n, _SEED), release.schema).items():
+            figures = column_figures(read_bins(part.cells, part.schema), None, part.schema)[:MOST_COLUMNS]
+            cards += [paragraph("Table ", code(shown(name)), ":"), *_multiples(figures, part.known.n_rows, 0)]
+        return cards
     table = pa.concat_tables(release.batches(n, seed=_SEED))
     if sets_alone(release.schema):
         return _multiples(set_content(table, None, schema=release.schema, seed=_SEED)["columns"], n, 0)

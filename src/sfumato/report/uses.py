@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from sfumato.cards.text import shown
 from sfumato.errors import EstimateError
@@ -14,6 +15,7 @@ from sfumato.inference.column_lines import MANY, ColumnLine, column_lines, worst
 from sfumato.inference.question_methods import UnitEstimates
 from sfumato.models.images.sampler import ImagePortrait
 from sfumato.release.model import ReleaseValue
+from sfumato.release.unit_releases import parts_of_units
 from sfumato.report.estimates import estimates_of
 from sfumato.report.samples import image_column
 from sfumato.report.verdicts import (
@@ -139,9 +141,10 @@ def linked_verdicts(release: ReleaseValue) -> list[UseVerdict]:
     why = "It is in the samples, without intervals: compare it on records of your own."
     later = UseVerdict("how rows follow each other", "not measured", why)
     try:
-        answers = UnitEstimates(release).answers(most_pairs=20)
+        parts = [UnitEstimates(part).answers(most_pairs=20) for part in parts_of_units(release).values()]
     except EstimateError:
         return [later, software]
+    answers = pd.concat(parts).drop_duplicates(["kind", "first", "second"])  # what tables share, once
     return [
         tables_of(answers, "tables of units: counts, constants, first rows"),
         regressions_of(answers),

@@ -27,7 +27,7 @@ from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
 from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures
 from sfumato.report.estimates import estimates_of
-from sfumato.report.linked import drawn_units, linked_content
+from sfumato.report.linked import linked_content
 from sfumato.report.matrix import matrix_of
 from sfumato.report.page import render, require_templates
 from sfumato.report.samples import image_column, sheets
@@ -36,7 +36,6 @@ from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import among_others
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.shapes import PAGE, require_able
 
 _WORDS = {
     "tvd_1way": "total variation of one column, mean",
@@ -49,7 +48,7 @@ _WORDS = {
 }
 _PARTS = (  # that a page may lack
     "columns", "matrix", "pairs", "n_pairs", "scores", "target", "drawn", "queries", "frequent_items", "outside",
-    "rules", "joint", "noise", "no_estimates", "pair_lines", "answer_lines", "linked", "uses",
+    "rules", "joint", "noise", "no_estimates", "pair_lines", "answer_lines", "linked", "tables", "uses",
 )  # fmt: skip
 LEAST_PICTURED = 0.1
 """An association that is pictured where there are no intervals."""
@@ -143,7 +142,6 @@ def page_content(
 
     `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` returns.
     """
-    require_able(release.schema, PAGE)
     certificate = release.certificate
     content: dict[str, Any] = {
         "from_real": real is not None,
@@ -196,6 +194,7 @@ def page_content(
         content |= _images(release, real, test, target, seed)
     # real records that cannot be read are left out of every figure
     content["n_skipped"] = 0 if real is None else sum(1 for _ in open_records(real, release.schema).skipped())
+    content["tables"] = content["tables"] or {"": dict(content)}
     if content["uses"] is None and (real is None or not content["matrix"]):
         content["uses"] = uses_of(release)  # beside real rows of a table, scores say it
     return content
@@ -205,8 +204,8 @@ def _linked(release: ReleaseValue, real: object, test: object, target: str | Non
     if test is not None or target is not None:
         raise ConfigError("Expected no test rows and no target beside linked rows: no classifier learns from them.")
     content = linked_content(release, real, seed)
-    sample = drawn_units(release, content["linked"]["drawn"], seed)
-    content["rules"] = _rules({"synthetic": sample} | ({} if real is None else {"real": real}), release.schema)
+    sample = {"synthetic": content.pop("sample")}
+    content["rules"] = _rules(sample | ({} if real is None else {"real": real}), release.schema)
     return content
 
 

@@ -30,12 +30,25 @@ def from_codes(kind: TabularKind, codes: np.ndarray) -> Column:
     return np.asarray(codes).astype(np.int64)
 
 
+def as_values(kind: NumericKind, column: Column) -> Values:
+    """Return numbers or dates as they are written, of codes or of these."""
+    return column if isinstance(column, Values) else Values(*kind.decoded(np.asarray(column, dtype=np.float64)))
+
+
 def to_codes(kind: NumericKind, column: Values) -> np.ndarray:
     """Return the codes of numbers or dates; those outside the bounds are clamped."""
     lower, upper = kind.bounds
     span = max(float(upper - lower), np.finfo(float).tiny) if upper > lower else 1.0
     codes = np.clip((column.values - lower) / span, 0.0, 1.0)
     return np.where(column.absent, np.nan if kind.nullable else 0.5, codes)
+
+
+def codes_of(kinds: Kinds, rows: Mapping[str, Column]) -> dict[str, np.ndarray]:
+    """Return the codes of columns, of which some may be codes already."""
+    return {
+        name: to_codes(kinds[name], column) if isinstance(column, Values) else column  # type: ignore[arg-type]
+        for name, column in rows.items()
+    }
 
 
 def absent(kind: TabularKind, column: Column) -> np.ndarray:

@@ -47,6 +47,11 @@ class RulePlan:
         """All rules, one after the other."""
         return tuple(itertools.chain.from_iterable(self.entries))
 
+    @property
+    def columns(self) -> list[set[str]]:
+        """The columns of each rule of the schema."""
+        return [{name for rule in rules for name in rule.columns} for rules in self.entries]
+
     def __post_init__(self) -> None:
         _ = self.order, self.gaps  # cycles and empty orders are refused here
 

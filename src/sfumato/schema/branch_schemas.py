@@ -9,8 +9,8 @@ The constants of a branch are what is known when its rows are drawn, the *contex
 
 All of it is a function of the unit's own rows, and all kinds follow from the schema.
 
-Of columns of a branch that a rule puts in order, and of two between which rows below lie, such as the start and the end
-of a stay, the later is its distance from the one before: long bounds have fine cells near none.
+A rule is of the first table whose rows, with those above, have its columns: there it is a rule of linked rows. So is
+the order of two columns between which rows below lie, such as the start and the end of a stay.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.kinds import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.rules import RulePlan
 from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import new_name, nullable_kind, part_schema
 from sfumato.schema.schema import Schema
@@ -69,20 +68,35 @@ class BranchView:
 
     Attributes:
         branch: as declared.
-        schema: of the branch alone: constants are the context.
+        schema: of the branch alone, with its rules: constants are the context.
         features: those of the context, in order; the other constants are columns of rows above.
-        ordered: the rules of order over columns of the branch, by which the later are distances; None without any.
     """
 
     branch: Branch
     schema: Schema
     features: tuple[Feature, ...]
-    ordered: RulePlan | None = None
+
+
+def without_totals(schema: Schema) -> Schema:
+    """Return a schema of a database without the columns that are totals of rows below, which follow from these."""
+    database, unit = schema.tree, schema.unit
+    if database is None or unit is None or not database.totals:
+        return schema
+    free = {name: kind for name, kind in schema.columns.items() if name not in database.totals}
+    branches = tuple(
+        dataclasses.replace(branch, columns=tuple(filter(free.__contains__, branch.columns)), totals=())
+        for branch in database.branches
+    )
+    tables = dataclasses.replace(database, branches=branches)
+    unit = dataclasses.replace(unit, constant=tuple(filter(free.__contains__, unit.constant)), tables=tables)
+    sources = {name: source for name, source in schema.sources.items() if name in free}
+    return dataclasses.replace(schema, columns=free, unit=unit, sources=sources)
 
 
 def branch_views(schema: Schema) -> dict[str, BranchView]:
     """Return the branches of a schema of a database, in the order in which they are drawn."""
-    key = schema.unit, tuple(schema.columns.items()), schema.missing
+    schema = without_totals(schema)
+    key = schema.unit, tuple(schema.columns.items()), schema.missing, repr(schema.rules)
     return dict(_cached(Keyed(schema, key)))
 
 
@@ -100,11 +114,11 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     context: dict[str, ColumnKind] = {name: kinds[name] for name in unit.constant}
     for step in database.path(branch.of):
         context |= {name: kinds[name] for name in database.branch(step).columns}
-    ordered = _ordered(schema, database, branch, kinds)
-    distances = {} if ordered is None else {name: ordered.gap_kind(name) for name in ordered.gaps}
-    features = _with_free_names(_features(database, branch, kinds, distances), set(schema.columns))
+    rules, plan = _rules(schema, database, branch), schema.rule_plan
+    follows = {later for _, later in database.spans} | ({} if plan is None else {**plan.gaps, **plan.follows}).keys()
+    features = _with_free_names(_features(database, branch, kinds, follows), set(schema.columns))
     context |= {feature.name: feature.kind for feature in features}
-    own: dict[str, ColumnKind] = {name: distances.get(name, kinds[name]) for name in branch.columns}
+    own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
     if branch.within is not None and branch.order is not None:
         own[branch.order] = Continuous(lower=0, upper=1)  # its place between the two
     key = next((b.key for b in database.branches if b.name == branch.of), None) or unit.column
@@ -121,22 +135,19 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         ),
         sources={},
         table_source={},
-        rules=(),
+        rules=rules,
         accept=(),
     )
-    return BranchView(branch, part_schema(view), features, ordered)
+    return BranchView(branch, part_schema(view), features)
 
 
-def _ordered(schema: Schema, database: Database, branch: Branch, kinds: Mapping[str, TabularKind]) -> RulePlan | None:
-    """Return the rules of order of a branch: those stated, and of columns between which rows below lie."""
-    columns = set(branch.columns)
-    spans = [below.within for below in database.branches if below.within is not None]
-    stated = [rule["order"] for rule in schema.rules if columns.issuperset(rule["order"])]
-    orders = [list(names) for names in dict.fromkeys(map(tuple, [*stated, *spans])) if columns.issuperset(names)]
-    if not orders:
-        return None
-    own = {name: kinds[name] for name in branch.columns if any(name in names for names in orders)}
-    return Schema(columns=own, rules=tuple({"order": names} for names in orders)).rule_plan
+def _rules(schema: Schema, database: Database, branch: Branch) -> tuple[Mapping[str, Any], ...]:
+    """Return the rules of a branch: those stated of its rows, and the order of columns between which rows below lie."""
+    homes = (branch.name, database.units) if branch == database.branches[0] else (branch.name,)
+    entries = zip(schema.rules, () if schema.rule_plan is None else schema.rule_plan.columns, strict=True)
+    own = [entry for entry, names in entries if database.home(names, schema.table_columns) in homes]
+    spans = [{"order": list(span)} for span in database.spans if set(span) <= set(branch.columns)]
+    return (*own, *(span for span in spans if span not in own))
 
 
 def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feature, ...]:
@@ -145,7 +156,7 @@ def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feat
 
 
 def _features(
-    database: Database, branch: Branch, kinds: dict[str, TabularKind], distances: Collection[str]
+    database: Database, branch: Branch, kinds: dict[str, TabularKind], follows: Collection[str]
 ) -> list[Feature]:
     features, path = [], database.path(branch.name)
     for step in path[:-1]:
@@ -153,7 +164,7 @@ def _features(
     if database.is_nested(branch.name):
         for name in branch.columns:
             kind, form = _nullable(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
-            if name == branch.order or name in distances:
+            if name == branch.order or name in follows:
                 continue
             features.append(Feature(f"{name} earlier", kind, branch.name, branch.of, form, name))
     for earlier in database.branches:

@@ -14,11 +14,12 @@ are the linked rows of units, with the columns of these.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
-from sfumato.schema.table_entries import column_names, count, read_ends, require_file_name
+from sfumato.schema.table_entries import column_names, count, read_ends, read_totals, require_file_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Branch:
         order: the column of numbers or dates by which rows of one row above follow each other.
         within: two columns of rows above between which `order` lies, such as the start and the end of a stay.
         ends: per column of labels, those after which there is no row.
+        totals: per column of the row above that is a total of its rows, the column that is added up.
         weight: of the budget, beside those of other branches.
     """
 
@@ -50,6 +52,7 @@ class Branch:
     order: str | None = None
     within: tuple[str, str] | None = None
     ends: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    totals: tuple[tuple[str, str], ...] = ()
     weight: float = 1.0
 
     def __post_init__(self) -> None:
@@ -58,6 +61,7 @@ class Branch:
         object.__setattr__(self, "max_rows", count(self.max_rows, f"max_rows of {place}"))
         object.__setattr__(self, "columns", column_names(self.columns, f"columns of {place}"))
         object.__setattr__(self, "ends", read_ends(self.ends, place))
+        object.__setattr__(self, "totals", read_totals(self.totals, place))
         for key in ("by", "key", "unit", "order"):
             value = getattr(self, key)
             if value is not None and (not isinstance(value, str) or not value):
@@ -117,9 +121,10 @@ class Database:
 
     @property
     def joined(self) -> Branch | None:
-        """The single branch whose rows are the linked rows of units; None of several, or of rows with keys."""
+        """The single branch whose rows are the linked rows of units; None of several, or of keys or totals."""
         first = self.branches[0] if len(self.branches) == 1 else None
-        return first if first is not None and (first.key, first.unit, first.within) == (None, None, None) else None
+        plain = first is not None and (first.key, first.unit, first.within, first.totals) == (None, None, None, ())
+        return first if plain else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,6 +144,21 @@ class Database:
         if name == self.units:
             return ()
         return (*self.path(self.branch(name).of), name)
+
+    @property
+    def spans(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns between which rows of some branch lie, each once."""
+        return tuple(dict.fromkeys(branch.within for branch in self.branches if branch.within is not None))
+
+    @property
+    def totals(self) -> dict[str, str]:
+        """Per column that is a total of rows below, their column."""
+        return {total: column for branch in self.branches for total, column in branch.totals}
+
+    def home(self, names: Collection[str], columns: Mapping[str, tuple[str, ...]]) -> str:
+        """Return the first table whose rows, with those above, have all these of the tables' columns; empty of none."""
+        whole = {name: {c for step in (self.units, *self.path(name)) for c in columns[step]} for name in self.names}
+        return next((name for name in self.names if whole[name].issuperset(names)), "")
 
     def is_nested(self, name: str) -> bool:
         """Whether a branch lies below another one."""

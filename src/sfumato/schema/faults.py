@@ -206,16 +206,29 @@ def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
 
 
 def require_free(schema: SchemaFacts, plan: RulePlan) -> None:
-    """Refuse rules that compute what links rows, or put it behind another column.
+    """Refuse rules that compute what links rows, or put it behind another column; in a tree, rules of no one row.
 
     Raises:
-        SchemaError: names the column.
+        SchemaError: names the column or the rule.
     """
-    unit = schema.unit
+    unit, tree = schema.unit, schema.tree
     if unit is None or not unit.linked:
         return
-    for name in (*unit.constant, unit.order):
-        if name in plan.follows or name in plan.gaps:
+    branches = {} if tree is None else {branch.name: branch for branch in tree.branches}
+    for place, names in enumerate(plan.columns, 1) if tree is not None else ():
+        home = tree.home(names, schema.table_columns)  # type: ignore[union-attr] - as just checked
+        within = branches[home].order if home in branches and branches[home].within is not None else None
+        total = next((name for name in names if name in tree.totals), None)  # type: ignore[union-attr]
+        if total is not None:
+            raise SchemaError(f"Expected rule {place} without totals of rows below, got {total!r}. Take it out.")
+        if not home or within in names:
+            what = "of one table and of those above it" if not home else f"other than {within!r}, as `within` says it"
+            raise SchemaError(f"Expected rule {place} to be over columns {what}, got others. Take it out.")
+    sources = {later: {later, earlier} for later, earlier in plan.gaps.items()}
+    for name, columns in (sources | {name: {*rule.columns} for name, rule in plan.follows.items()}).items():
+        branch = None if tree is None else branches.get(tree.home(columns, schema.table_columns))
+        varies = name not in unit.constant if branch is None else name in branch.columns
+        if not varies or name == (unit.order if branch is None else branch.order):
             raise SchemaError(
                 f"Expected rules that leave the constants and the order of linked rows as they are, got one by which "
                 f"{name!r} follows from another column. Turn it round, or take it out."

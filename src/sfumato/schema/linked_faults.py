@@ -9,6 +9,7 @@ from sfumato.columns.facts import shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ItemSet
 from sfumato.columns.levels import LevelKind
+from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
 from sfumato.errors import did_you_mean
 from sfumato.schema.database import Branch, Database
@@ -134,36 +135,44 @@ def database_faults(schema: SchemaFacts, database: Database) -> list[str]:
         return faults
     for branch in database.branches:
         faults += _branch_faults(schema, database, branch)
-    faults += _rule_faults(schema, database)
+    faults += _total_faults(schema, database, tables)
     if schema.rows is not None:
         faults.append(f"Expected `rows` in the table {database.units!r}, got `rows` of the schema. Move it.")
     return faults
 
 
-def _rule_faults(schema: SchemaFacts, database: Database) -> list[str]:
-    """Return the faults of rules: of several tables, they put columns of one of them in order."""
-    faults = []
-    rules = schema.rules if isinstance(schema.rules, list | tuple) else ()  # else refused as rules
-    for place, rule in enumerate(rules, 1):
-        names = rule["order"] if isinstance(rule, Mapping) and set(rule) == {"order"} else None
-        if not isinstance(names, list | tuple):
-            faults.append(
-                f"Expected rules of a database to be of order, such as order: [start, end], got another as rule "
-                f"{place}. Say `within` and `ends` of a table, or take it out."
-            )
-            continue
-        branch = next((branch for branch in database.branches if set(map(str, names)) <= set(branch.columns)), None)
-        if branch is None:
-            faults.append(
-                f"Expected rule {place} to order columns of one table below {database.units!r}, got "
-                f"{', '.join(map(shown, names))}. Name such, or take it out."
-            )
-        elif branch.order in names[1:] or (branch.within is not None and branch.order in names):
-            faults.append(
-                f"Expected rule {place} to leave the order of the table {branch.name!r} as it is, got {branch.order!r} "
-                "behind another column. Turn it round, or take it out."
-            )
+def _total_faults(schema: SchemaFacts, database: Database, tables: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the faults of columns that are totals of rows below."""
+    faults, totals = [], set[str]()
+    linking = {name for branch in database.branches for name in (branch.order, *(branch.within or ())) if name}
+    for branch in database.branches:
+        place = f"totals of the table {branch.name!r}"
+        for total, column in branch.totals:
+            whole, part = schema.columns.get(total), schema.columns.get(column)
+            if total not in tables[branch.of] or column not in branch.columns or total in totals:
+                faults.append(
+                    f"Expected {place} to map columns of {branch.of!r}, each once, to its own, got {total!r}."
+                )
+            elif not isinstance(whole, Integer | Continuous) or type(whole) is not type(part):
+                faults.append(f"Expected {place} to be numbers of one kind, got {total!r}: {column!r}.")
+            elif not _holds(whole, part, branch.max_rows):  # type: ignore[arg-type] - of one kind
+                faults.append(
+                    f"Expected bounds of {total!r} that hold 0 and the sum of {branch.max_rows} of {column!r}, got "
+                    "narrower ones. Widen them."
+                )
+            elif total in linking:
+                faults.append(f"Expected {place} to be no order and no end of a span, got {total!r}.")
+            totals.add(total)
+    full = (database.units, *(branch.name for branch in database.branches if set(branch.columns) - totals))
+    faults += [
+        f"Expected a column of the table {name!r} that is no total, got none." for name in tables if name not in full
+    ]
     return faults
+
+
+def _holds(whole: Integer | Continuous, part: Integer | Continuous, most: int) -> bool:
+    """Whether the bounds of a total hold the sums of so many numbers."""
+    return whole.lower <= min(0, most * part.lower) and whole.upper >= max(0, most * part.upper)
 
 
 def _kind_faults(schema: SchemaFacts, name: str) -> list[str]:

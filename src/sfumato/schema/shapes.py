@@ -92,7 +92,7 @@ class Limit:
 
 
 TARGET, CRITERIA = "a target that varies from row to row", "criteria of acceptance"
-ANY_TARGET, SEARCH, PAGE = "a target", "a search of settings", "pages, packs and published tables"
+SEARCH = "a search of settings"
 EVALUATION, ESTIMATORS = "evaluation of real rows", "estimators"
 CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
 PRIOR = "a prior"
@@ -104,9 +104,7 @@ LIMITS = (
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
     Limit("tree", "questions", "each table is measured for itself: release it with that of units to name some"),
     Limit("tree", "weight", "shares of units are not weighted over several tables"),
-    Limit("tree", ANY_TARGET, "columns of units are modelled with the first table below them, not by class"),
     Limit("tree", SEARCH, "scores compare rows"),
-    Limit("tree", PAGE, "they are of rows, of one table or joined to their units"),
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),

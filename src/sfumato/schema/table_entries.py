@@ -42,6 +42,21 @@ def read_ends(value: object, place: str) -> tuple[tuple[str, tuple[str, ...]], .
     return tuple(ends.items())
 
 
+def read_totals(value: object, place: str) -> tuple[tuple[str, str], ...]:
+    """Return columns of rows above with the columns whose totals they are.
+
+    Raises:
+        SchemaError: they are no mapping of names to names.
+    """
+    totals: dict[str, str] = dict(value) if isinstance(value, Mapping | tuple) else {"": ""}
+    if not all(isinstance(name, str) and name for pair in totals.items() for name in pair):
+        raise SchemaError(
+            f"Expected totals of {place} to map columns of the table above to its own, such as {{cost: amount}}, got "
+            f"{shown(value)}."
+        )
+    return tuple(totals.items())
+
+
 def _several(labels: object) -> bool:
     return isinstance(labels, Iterable) and not isinstance(labels, str | bytes | Mapping)
 

@@ -21,7 +21,7 @@ from sfumato.schema.table_entries import column_names
 from sfumato.schema.unit import Unit
 
 _OF_UNITS = ("key", "rows", "columns")
-_OF_ROWS = ("of", "by", "max_rows", "order", "ends", "key", "unit", "columns", "within", "weight")
+_OF_ROWS = ("of", "by", "max_rows", "order", "ends", "key", "unit", "columns", "within", "totals", "weight")
 _SHAPE = "such as tables: {persons: {key: patient, rows: 20000, columns: [sex]}, visits: {of: persons, max_rows: 6}}"
 
 
@@ -64,6 +64,7 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
             "of": branch.of, "by": by, "key": branch.key, "unit": branch.unit, "max_rows": branch.max_rows,
             "order": branch.order, "within": None if branch.within is None else list(branch.within),
             "columns": list(branch.columns) or None, "ends": _ends_entry(branch.ends),
+            "totals": dict(branch.totals) or None,
             "weight": None if branch.weight == 1 else branch.weight,
         }  # fmt: skip
     return {"tables": {name: _without_none(entry) for name, entry in entries.items()}}

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import sfumato
-from fixtures.database import hospital, schema
-from sfumato import MaxEntropy
+from fixtures.database import document, hospital, schema
+from sfumato import MaxEntropy, Schema
 from sfumato.errors import ConfigError
 from sfumato.release import blocks
 
@@ -125,12 +125,15 @@ def test_each_table_is_asked_by_itself(release, tables):
         release.table("visit")
 
 
-def test_columns_are_listed_by_table_and_pages_are_refused(release, tmp_path):
+def test_columns_are_listed_and_shown_by_table(release, tmp_path):
     names = ["sex", "age", "start", "end", "score", "state", "at", "value", "drug"]
     assert release.columns()["column"].tolist() == names
-    assert "method" in release._repr_html_()
-    with pytest.raises(ConfigError, match="without a tree of tables for pages, packs and published tables"):
-        release.report(tmp_path / "page.html")
+    card = release._repr_html_()
+    assert [card.count(f"Table <code>{name}</code>") for name in ("persons", "visits", "measurements", "drugs")] == [
+        1
+    ] * 4
+    with pytest.raises(ConfigError, match="got one of a database"):
+        _ = release.units
 
 
 def test_scores_compare_every_table(tables, sample):
@@ -142,3 +145,21 @@ def test_scores_compare_every_table(tables, sample):
     assert set(scores["tables"]["visits"]["numbers"]["score"]["further_back"]) == {2, 3}
     same = sfumato.evaluate.evaluate(tables, tables, schema=schema(N))
     assert same["tables"]["measurements"]["first_rows"] == {"tvd_1way": 0, "tvd_2way": 0}
+
+
+@pytest.mark.parametrize("columns", [["sex", "age"], ["sex"]])
+def test_a_target_is_the_class_of_units(columns, tmp_path):
+    tables, entry = hospital(800, 2), document(800, persons={"columns": columns})
+    entry["columns"] = {**entry["columns"], **({} if "age" in columns else {"age": "identifier"})}
+    known = Schema.from_dict(entry)
+    method = MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=300)
+    method.fit(tables, schema=known, target="sex", seed=1).save(tmp_path / "r.sfm")
+    release = sfumato.load(tmp_path / "r.sfm")
+    some = release.sample(class_counts={"f": 60, "m": 240}, seed=1)
+    assert some["persons"]["sex"].value_counts().to_dict() == {"m": 240, "f": 60}
+    assert some["visits"]["person"].isin(some["persons"]["person"]).all()
+    scores = some["visits"].merge(some["persons"], on="person").groupby("sex")["score"].mean()
+    assert 3 < scores["m"] - scores["f"] < 14
+    assert set(release.sample(40, given={"sex": "f"}, seed=1)["persons"]["sex"]) == {"f"}
+    share = release.table("persons").share({"sex": "m"})
+    assert abs(share.value - (tables["persons"]["sex"] == "m").mean()) < 4 * share.std_error

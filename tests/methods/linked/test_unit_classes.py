@@ -127,7 +127,8 @@ def test_class_counts_beside_given_constants_and_rules():
 
 
 @pytest.mark.slow
-def test_workers_draw_the_same_and_files_come_back(release, tmp_path):
+def test_workers_draw_the_same_and_files_come_back(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "SAMPLE_BLOCK", 16_384)  # as workers have it
     release.save(tmp_path / "r.sfm")
     counts = {"f": 15_000, "m": 5_000}
     one = pa.concat_tables(release.batches(class_counts=counts, seed=5))

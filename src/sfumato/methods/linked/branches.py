@@ -1,6 +1,6 @@
 """A database: each branch as linked rows, given what is known of the rows above.
 
-    first branch       units with their constants, number of rows and first row; steps
+    first branch       units with their constants, of which one may be the class, number of rows and first row; steps
     other branches     the same given the context: the unit, the rows above, the branches before
     below a branch     rows above of a unit share one bound, as its steps do
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.facts import Facts
+from sfumato.lenses.chain import plain_schema
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
@@ -72,13 +73,15 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
         owners = Owners(laws[view.branch.of], fit.n_public) if view.branch.of in laws else None
         own = Fit(data.branch(name), fit.account, _facts(view, fit.facts))  # type: ignore[arg-type]
         fitted[name] = run_linked(own, **settings, names=_names(name), given=True, owners=owners)
-        law = number_of_rows(linked_tables(view.schema), _units_of(fitted[name]))
+        law = number_of_rows(linked_tables(plain_schema(view.schema)), _units_of(fitted[name]))
         laws[name] = law if owners is None else sum_law(owners.law, law)
     return _joined(fitted)
 
 
 def _facts(view: BranchView, facts: Facts) -> Facts:
-    return Facts(view.schema, None, facts.n_public)
+    """Return the facts of a branch; units are drawn with the first one, by their classes if they have some."""
+    first = next(iter(branch_views(facts.described)))
+    return Facts(view.schema, facts.target if view.branch.name == first else None, facts.n_public)
 
 
 def _names(branch: str) -> LinkedNames:

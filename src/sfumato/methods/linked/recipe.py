@@ -241,9 +241,9 @@ def _units(
     """Return the chain of units with their first row, and the public number of records that own them."""
     assert isinstance(fit.data, LinkedRecords)
     tables = fit.data.tables
-    first = (len(tables.constants),) if given and tables.constants else ()
-    if tables.n_first:
-        first = (*first, tables.n_first - (TableFacts.of(facts).n_classes > 1))
+    by_class = TableFacts.of(facts).n_classes > 1  # the class is drawn before all columns
+    known = (len(tables.constants) if given else 0, tables.n_first)
+    first = tuple(n - by_class for n in known if n > by_class)
 
     def silent(columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float) -> list[str]:
         faint = without_levels(tables, columns, shares, entry)

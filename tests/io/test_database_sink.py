@@ -1,6 +1,7 @@
-"""Why a table of an SQLite file could not be written: what the system says, and no guess."""
+"""Tables of database files: all or none, and why one could not be written: what the system says, and no guess."""
 
 import contextlib
+import datetime as dt
 import os
 import sqlite3
 import subprocess
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import ConfigError, OutputError
-from sfumato.io.sqlite_sink import sqlite_target, sqlite_targets, write_sqlite
+from sfumato.io.database_sink import database_target, database_targets, write_database
+from sfumato.io.sources import open_source
 
 
 def batches(n=1):
@@ -20,8 +22,8 @@ def batches(n=1):
 
 
 def write(path, n=1, **options):
-    target = sqlite_target(f"sqlite:///{path}?table=people")
-    write_sqlite(({"": part} for part in batches(n)), {"": target}, **{"overwrite": False, **options})
+    target = database_target(f"sqlite:///{path}?table=people")
+    write_database(({"": part} for part in batches(n)), {"": target}, **{"overwrite": False, **options})
 
 
 def small_disk(path, limit):
@@ -111,16 +113,59 @@ def test_it_may_not_be_written(tmp_path, monkeypatch):
 
 def test_several_tables_are_there_all_or_none(tmp_path):
     url = f"sqlite:///{tmp_path / 'out.db'}"
-    targets = sqlite_targets(url, ["persons", "visits"])
+    targets = database_targets(url, ["persons", "visits"])
     rows = {"persons": pa.table({"age": [1]}), "visits": pa.table({"day": ["a", "b"]})}
     with pytest.raises(ConfigError, match="plain columns"):
-        write_sqlite([rows, {"visits": pa.table({"day": [[1]]})}], targets, overwrite=False)
+        write_database([rows, {"visits": pa.table({"day": [[1]]})}], targets, overwrite=False)
     assert not (tmp_path / "out.db").exists()
-    write_sqlite([rows, rows], targets, overwrite=False)
+    write_database([rows, rows], targets, overwrite=False)
     with contextlib.closing(sqlite3.connect(tmp_path / "out.db")) as connection:
         assert connection.execute("SELECT count(*) FROM visits").fetchone() == (4,)
     with pytest.raises(OutputError, match="no table persons of sqlite database yet"):
-        write_sqlite([rows], targets, overwrite=False)
-    for other in (f"{url}?table=persons", "duckdb:///x.duckdb"):
+        write_database([rows], targets, overwrite=False)
+    for other in (f"{url}?table=persons", "postgresql://host/db"):
         with pytest.raises(ConfigError, match="several tables to as sqlite:///file"):
-            sqlite_targets(other, ["persons"])
+            database_targets(other, ["persons"])
+
+
+def test_duckdb_has_them_too_with_their_types(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="the extra databases is not installed")
+    place = tmp_path / "out.duckdb"
+    url = f"duckdb:///{place}"
+    targets = database_targets(url, ["persons", "visits"])
+    days = pa.array([dt.date(2024, 1, 2), None])
+    labels = pa.array(["a", "b"]).dictionary_encode()
+    rows = {
+        "persons": pa.table({"Age": [1.5, None], "ok": [True, None]}),
+        "visits": pa.table({"day": days, "x": labels}),
+    }
+    with pytest.raises(ConfigError, match="plain columns"):
+        write_database([rows, {"visits": pa.table({"day": [[1]]})}], targets, overwrite=False)
+    assert list(tmp_path.iterdir()) == []
+    more = {**rows, "visits": pa.table({"day": days, "x": pa.array(["c", "a"]).dictionary_encode()})}
+    write_database([rows, more], targets, overwrite=False)
+    with duckdb.connect(str(place), read_only=True) as connection:
+        assert connection.execute("SELECT * FROM persons").fetchall() == 2 * [(1.5, True), (None, None)]
+        assert connection.execute("SELECT x FROM visits").fetchall() == [("a",), ("b",), ("c",), ("a",)]
+        assert connection.execute("SELECT day FROM visits").fetchone() == (dt.date(2024, 1, 2),)
+    assert list(open_source(f"{url}?table=persons").names) == ["Age", "ok"]
+    with pytest.raises(OutputError, match="no table persons of duckdb database yet"):
+        write_database([rows], targets, overwrite=False)
+    with pytest.raises(OutputError, match="DuckDB refused"):
+        write_database([rows, {"persons": pa.table({"Age": ["text", "x"], "ok": ["y", "z"]})}], targets, overwrite=True)
+    with duckdb.connect(str(place), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM visits").fetchone() == (4,)
+    write_database([rows], targets, overwrite=True)
+    with duckdb.connect(str(place), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM visits").fetchone() == (2,)
+
+
+def test_duckdb_says_why_not(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb", reason="the extra databases is not installed")
+    (tmp_path / "note.duckdb").write_text("no database" * 30)
+    target = database_target(f"duckdb:///{tmp_path / 'note.duckdb'}?table=people")
+    with pytest.raises(OutputError, match=r"note\.duckdb to be a duckdb database that can be read: another program"):
+        write_database([{"": next(batches())}], {"": target}, overwrite=False)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ConfigError, match="duckdb"):
+        database_target("duckdb:///x.duckdb?table=people")
