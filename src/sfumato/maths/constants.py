@@ -150,6 +150,8 @@ class PairConstants:
     # square of a feature's moments at most, in its weight | chosen on made-up factor tables of rare levels; decision 69
     most_square: float = 4.0
     unmeasured: float = 1e6  # variance of a mean that was not measured | not tuned: for infinity
+    shared_rounds: int = 8  # of completing what columns share by what they say of themselves | not tuned; decision 79
+    most_shared: float = 0.95  # of a moment's noise, in what columns share | not tuned
     strong: float = 0.4  # correlation from which a pair's moments are made those of a law | not tuned
     most_strong: int = 2_000  # such pairs, of some hundredths of a second each | not tuned
     pair_rows: int = 1_024  # of such a law | not tuned

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables import cross_moments as cross_moments_module
 from sfumato.methods.tables.cross_moments import Entries, _pooled, cross_moments
 from sfumato.methods.tables.features import ColumnShares, level_features, number_features
 
@@ -189,6 +190,25 @@ def test_few_columns_that_go_together_are_seen_among_many():
     ]
     assert errors[0] < errors[1] / 1.5
     assert errors[0] < np.mean(off_diagonal(truth, entries) ** 2) / 4
+
+
+@pytest.mark.parametrize(("tied", "better"), [(True, 0.6), (False, 1.05)])
+def test_labels_that_say_the_same_are_known_by_all_together(monkeypatch, tied, better):
+    """Twelve columns of three labels that follow one number, or none: beside blocks by themselves."""
+    features, errors = features_of(0, n_labels=12), np.zeros(2)
+    x = tied * rng().standard_normal((N, 1)) + 0.4 * rng(1).standard_normal((N, 12))
+    cells = np.digitize(x.argsort(axis=0).argsort(axis=0) / N, [0.5, 0.8])
+    entries, truth = entries_of(features, 0), exact(features, cells)
+    for seed in range(5):
+        release = pooled_release(features, cells, 300.0, seed)
+        for place in (0, 1):
+            if place:
+                monkeypatch.setattr(cross_moments_module, "_set_shared", lambda *_: None)
+            moments = cross_moments(release, np.ones(1), entries, np.array([float(N)]), 0.0, low_rank=False)
+            errors[place] += np.mean(off_diagonal(moments.means - truth, entries) ** 2)
+            assert moments.spreads.min() >= 0
+        monkeypatch.undo()
+    assert errors[0] < better * errors[1]
 
 
 @pytest.mark.parametrize("n_classes", [1, 2])

@@ -3,6 +3,7 @@
 Two numbers' moments of higher order are first what a Gaussian copula with the noisy correlation of their scores says
 they are, so that a near-copy is one; blocks of deviations from that are shrunk by empirical Bayes with the known noise.
 Where columns are so many that single entries are lost in noise, what all of them share (low rank) is kept before.
+Else moments of labels are drawn to it wherever that leaves less noise.
 Free: uses released values only.
 
 Pairs of numbers that say much of each other, and labels that are kept from one column to another, are in `pair_laws`.
@@ -20,7 +21,7 @@ from sfumato.maths.gaussian import low_rank_variances, noise_reach, shrink_spect
 from sfumato.maths.shrinkage import shrunk, toward
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
-from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
+from sfumato.methods.tables.features import MARK, N_KINDS, SCORE, ColumnShares
 from sfumato.methods.tables.pair_laws import Copy, Number, feasible_moments, lawful_moments
 from sfumato.methods.tables.prior_rows import PriorMoments
 
@@ -151,6 +152,8 @@ def cross_moments(
         copied = _set_copies(prior, released, variances, entries)
     means, spreads = _shrunk_pairs(*noisy_moments, prior, across, entries, *centres)
     if variance and not low_rank:
+        if earlier is None:
+            _set_shared(means, spreads, released, variances, across, entries)
         _set_strong_pairs(means, spreads, released, variances, entries)
     variances = _set_lawful(means, spreads, variances, entries, copied)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
@@ -234,6 +237,41 @@ def _by_kind(across: np.ndarray, entries: Entries) -> Iterator[np.ndarray]:
     codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
     for code in np.unique(codes[upper]):
         yield upper & (codes == code)
+
+
+def _set_shared(
+    means: np.ndarray,
+    spreads: np.ndarray,
+    released: np.ndarray,
+    variances: np.ndarray,
+    across: np.ndarray,
+    entries: Entries,
+) -> None:
+    """Put in moments drawn to what all columns share, of each two kinds with labels that are known better so.
+
+    Six services that a household without Internet lacks say the same: of low rank, they are known by all six together.
+    What is of low rank holds a part of the noise (`low_rank_variances`), deviations from it the rest; single numbers
+    with an indicator are labels. Numbers alone have a better prior in the copula.
+    """
+    deviations = np.sqrt(variances)  # the noise of a release, in whose units it is the same everywhere
+    noisy = np.where(across, released / deviations, 0.0)
+    whole, edge = noisy, noise_reach(np.sqrt(2), len(across))
+    for _ in range(PAIRS.shared_rounds):  # what a column says of itself is in no release: it is completed
+        together = shrink_spectrum(whole, edge)
+        whole = np.where(across, noisy, together)
+    part = np.clip(low_rank_variances(together, 1.0), 0.0, PAIRS.most_shared)
+    centres = together * deviations
+    for here in _by_kind(across, entries):
+        rows, columns = np.nonzero(here)
+        if max(entries.kinds[rows[0]], entries.kinds[columns[0]]) < MARK:
+            continue
+        noise = variances[here]
+        moved, left = shrunk((released - centres)[here], noise * (1 - part[here]), entries.groups[here])
+        left = left + noise * part[here]
+        if (left / noise).sum() < (spreads[here] / noise).sum():
+            moments = np.clip(centres[here] + moved, -1.0, 1.0)
+            means[rows, columns], means[columns, rows] = moments, moments
+            spreads[rows, columns], spreads[columns, rows] = left, left
 
 
 def _set_strong_pairs(
