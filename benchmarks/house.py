@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_800,
-    "lines of the core": 56_030,
+    "lines": 87_840,
+    "lines of the core": 56_050,
     "files": 543,
     "circles of files": 0,
     "files in circles": 0,

@@ -120,8 +120,8 @@ class VectorConstants:
     """Features of cells, and the norm that records' vectors are clipped to."""
 
     hermite_terms: int = 40  # of a Gaussian copula's moments | not tuned: of Mehler's series
-    # squared length of a score and of each polynomial | chosen on housing, magic, telco (a score of .6: worse); decision
-    # 79
+    # squared length of a score and of each polynomial | chosen on housing, magic, telco (.6 of a score: worse);
+    # decision 79
     order_weights: tuple[float, ...] = (0.45, 0.2, 0.15, 0.1, 0.08, 0.07, *[0.05] * 8)
     heavy: float = 0.1  # part of the rows from which a single number has an indicator | not tuned
     most_heavy: int = 2  # such indicators of a column | not tuned

@@ -150,10 +150,10 @@ def cross_moments(
     if variance:
         prior = _copula_moments(prior if low_rank else released, entries, prior)
         copied = _set_copies(prior, released, variances, entries)
-    means, spreads = _shrunk_pairs(*noisy_moments, prior, across, entries, *centres)
+    means, spreads = _shrunk_pairs(
+        *noisy_moments, prior, across, entries, *centres, shared=variance > 0 and not low_rank and earlier is None
+    )
     if variance and not low_rank:
-        if earlier is None:
-            _set_shared(means, spreads, released, variances, across, entries)
         _set_strong_pairs(means, spreads, released, variances, entries)
     variances = _set_lawful(means, spreads, variances, entries, copied)
     by_class, class_variances = _by_class(noisy, weights, class_counts, scale)
@@ -240,12 +240,7 @@ def _by_kind(across: np.ndarray, entries: Entries) -> Iterator[np.ndarray]:
 
 
 def _set_shared(
-    means: np.ndarray,
-    spreads: np.ndarray,
-    released: np.ndarray,
-    variances: np.ndarray,
-    across: np.ndarray,
-    entries: Entries,
+    means: np.ndarray, spreads: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
 ) -> None:
     """Put in moments drawn to what all columns share, of each two kinds with labels that are known better so.
 
@@ -253,6 +248,7 @@ def _set_shared(
     What is of low rank holds a part of the noise (`low_rank_variances`), deviations from it the rest; single numbers
     with an indicator are labels. Numbers alone have a better prior in the copula.
     """
+    across = entries.owner[:, None] != entries.owner
     deviations = np.sqrt(variances)  # the noise of a release, in whose units it is the same everywhere
     noisy = np.where(across, released / deviations, 0.0)
     whole, edge = noisy, noise_reach(np.sqrt(2), len(across))
@@ -445,8 +441,12 @@ def _shrunk_pairs(
     across: np.ndarray,
     entries: Entries,
     *others: np.ndarray,
+    shared: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind."""
+    """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind.
+
+    With `shared`, those of labels are then drawn to what all columns share.
+    """
     means, spreads, groups = np.zeros_like(released), np.zeros_like(released), entries.groups
     for here in _by_kind(across, entries):
         deviations, left = shrunk(
@@ -454,4 +454,7 @@ def _shrunk_pairs(
         )
         means[here], spreads[here] = prior[here] + deviations, left
     # features have variance 1: what noise has taken beyond a copy's moment is brought back
-    return np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T
+    means, spreads = np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T
+    if shared:
+        _set_shared(means, spreads, released, variances, entries)
+    return means, spreads
