@@ -251,7 +251,7 @@ def _set_shared(
     across = entries.owner[:, None] != entries.owner
     deviations = np.sqrt(variances)  # the noise of a release, in whose units it is the same everywhere
     noisy = np.where(across, released / deviations, 0.0)
-    whole, edge = noisy, noise_reach(np.sqrt(2), len(across))
+    whole, together, edge = noisy, noisy, noise_reach(np.sqrt(2), len(across))
     for _ in range(PAIRS.shared_rounds):  # what a column says of itself is in no release: it is completed
         together = shrink_spectrum(whole, edge)
         whole = np.where(across, noisy, together)
