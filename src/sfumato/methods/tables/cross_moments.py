@@ -21,7 +21,7 @@ from sfumato.maths.gaussian import low_rank_variances, noise_reach, shrink_spect
 from sfumato.maths.shrinkage import shrunk, toward
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
-from sfumato.methods.tables.features import MARK, N_KINDS, SCORE, ColumnShares
+from sfumato.methods.tables.features import LABEL, N_KINDS, SCORE, ColumnShares
 from sfumato.methods.tables.pair_laws import Copy, Number, feasible_moments, lawful_moments
 from sfumato.methods.tables.prior_rows import PriorMoments
 
@@ -245,8 +245,8 @@ def _set_shared(
     """Put in moments drawn to what all columns share, of each two kinds with labels that are known better so.
 
     Six services that a household without Internet lacks say the same: of low rank, they are known by all six together.
-    What is of low rank holds a part of the noise (`low_rank_variances`), deviations from it the rest; single numbers
-    with an indicator are labels. Numbers alone have a better prior in the copula.
+    What is of low rank holds a part of the noise (`low_rank_variances`), deviations from it the rest. Numbers alone
+    have a better prior in the copula.
     """
     across = entries.owner[:, None] != entries.owner
     deviations = np.sqrt(variances)  # the noise of a release, in whose units it is the same everywhere
@@ -259,7 +259,7 @@ def _set_shared(
     centres = together * deviations
     for here in _by_kind(across, entries):
         rows, columns = np.nonzero(here)
-        if max(entries.kinds[rows[0]], entries.kinds[columns[0]]) < MARK:
+        if LABEL not in (entries.kinds[rows[0]], entries.kinds[columns[0]]):
             continue
         noise = variances[here]
         moved, left = shrunk((released - centres)[here], noise * (1 - part[here]), entries.groups[here])
