@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_580,
-    "lines of the core": 56_400,
+    "lines": 88_630,
+    "lines of the core": 56_450,
     "files": 543,
     "circles of files": 0,
     "files in circles": 0,

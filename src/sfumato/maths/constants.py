@@ -33,9 +33,9 @@ class SizeConstants:
     runs_without_noise: int = 96  # the same | not tuned
     run_spread: float = 0.006  # variances of the column: largest mass times squared span of a run | not tuned
     most_orders: int = 14  # polynomials of a number's rank, its score among them | not tuned
-    # noise of an entry of the moments, and polynomials up to there | chosen on telco (six: .025 for .01), magic
-    # (fourteen: not from .004); decision 20
-    orders: tuple[tuple[float, int], ...] = ((0.001, 14), (0.025, 6), (0.04, 3))
+    # noise of an entry of the moments, and polynomials up to there | chosen on telco (six: .025 for .01; decision 20),
+    # magic and housing (eight to .006; ten: no better); decision 80
+    orders: tuple[tuple[float, int], ...] = ((0.001, 14), (0.006, 8), (0.025, 6), (0.04, 3))
     faint: float = 1e-4  # noise of an entry below which settings are those without noise | not tuned
     entry_scale: float = 1.5  # about the noise of an entry, in that of a column's squared norm | not tuned
     class_entry_noise: float = 0.2  # noise of an entry, up to which classes have moments of their own | not tuned
@@ -120,8 +120,9 @@ class VectorConstants:
     """Features of cells, and the norm that records' vectors are clipped to."""
 
     hermite_terms: int = 40  # of a Gaussian copula's moments | not tuned: of Mehler's series
-    # squared length of a score and of each polynomial | not tuned
-    order_weights: tuple[float, ...] = (0.6, 0.2, 0.12, 0.08, 0.06, 0.06, *[0.05] * 8)
+    # squared length of a score and of each polynomial | chosen on housing, magic, telco (.6 of a score: worse);
+    # decision 80
+    order_weights: tuple[float, ...] = (0.45, 0.2, 0.15, 0.1, 0.08, 0.07, *[0.05] * 8)
     heavy: float = 0.1  # part of the rows from which a single number has an indicator | not tuned
     most_heavy: int = 2  # such indicators of a column | not tuned
     heavy_weight: float = 0.5  # of such an indicator, beside that of a label | not tuned
@@ -135,9 +136,9 @@ class VectorConstants:
     norm_seed: int = 7  # of these rows | not tuned: any is as good
     together: float = 0.3  # correlation of their columns' scores | not tuned
     norms: tuple[float, float, int] = (0.7, 40.0, 60)  # mean squares: least and most tried, and how many | not tuned
-    # error of a moment for each part of the squares that is clipped off, beside its noise | not tuned: .05 was measured
-    # of linked rows, and left; decision 39
-    clipped: float = 0.1
+    # error of a moment for each part of the squares that is clipped off, beside its noise | chosen on housing, magic,
+    # telco (.1: worse; .03: level); decision 80
+    clipped: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,8 @@ class PairConstants:
     # square of a feature's moments at most, in its weight | chosen on made-up factor tables of rare levels; decision 69
     most_square: float = 4.0
     unmeasured: float = 1e6  # variance of a mean that was not measured | not tuned: for infinity
+    shared_rounds: int = 8  # of completing what columns share by what they say of themselves | not tuned; decision 80
+    most_shared: float = 0.95  # of a moment's noise, in what columns share | not tuned
     strong: float = 0.4  # correlation from which a pair's moments are made those of a law | not tuned
     most_strong: int = 2_000  # such pairs, of some hundredths of a second each | not tuned
     pair_rows: int = 1_024  # of such a law | not tuned

@@ -3,6 +3,7 @@
 Two numbers' moments of higher order are first what a Gaussian copula with the noisy correlation of their scores says
 they are, so that a near-copy is one; blocks of deviations from that are shrunk by empirical Bayes with the known noise.
 Where columns are so many that single entries are lost in noise, what all of them share (low rank) is kept before.
+Else moments of labels are drawn to it wherever that leaves less noise.
 Free: uses released values only.
 
 Pairs of numbers that say much of each other, and labels that are kept from one column to another, are in `pair_laws`.
@@ -20,7 +21,7 @@ from sfumato.maths.gaussian import low_rank_variances, noise_reach, shrink_spect
 from sfumato.maths.shrinkage import shrunk, toward
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.class_means import ClassMeans
-from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
+from sfumato.methods.tables.features import LABEL, N_KINDS, SCORE, ColumnShares
 from sfumato.methods.tables.pair_laws import Copy, Number, feasible_moments, lawful_moments
 from sfumato.methods.tables.prior_rows import PriorMoments
 
@@ -149,7 +150,9 @@ def cross_moments(
     if variance:
         prior = _copula_moments(prior if low_rank else released, entries, prior)
         copied = _set_copies(prior, released, variances, entries)
-    means, spreads = _shrunk_pairs(*noisy_moments, prior, across, entries, *centres)
+    means, spreads = _shrunk_pairs(
+        *noisy_moments, prior, across, entries, *centres, shared=variance > 0 and not low_rank and earlier is None
+    )
     if variance and not low_rank:
         _set_strong_pairs(means, spreads, released, variances, entries)
     variances = _set_lawful(means, spreads, variances, entries, copied)
@@ -234,6 +237,37 @@ def _by_kind(across: np.ndarray, entries: Entries) -> Iterator[np.ndarray]:
     codes = np.minimum(kinds[:, None], kinds) * N_KINDS + np.maximum(kinds[:, None], kinds)
     for code in np.unique(codes[upper]):
         yield upper & (codes == code)
+
+
+def _set_shared(
+    means: np.ndarray, spreads: np.ndarray, released: np.ndarray, variances: np.ndarray, entries: Entries
+) -> None:
+    """Put in moments drawn to what all columns share, of each two kinds with labels that are known better so.
+
+    Six services that a household without Internet lacks say the same: of low rank, they are known by all six together.
+    What is of low rank holds a part of the noise (`low_rank_variances`), deviations from it the rest. Numbers alone
+    have a better prior in the copula.
+    """
+    across = entries.owner[:, None] != entries.owner
+    deviations = np.sqrt(variances)  # the noise of a release, in whose units it is the same everywhere
+    noisy = np.where(across, released / deviations, 0.0)
+    whole, together, edge = noisy, noisy, noise_reach(np.sqrt(2), len(across))
+    for _ in range(PAIRS.shared_rounds):  # what a column says of itself is in no release: it is completed
+        together = shrink_spectrum(whole, edge)
+        whole = np.where(across, noisy, together)
+    part = np.clip(low_rank_variances(together, 1.0), 0.0, PAIRS.most_shared)
+    centres = together * deviations
+    for here in _by_kind(across, entries):
+        rows, columns = np.nonzero(here)
+        if LABEL not in (entries.kinds[rows[0]], entries.kinds[columns[0]]):
+            continue
+        noise = variances[here]
+        moved, left = shrunk((released - centres)[here], noise * (1 - part[here]), entries.groups[here])
+        left = left + noise * part[here]
+        if (left / noise).sum() < (spreads[here] / noise).sum():
+            moments = np.clip(centres[here] + moved, -1.0, 1.0)
+            means[rows, columns], means[columns, rows] = moments, moments
+            spreads[rows, columns], spreads[columns, rows] = left, left
 
 
 def _set_strong_pairs(
@@ -407,8 +441,12 @@ def _shrunk_pairs(
     across: np.ndarray,
     entries: Entries,
     *others: np.ndarray,
+    shared: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind."""
+    """Return posterior means and variances: blocks of deviations from the prior, or others, shrunk kind by kind.
+
+    With `shared`, those of labels are then drawn to what all columns share.
+    """
     means, spreads, groups = np.zeros_like(released), np.zeros_like(released), entries.groups
     for here in _by_kind(across, entries):
         deviations, left = shrunk(
@@ -416,4 +454,7 @@ def _shrunk_pairs(
         )
         means[here], spreads[here] = prior[here] + deviations, left
     # features have variance 1: what noise has taken beyond a copy's moment is brought back
-    return np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T
+    means, spreads = np.clip(means + means.T, -1.0, 1.0), spreads + spreads.T
+    if shared:
+        _set_shared(means, spreads, released, variances, entries)
+    return means, spreads
