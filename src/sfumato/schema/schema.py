@@ -245,8 +245,8 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("columns"), Mapping):
         raise SchemaError(
-            "Expected a schema: a mapping with `columns`, from column names to their kinds, such as {'columns': {'age': "
-            "(0, 120)}, 'rows': 10_000}. `sfumato schema draft` writes a first one."
+            "Expected a schema: a mapping with `columns`, from column names to their kinds, such as {'columns': "
+            "{'age': (0, 120)}, 'rows': 10_000}. `sfumato schema draft` writes a first one."
         )
     faults = unknown_keys(document, _KEYS, "the schema")
     reader, document = read_reader(document, faults)

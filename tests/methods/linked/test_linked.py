@@ -107,7 +107,8 @@ def test_batches_are_small_and_go_on(release, monkeypatch):
 
 
 @pytest.mark.slow
-def test_workers_draw_the_same(release):
+def test_workers_draw_the_same(release, monkeypatch):
+    monkeypatch.setattr("sfumato.release.blocks.SAMPLE_BLOCK", 16_384)  # as workers have it
     one = pa.concat_tables(release.batches(20_000, seed=5))
     assert pa.concat_tables(release.batches(20_000, seed=5, workers=2)).equals(one)
 
