@@ -96,7 +96,6 @@ def test_an_output_is_replaced_only_if_asked_and_only_if_ours(release, call):
         (("--out", "rows.csv"), "a folder without a suffix"),
         (("--out", "-"), "to name a folder"),
         (("--out", "sqlite:///x.db?table=t"), "several tables to as sqlite:///file"),
-        (("--out", "duckdb:///x.duckdb"), "several tables to as sqlite:///file"),
         (("--out", "sqlite:///x.db", "--format", "csv"), "no --format and no --spreadsheet-safe beside a database"),
         (("--out", "out", "--replicates", 2), "got one of linked rows"),
         (("--out", "out", "--unique-rows", "drop", "--unique-on", "patient"), "of the release, got 'patient'"),
