@@ -94,5 +94,10 @@ def _linked(source: str, decisions: dict[int, str]) -> str:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the page."""
     print(page(SOURCE.read_text(encoding="utf-8")), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -82,7 +82,7 @@ def changed(**names: Any) -> Iterator[None]:
 
 def whole(full: int) -> Callable[..., tuple[Sharing, float]]:
     """In place of `recipe.shared`: so many steps count whole."""
-    return lambda fit, tables, law, n_units: (Sharing(full), float(law @ np.minimum(np.arange(law.size), full)))
+    return lambda fit, names, sizes, law, n_units: (Sharing(full), float(law @ np.minimum(np.arange(law.size), full)))
 
 
 class BySquares(StepMoments):
