@@ -1,15 +1,13 @@
 """A holder drops out: the others begin a further attempt, for a charge of its own, and nothing of the first is read."""
 
 import contextlib
-import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from fixtures.command_line import call
-from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit, table
+from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit, kill_first_writes, table
 from fixtures.sampling import few_simulations
 from sfumato import EstimateCount, MaxEntropy, load, read_ledger
 from sfumato.data_ledger.ledger_check import check_releases
@@ -259,17 +257,7 @@ def test_a_total_of_weights_is_of_all(tmp_path):
 
 def test_a_call_that_is_killed_at_any_write_goes_on(tmp_path, monkeypatch):
     """Each renaming of an output fails once: each attempt is charged once, and no message is written twice."""
-    site, real, contents = dropped(tmp_path, ledger=True), Path.replace, {}
-
-    def killed(source, target):
-        place = Path(re.sub(r"\.[0-9a-f]+\.partial", "", str(target)))  # of a folder that is begun anew
-        first = place not in contents
-        contents.setdefault(place, set()).add(source.read_bytes() if source.is_file() else b"")
-        if first:
-            raise KeyboardInterrupt
-        return real(source, target)
-
-    monkeypatch.setattr(Path, "replace", killed)
+    site, contents = dropped(tmp_path, ledger=True), kill_first_writes(monkeypatch)
     for _ in range(60):
         for name in LEFT:
             with contextlib.suppress(KeyboardInterrupt, OutputError):  # the release is there, and its call ended

@@ -14,7 +14,7 @@ import pytest
 import safetensors.numpy
 
 import sfumato.fitting.account as accounts
-from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit
+from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit, kill_first_writes
 from fixtures.sampling import few_simulations
 from sfumato import MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
@@ -207,16 +207,7 @@ def test_a_message_of_an_earlier_round_is_refused(site):
 
 def test_a_call_that_is_killed_at_any_write_goes_on(tmp_path, monkeypatch):
     """Each renaming of an output fails once: no share is drawn twice, no ledger charged twice, the release is one."""
-    site, real, contents = Site(tmp_path, ledger=True), Path.replace, {}
-
-    def killed(source, target):
-        first = target not in contents
-        contents.setdefault(target, set()).add(source.read_bytes())
-        if first:
-            raise KeyboardInterrupt
-        return real(source, target)
-
-    monkeypatch.setattr(Path, "replace", killed)
+    site, contents = Site(tmp_path, ledger=True), kill_first_writes(monkeypatch)
     for _ in range(60):
         for name in NAMES:
             with contextlib.suppress(KeyboardInterrupt, OutputError):  # the release is there, and its call ended
