@@ -161,7 +161,7 @@ class UnitQuestions(Questions):
         measured = self.measured
         named = self._named_with(columns) if self._features_among(columns) else frozenset(columns)
         totals = measured_functions(measured, cell_functions(measured, measured.beside(sorted(named))))
-        return measured.calibration(totals, fitted)
+        return measured.calibration(totals, fitted, columns=columns)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
         """Return Pearson's correlation of two columns, or of a number with itself so many rows of a unit later.
