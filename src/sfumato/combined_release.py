@@ -10,7 +10,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.columns.kinds import ItemSet
 from sfumato.errors import ConfigError, ReleaseError, require_flag, require_integer, require_name, require_path
 from sfumato.inference.estimate import Estimate, Estimates
-from sfumato.inference.intervals import of_variance, within_bounds
+from sfumato.inference.intervals import most_variance, of_variance, possible_range, within_bounds
 from sfumato.inference.parts import function_of_parts, in_all, number, pooled_variance, times, weighted_mean
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import to_container
@@ -30,6 +30,7 @@ from sfumato.release.merged_rows import merged, part_sequence
 from sfumato.release.model import read_opened
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.sources import DISCOVERED
 
 QUESTIONS = ("mean", "share", "missing", "count", "variance")
 """What a combined release is asked: the functions that follow from the parts' answers."""
@@ -144,9 +145,10 @@ class CombinedRelease:
                     f"Expected a column without missing cells beside by= of a combined release, got {column!r}. Ask "
                     "each part."
                 )
-            return self._by(lambda part: part.mean(column, by=by, target=target), by, target)
+            bounded = partial(self._mean, column)
+            return self._by(lambda part: part.mean(column, by=by, target=target), by, target, bounded)
         means = self._each(lambda part: part.mean(column, target=target))
-        return weighted_mean(means, self._present(column, target))
+        return self._mean(column, weighted_mean(means, self._present(column, target)))
 
     def share(
         self, condition: Mapping[str, object], *, by: str | None = None, target: str = "population"
@@ -176,7 +178,16 @@ class CombinedRelease:
             )
         means = self._each(lambda part: part.mean(column, target=target))
         estimate = pooled_variance(variances, means, self._rows)
-        return replace(estimate, ends=of_variance(number(estimate), estimate.parts))  # type: ignore[arg-type]
+        estimate = replace(estimate, ends=of_variance(number(estimate), estimate.parts))  # type: ignore[arg-type]
+        return within_bounds(estimate, 0.0, most_variance(*self._range(column)))
+
+    def _mean(self, column: str, mean: Estimate) -> Estimate:
+        return within_bounds(mean, *self._range(column))
+
+    def _range(self, column: str) -> tuple[float, float]:
+        plan = self.schema.rule_plan
+        declared = self.schema.sources.get(column) != DISCOVERED and (plan is None or column not in plan.follows)
+        return possible_range(self.schema.columns[column], declared=declared)
 
     def _each(self, ask: Callable[[Release], Any]) -> list[Any]:
         return [ask(part) for part in self.parts]

@@ -20,6 +20,7 @@ from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.intervals import possible_range
 from sfumato.inference.rows import Rows, is_missing
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.together import require_terms_together, require_together
@@ -115,11 +116,9 @@ class CalibratedRows(Rows):
         return self._bounds[name]
 
     def range_of(self, name: str) -> tuple[float, float]:
-        """Return what a column of numbers can be: its declared bounds; nothing bounds what a fit estimated."""
-        kind = self.kind(name)
-        if not isinstance(kind, NumericKind) or name in self.following or self.bounds(name) is not None:
-            return -np.inf, np.inf
-        return kind.bounds
+        """Return what a column of numbers can be; nothing bounds one whose bounds a fit estimated."""
+        declared = name not in self.following and self.bounds(name) is None
+        return possible_range(self.kind(name), declared=declared)
 
     def cells_of(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the cell of each row in a column of numbers, its lowest and its highest value, shape (N,) each.

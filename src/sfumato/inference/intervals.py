@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.columns.bounded import NumericKind
+from sfumato.columns.kind import ColumnKind
 from sfumato.inference.estimate import Ends, Estimate
 from sfumato.inference.times import Value
 
@@ -34,6 +36,16 @@ def within_bounds(estimate: Estimate, lowest: Value, highest: Value) -> Estimate
         return inside(low), inside(high)
 
     return replace(estimate, value=inside(estimate.value), free_value=estimate.unbounded, ends=ends)
+
+
+def possible_range(kind: ColumnKind, *, declared: bool) -> tuple[float, float]:
+    """Return what values of a column can be: its bounds, if they were declared and no rule computes it."""
+    return kind.bounds if declared and isinstance(kind, NumericKind) else (-np.inf, np.inf)
+
+
+def most_variance(lowest: float, highest: float) -> float:
+    """Return the largest variance of values between two bounds (Popoviciu 1935)."""
+    return ((highest - lowest) / 2) ** 2
 
 
 def of_variance(value: float, parts: Mapping[str, float]) -> Ends:

@@ -23,7 +23,7 @@ from sfumato.inference.calibration import STRONG
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.hypothesis_tests import HypothesisTest
-from sfumato.inference.intervals import of_correlation, of_variance, within_bounds
+from sfumato.inference.intervals import most_variance, of_correlation, of_variance, within_bounds
 from sfumato.inference.rows import is_missing
 from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column
 from sfumato.inference.times import Value
@@ -225,7 +225,7 @@ class Questions(CalibratedRows):
             value += beyond.value if beyond else 0.0
             over = unit + self.over_present(estimator, (name,), None if by else present)
             estimate = estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
-            return within_bounds(estimate, 0.0, ((highest - lowest) / 2) ** 2)  # Popoviciu's bound
+            return within_bounds(estimate, 0.0, most_variance(lowest, highest))
 
         return self.grouped(estimator, by, one)
 
