@@ -310,6 +310,7 @@ class QuestionConstants:
     forecast_length: float = 7.0  # squared norm of a score, for each term, in sampling variances | chosen on trial
     forecast_pairs: float = 25.0  # a coefficient's variance by noise of products, in its square | chosen on trial
     cells: int = 512  # cells of a number of which a question's terms are functions | not tuned
+    fewest_runs: int = 4  # of a number in a table of many cells | not tuned
     most_cells: int = 1 << 10  # cells of a question's table: answers solve for all of them | not tuned
     steps: int = 200  # of the fit at most | not tuned
     seed: int = 50  # of the stream of simulated rows | not tuned: any is as good

@@ -84,7 +84,7 @@ class NamedQuestion:
         if not fewest <= len(self.columns) <= (_MOST_COLUMNS if fewest > 1 else 1) or len(named) > _MOST_COLUMNS:
             raise SchemaError(
                 f"Expected {'two to four columns' if fewest > 1 else 'one column, by up to three others'} for "
-                f"{self.form}, got {shown(list(named))}."
+                f"{self.form}, got {len(named)}."
             )
         if self.form == "table" and self.by:
             raise SchemaError("Expected no `by` beside table, got some. Put its columns into the table.")

@@ -11,7 +11,7 @@ from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError, SchemaError
 from sfumato.fitting.facts import Facts
 from sfumato.methods.tables.question_forecast import question_forecasts
-from sfumato.methods.tables.question_stage import NAME
+from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.ledger import Ledger
 
@@ -213,6 +213,17 @@ def test_what_passes_the_check_is_measured(n, tmp_path):
     assert len(load(tmp_path / "hard.sfm").sample(20, seed=0)) == 20
 
 
+def test_numbers_in_a_table_of_many_cells_have_wider_runs():
+    """Two numbers of 33 and 35 runs are no reason to refuse: their table is of runs twice as wide, each of whole ones."""
+    def ages(question: str, columns=COLUMNS) -> np.ndarray:
+        ((_, part),) = planned_parts(Facts(Schema(columns=columns, questions=[question]), None, N))
+        return part.query.tables[0][0].groups
+
+    fine, coarse = ages("table: age, arm"), ages("table: age, cost")
+    assert coarse.max() < fine.max() < 40
+    assert all(len(np.unique(coarse[fine == run])) == 1 for run in range(fine.max() + 1))
+
+
 def test_columns_to_discover_are_refused():
     from sfumato.schema.open_schema import OpenSchema
 
@@ -274,7 +285,7 @@ def test_more_than_samples_can_agree_with_is_refused_before_the_charge(monkeypat
     method.fit(frame, schema=Schema(columns=columns, rows=300), questions=few, seed=1).save(tmp_path / "few.sfm")
     assert len(load(tmp_path / "few.sfm").sample(10, seed=0)) == 10
     with pytest.raises(SchemaError, match="a table of at most"):
-        MaxEntropy(epsilon=1.0).plan(Schema(columns=columns, rows=N, questions=["table: group, age"]))
+        MaxEntropy(epsilon=1.0).plan(Schema(columns=columns, rows=N, questions=["table: group, age, cost"]))
 
 
 def test_of_an_interaction_r_squared_is_not_known(release, plain):

@@ -101,12 +101,12 @@ class TwoResolutionCounts(Counts):
         return self.run_query.split(runs), self.cell_query.split(cells)
 
 
-def public_runs(column: ColumnGrid) -> np.ndarray:
+def public_runs(column: ColumnGrid, most: int = SIZES.public_runs) -> np.ndarray:
     """Return the run of each cell, shape (c,): even runs of numbers, 0, bounds and missing apart; labels one by one."""
     if not column.numeric:
         return np.arange(column.n_cells)
     ordered = column.n_cells - column.kind.nullable
-    marks = np.arange(ordered) * min(SIZES.public_runs, ordered) // ordered
+    marks = np.arange(ordered) * min(most, ordered) // ordered
     starts = np.diff(marks, prepend=-1) > 0
     alone = [] if column.zero is None else [column.zero[0]]
     if column.ends:

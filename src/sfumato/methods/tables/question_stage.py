@@ -27,7 +27,7 @@ from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
 from sfumato.inference.noisy_scores import LINKS
 from sfumato.inference.score_designs import aim_scores, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
-from sfumato.maths.constants import QUESTIONS
+from sfumato.maths.constants import QUESTIONS, SIZES
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
@@ -205,12 +205,17 @@ def _require_columns(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts
 
 
 def table_query(part: PlannedPart, columns: Mapping[str, ColumnGrid], weight: str = "") -> MarginalQuery:
-    """The table of a question: labels one by one, numbers in public runs of cells."""
-    axes = []
-    for name in part.axes:
-        column = columns[name]
-        axes.append(Cells.of(column, public_runs(column) if column.numeric else None))
-    return MarginalQuery((tuple(axes),), weight=weight)
+    """The table of a question: labels one by one, numbers in public runs of cells, as coarse as few cells need."""
+    runs = SIZES.public_runs
+    while True:
+        axes = [
+            Cells.of(column, public_runs(column, runs) if column.numeric else None)
+            for column in (columns[name] for name in part.axes)
+        ]
+        query = MarginalQuery((tuple(axes),), weight=weight)
+        if query.shape[-1] <= QUESTIONS.most_cells or runs <= QUESTIONS.fewest_runs:
+            return query
+        runs //= 2
 
 
 def _require_few_cells(part: PlannedPart, query: MarginalQuery) -> None:
