@@ -214,7 +214,8 @@ def test_what_passes_the_check_is_measured(n, tmp_path):
 
 
 def test_numbers_in_a_table_of_many_cells_have_wider_runs():
-    """Two numbers of 33 and 35 runs are no reason to refuse: their table is of runs twice as wide, each of whole ones."""
+    """Two numbers of 33 and 35 runs are not refused: their table is of runs twice as wide, each of whole ones."""
+
     def ages(question: str, columns=COLUMNS) -> np.ndarray:
         ((_, part),) = planned_parts(Facts(Schema(columns=columns, questions=[question]), None, N))
         return part.query.tables[0][0].groups

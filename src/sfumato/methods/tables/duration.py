@@ -11,7 +11,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.fitting.facts import Facts
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.chain import Effort
-from sfumato.methods.tables.recipe import TableFacts, entry_noise, orders_of
+from sfumato.methods.tables.recipe import TableFacts, classes_apart, entry_noise, orders_of
 from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.schema.schema import Schema
 
@@ -25,8 +25,8 @@ _ENTRY, _LEAST_ENTRY, _POWER = 0.01, 0.001, 0.25
 """With less noise columns say more of each other, and their softmaxes take more steps."""
 _PRODUCT = 2.5e-9
 """Seconds for each simulated row and pair of features."""
-_BY_CLASS = 2.5
-"""Times as much with a target or areas of few classes, which have weights of their own."""
+_BY_CLASS, _CLASSES = 2.5, 0.3
+"""Times as much with a target or areas whose two classes have weights of their own, and its power of their number."""
 _MULTIPLIER = 4.8
 """About the noise multiplier of second moments at ε = 1."""
 
@@ -75,7 +75,7 @@ def _chain_seconds(schema: Schema, target: str | None, rows: int, epsilon: float
     steps = (_ENTRY / max(entry, _LEAST_ENTRY)) ** _POWER
     seconds = (_NUMBER * numbers + _LABEL * len(labels)) * steps
     seconds += _PRODUCT * Effort.noisy(columns=columns).rows * features**2
-    return seconds * (_BY_CLASS if 1 < n_classes <= SIZES.few_classes else 1)
+    return seconds * (_BY_CLASS * (n_classes / 2) ** _CLASSES if classes_apart(n_classes, entry) else 1)
 
 
 def rounded(seconds: float) -> str:

@@ -268,11 +268,18 @@ def orders_of(entry: float) -> int:
     return next((orders for noise, orders in SIZES.orders if entry < noise), 1)
 
 
+def classes_apart(n_classes: int, entry: float) -> bool:
+    """Whether classes have moments of their own: a few, or more where noise is small beside the rows of one."""
+    if not 1 < n_classes <= SIZES.many_classes:
+        return False
+    few = n_classes <= SIZES.few_classes and entry <= SIZES.class_entry_noise
+    return few or entry * n_classes <= SIZES.many_classes_noise
+
+
 def _by_class(facts: TableFacts, entry: float) -> float:
     """Return β², the part of the second release that tells classes apart."""
-    if not 1 < facts.n_classes <= SIZES.few_classes or entry > SIZES.class_entry_noise:
-        return 0.0
-    if not fits(1 + facts.n_classes, facts.dimension(1)):
+    orders = orders_of(entry) if facts.n_classes > SIZES.few_classes else 1
+    if not classes_apart(facts.n_classes, entry) or not fits(1 + facts.n_classes, facts.dimension(orders)):
         return 0.0
     part = next(part for noise, part in SIZES.by_class if entry <= noise)
     return part * facts.n_classes / (facts.n_classes - 1)
