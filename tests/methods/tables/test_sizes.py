@@ -1,5 +1,9 @@
 """What a table of many columns takes."""
 
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
 import pytest
 
 from sfumato import MaxEntropy
@@ -38,6 +42,29 @@ def test_classes_share_their_moments_where_those_of_each_do_not_fit():
     assert tables._by_class(facts, entry=0.0) == 0
     few = tables.TableFacts(n_classes=2, n_features=2_500, n_level_cells=0, n_number_entries=2_500)
     assert tables._by_class(few, entry=0.0) > 0
+
+
+def test_many_classes_share_their_moments_where_noise_is_as_large_as_one():
+    for n_classes, quiet, loud in ((6, 0.2, 0.21), (7, 0.008, 0.009), (32, 0.0018, 0.002)):
+        assert tables.classes_apart(n_classes, quiet)
+        assert not tables.classes_apart(n_classes, loud)
+    assert not tables.classes_apart(33, 0.0)
+    assert not tables.classes_apart(1, 0.0)
+
+
+def test_eight_classes_differ_in_how_columns_go_together():
+    """All classes have the same marginals, and correlations of 0.8 or -0.8: pooled moments say nothing of it."""
+    rng = np.random.default_rng(3)
+    n, sign = 12_000, np.where(np.arange(8) % 2, 1.0, -1.0)
+    y, x = rng.integers(0, 8, n), rng.normal(size=n)
+    z = 0.8 * sign[y] * x + 0.6 * rng.normal(size=n)
+    frame = pd.DataFrame({"x": x.clip(-4, 4), "z": z.clip(-4, 4), "y": [f"c{c}" for c in y]})
+    number = Continuous(lower=-4, upper=4)
+    schema = Schema(columns={"x": number, "z": number, "y": Categorical(categories=tuple(f"c{c}" for c in range(8)))})
+    release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frame, schema=replace(schema, rows=n), target="y", seed=1)
+    rows = release.sample(n, seed=2)
+    correlations = [group["x"].corr(group["z"]) for _, group in rows.groupby("y", observed=True)]
+    assert (correlations * sign > 0.4).all()  # .57 to .77: noise shrinks them
 
 
 def test_every_level_is_counted_by_class():
