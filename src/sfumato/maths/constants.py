@@ -23,8 +23,8 @@ class SizeConstants:
     most_classes: int = 1_000  # classes of a target at most | not tuned
     few_classes: int = 6  # classes of a target, up to which each has moments of its own | not tuned
     many_classes: int = 32  # the same at most, of more where noise is small | not tuned
-    # such noise of an entry times the classes | chosen on two made-up laws of 10 and 26 classes; decision 83
-    many_classes_noise: float = 0.06
+    # such noise of an entry times the classes | chosen on made-up laws of 10 and 26 classes, digits; decision 83
+    many_classes_noise: float = 0.03
     level_groups: int = 64  # levels of a column with an indicator each, by default | chosen on adult; decision 3
     fewest_cells: int = 32  # cells of a number at least | not tuned
     most_cells: int = 256  # cells of a number at most | not tuned
