@@ -227,7 +227,7 @@ class FitConstants:
     ridge: float = 0.01  # on features' second moments, at the start | not tuned
     # nats by which such a start may be worse than weights of 0 | not tuned; without: decision 73
     worse_than_nothing: float = 10.0
-    most_cuts: int = 3  # of moments that no law has | chosen on bank and credit kind (6: dearer); decision 60
+    most_cuts: int = 7  # of moments that no law has | chosen on repayments (3: three of 46 fits refuted); decision 60
     least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned
     refuted: float = 0.1  # of how far a value is below 0: less gain is the last before a cut | not tuned
     restart: float = 0.5  # of the weights that refuted them | not tuned; decision 60
