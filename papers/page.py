@@ -187,10 +187,8 @@ def _in_order(name: str, columns: Mapping[str, Mapping[str, Any]]) -> str:
 
     at = [column for column, curves in columns.items() if ordered(curves)]
     rest = [column for column in columns if column not in at]
-    order = f"the printed order at {'; '.join(at)}" if at else ""
-    if not rest:
-        return f"matched: {order}"
-    return f"missed: {order + ', ' if at else ''}not at {'; '.join(rest)}"
+    words = {"matched: the printed order": at, "missed: another order than the paper's": rest}
+    return "; ".join(f"{word} at {'; '.join(columns)}" for word, columns in words.items() if columns)
 
 
 def _loadings(found: Mapping[str, Any]) -> str:
@@ -285,6 +283,27 @@ def verdicts() -> str:
     )
 
 
+def lot() -> str:
+    """The cells that a lot chose and a fresh clone ran again, from papers/lot.json."""
+    found = json.loads((HERE / "lot.json").read_text(encoding="utf-8"))
+    rows = [
+        [
+            *(cell[name] for name in ("number", "paper", "table", "row", "column", "page", "again", "spread")),
+            "matched" if cell["within"] else f"missed: {cell['why']}",
+        ]
+        for cell in found["cells"]
+    ]
+    return "\n\n".join(
+        [
+            "## Ten cells by lot",
+            found["what"],
+            table(["", "paper", "table", "row", "column", "page", "again", "spread", "verdict"], rows),
+            made_by({cell["command"]: [str(cell["number"])] for cell in found["cells"]}),
+            f"Passed over: {'; '.join(f'{number} ({why})' for number, why in found['passed over'].items())}.",
+        ]
+    )
+
+
 def page() -> str:
     """The whole page."""
     head = [
@@ -295,7 +314,7 @@ def page() -> str:
         "reruns the cheap ones and compares.",
     ]
     papers = section.section(), dp_em(), dpgm(), mixing_section.section()
-    return "\n\n".join([*head, verdicts(), *papers]).rstrip() + "\n"
+    return "\n\n".join([*head, verdicts(), lot(), *papers]).rstrip() + "\n"
 
 
 def main() -> None:

@@ -287,3 +287,13 @@ def test_forms_of_dp_em_are_as_their_item_says():
             other = curves[name.replace("GGG", "LLG")]
             better = all(points[epsilon][0] > other[epsilon][0] for epsilon in points)
             assert better == name.endswith(("zcdp", "moments"))
+
+
+def test_kernels_of_dpgm_are_above_plain_where_it_is_said():
+    """Figure 3: at every ε, or up to 0.5."""
+    curves = _found("dpgm")["figure_3"]["mean_and_runs"]
+    for name, text in KNOWN["rows"]["dpgm"]["figure_3"].items():
+        if "kernel, d" in name:
+            plain = curves[f"{name.partition(' | ')[0]} | plain, clip 28, as published"]
+            above = [e for e in ("0.1", "0.3", "0.5", "1") if curves[name][e][0] > plain[e][0]]
+            assert above == ["0.1", "0.3", "0.5"] + ["1"] * ("every ε" in text), name
