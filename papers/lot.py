@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 PAGE = Path(__file__).parents[1] / "docs" / "papers.md"
 NO_CELLS = ("Verdicts", "Ten cells by lot")
@@ -33,6 +34,12 @@ def cells(page: str) -> Iterator[tuple[str, str, str, str, str]]:
                 if re.match(r"-?\d+\.\d", cell) and not column.startswith("printed") and column != "ε":
                     yield paper, heading, row[0], column, cell
         head = (head or row) if row else []
+
+
+def is_within(cell: Mapping[str, Any]) -> bool:
+    """Whether the figures of a rerun are within the stated spread of those on the page."""
+    before, again = ([float(part.split()[0]) for part in cell[name].split(" / ")] for name in ("page", "again"))
+    return all(abs(b - a) <= cell["spread"] + 1e-9 for a, b in zip(before, again, strict=True))
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent / "dpmix"))
 import mixing_section
 import section
 from judged import ABSENT, PRINTED, here, known, said
+from lot import is_within
 from tabulated import Row, by_epsilon, made_by, spread, table
 
 HERE = Path(__file__).parent
@@ -289,7 +290,7 @@ def lot() -> str:
     rows = [
         [
             *(cell[name] for name in ("number", "paper", "table", "row", "column", "page", "again", "spread")),
-            "matched" if cell["within"] else f"missed: {cell['why']}",
+            "matched" if is_within(cell) else f"missed: {cell['why']}",
         ]
         for cell in found["cells"]
     ]
@@ -298,7 +299,12 @@ def lot() -> str:
             "## Ten cells by lot",
             found["what"],
             table(["", "paper", "table", "row", "column", "page", "again", "spread", "verdict"], rows),
-            made_by({cell["command"]: [str(cell["number"])] for cell in found["cells"]}),
+            made_by(
+                {
+                    command: [str(cell["number"]) for cell in found["cells"] if cell["command"] == command]
+                    for command in dict.fromkeys(cell["command"] for cell in found["cells"])
+                }
+            ),
             f"Passed over: {'; '.join(f'{number} ({why})' for number, why in found['passed over'].items())}.",
         ]
     )
