@@ -89,7 +89,7 @@ def clustered(
 def main() -> None:
     """Measure what is missing, and draw."""
     arguments = parser(__doc__, "dpgm", repeats=("runs", 20))
-    arguments.add_argument("--features", type=int, nargs="+", default=[50, 200, 1000])
+    arguments.add_argument("--features", type=int, nargs="*", default=[50, 200, 1000])
     arguments.add_argument("--plain", nargs="*", default=PLAIN)
     arguments.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 0.5, 1.0, 0.0])
     arguments.add_argument("--iterations", type=int, default=8)
