@@ -233,7 +233,8 @@ def dpgm() -> str:
         "### Figure 3: clustering accuracy, binarised MNIST",
         by_epsilon(expected["figure_3"]["mean_and_runs"], 3, partial(said, "dpgm", "figure_3")),
         made_by(expected["figure_3"]["command"]),
-        "Algorithm 2 has the noise of the printed moments at 20 iterations. Its exact ε, add/remove, is "
+        "*As printed*: 20 iterations from ten public records, noise by the printed moments, no cluster parted. Exact ε "
+        "of both, add/remove: "
         f"{', '.join(f'{exact} at {e}' for e, exact in expected['figure_3']['exact epsilon of Algorithm 2'].items())}.",
         "### Figures 5, 6 and 8: errors of counting queries",
         "Figure 6 is about k, the number of clusters; Figure 8 about networks of two layers. Runs in brackets.",
