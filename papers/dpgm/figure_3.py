@@ -5,12 +5,12 @@
 Kernel k-means on d random Fourier features; plain k-means on the pixels, clipped at 28 = √784 as published and at 11,
 about the norm of an image, with sums of distances from centres as ours and, not recentred, with sums of records. Two
 starts: random directions, which need no data, and ten records that are taken to be public: the last 5,000 training
-images, which are then not clustered. δ = 1e-5, our account. Accuracy is that of the best one-to-one map from clusters to digits, on the
-clustered training images themselves; test images are not read.
+images, which are then not clustered. δ = 1e-5, our account. Accuracy is that of the best one-to-one map from clusters
+to digits, on the clustered training images themselves; test images are not read.
 
 With `--printed` Algorithm 2 alone, as `as_published.py` has it: 200 random features, 20 iterations from ten public
-records, noise by the printed moments; and plain k-means in the same way, of pixels. Their exact ε, of adding or removing
-a record, is printed beside. There no dead cluster is parted, as ours are.
+records, noise by the printed moments; and plain k-means in the same way, of pixels. Their exact ε, of adding or
+removing a record, is printed beside. There no dead cluster is parted, as ours are.
 """
 
 from __future__ import annotations

@@ -63,12 +63,19 @@ def section() -> str:
         "printed**: images are divided by the longest one's norm, which is read off the records, and all figures are "
         "of real images. *Exact ε* is of the noise, replacing one record; where norms are 1 it would hold if that norm "
         "were public, with the paper's distance of 1 between records and with √2, the right one for entries that are "
-        "not negative. Published schedule, cut to ten epochs, or to five where it says so; test images; σ of pixels and "
-        "of labels in [0, 1]; in brackets runs, each of another seed. ε is the "
-        "printed 10 by the corrected Theorem 1.",
+        "not negative. Published schedule, cut to ten epochs, or otherwise where it says so; test images; σ of pixels "
+        "and of labels in [0, 1]; in brackets runs, each of another seed. ε is 10 by the corrected Theorem 1.",
         table(
-            ["ℓ", "printed", *(f"{title}: {name}" for title, names in READINGS.values() for name in (
-                "last epoch", "best", "σ", *names.values())), "verdict"],
+            [
+                "ℓ",
+                "printed",
+                *(
+                    f"{title}: {name}"
+                    for title, names in READINGS.values()
+                    for name in ("last epoch", "best", "σ", *names.values())
+                ),
+                "verdict",
+            ],
             _by_degree(expected["by_degree"]["found"], printed),
         ),
         made_by(expected["by_degree"]["command"]),
@@ -196,7 +203,12 @@ def _of_runs(runs: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> Row:
     sigma = f"{noise[0]:.3f}" if noise[0] == noise[1] else f"{noise[0]:.3f}, {noise[1]:.4f}"
     epochs = len(runs[0]["accuracy by epoch"])
     cut = "" if epochs == EPOCHS_RUN else f", {epochs} epochs"
-    return [f"{spread(last)} ({len(last)}{cut})", spread(best) if best else "–", sigma, *(f"{exact[name]:.2f}" for name in columns)]
+    return [
+        f"{spread(last)} ({len(last)}{cut})",
+        spread(best) if best else "–",
+        sigma,
+        *(f"{exact[name]:.2f}" for name in columns),
+    ]
 
 
 def _of_network(run: Mapping[str, Any]) -> str:

@@ -77,8 +77,8 @@ def section() -> str:
         "### Table VIII: total variation of all pairs of columns",
         table(["", *DATA.values(), "verdict"], _table_8(paper["table_8"], runs)),
         made_by(_of_tables(runs, METHODS, DATA)),
-        "The paper does not say how it bins numbers: in other bins than our 20 figures and verdicts would differ, and only "
-        "the order of methods compares.",
+        "The paper does not say how it bins numbers: in other bins than our 20 figures and verdicts would differ, and "
+        "only the order of methods compares.",
         "### Table V: Credit, classifier by classifier, AUROC / AUPRC",
         table(
             ["", "VAE, no noise", "PGM, no noise", "P3GM, as released", "P3GM, best form", "`max-entropy`", "verdict"],

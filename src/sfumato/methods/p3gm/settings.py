@@ -171,8 +171,8 @@ class Published:
 
 
 PUBLISHED: Mapping[str, Published] = {
-    # the subsample of all frauds and 10,000 other rows; by the paper's account its decoder alone costs 1.019, so that no
-    # noise of the mixture meets ε = 1, and Seizure's is taken
+    # the subsample of all frauds and 10,000 other rows; by the paper's account its decoder alone costs 1.019, so that
+    # no noise of the mixture meets ε = 1, and Seizure's is taken
     "credit": Published(2.1, 15, 100, 9_442, 89.131),
     "adult": Published(1.4, 5, 200, 40_699, 82.259),
     "isolet": Published(1.6, 2, 100, 7_017, 78.390),
