@@ -85,6 +85,7 @@ paper-dp-em: .venv/.installed-papers  ## the figures of DP-EM (papers/dp_em): SF
 paper-dpgm: .venv/.installed-papers  ## the figures of DPGM (papers/dpgm): SFUMATO_DATA=folder; goes on where it stopped
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/accounts.py
 	for figure in figure_3 clipping figure_5; do $(ONE_THREAD) $(BIN)/python papers/dpgm/$$figure.py --data $(SFUMATO_DATA) || exit 1; done
+	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_3.py --data $(SFUMATO_DATA) --printed --runs 5
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_5.py --data $(SFUMATO_DATA) --epsilons 1 --methods "DPGM, two layers"
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_5.py --data $(SFUMATO_DATA) --only bms --epsilons 1 --methods "DPGM, k = 5" "DPGM, k = 10" "DPGM, k = 40"
 	$(ONE_THREAD) $(BIN)/python papers/dpgm/figure_4.py --data $(SFUMATO_DATA) --components vae "two layers" "no clusters" rbm --validate

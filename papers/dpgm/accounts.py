@@ -63,6 +63,19 @@ def published(
     return best
 
 
+def kmeans_noise(epsilon: float) -> float:
+    """Return σ_K at which the printed moments give ε to k-means alone."""
+    orders = np.arange(1, 1_000)
+    left = epsilon * orders + math.log(DELTA)
+    return float(np.sqrt(KMEANS_ITERATIONS * (orders**2 + orders)[left > 0] / (2 * left[left > 0])).min())
+
+
+def kmeans_epsilon(sigma_k: float) -> float:
+    """Return the exact ε of k-means at that noise, add/remove."""
+    stage = Stage(name="k", noise_multiplier=sigma_k, count=KMEANS_ITERATIONS)
+    return account(Plan([stage]), DELTA, interval=_GRID).epsilon
+
+
 def n_steps(epochs: float, q: float) -> int:
     """Return the steps of so many epochs of ⌈1/q⌉."""
     return round(epochs * math.ceil(1 / q))

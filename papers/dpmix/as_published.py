@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -113,13 +114,16 @@ def mixtures(
 def run(images: Images, cell: str, epochs: int, seed: int, *, denoise: bool = False) -> dict[str, object]:
     """Mix, train, and return the accuracy after each epoch, with the accounts of the noise."""
     sampling, text, degree = cell.split(":")
+    begun = time.process_time()
     if sampling.endswith("projection"):
         return run_projection(images, sampling, float(text), int(degree), epochs, seed)
     x, y = mixtures(images, sampling, None if text == "inf" else float(text), int(degree), seed)
     if denoise:
         x = ndimage.gaussian_filter(x, (*(0 for _ in x.shape[:-2]), 1, 1))
     found = score(images, x, y, training=replace(PUBLISHED, epochs=epochs), watch=True, seed=seed)
-    return {"accuracy by epoch": [round(value, 4) for value in found]} | noise_of(images, cell)
+    noise = noise_of(images, cell)
+    seconds = round(time.process_time() - begun)
+    return {"accuracy by epoch": [round(value, 4) for value in found], **noise, "processor seconds": seconds}
 
 
 def noise_of(images: Images, cell: str) -> dict[str, object]:

@@ -40,10 +40,7 @@ def methods_command(
 
 def _show_settings(method: str, json_output: bool) -> None:
     about, settings = registry.find_method(method).about, describe_settings(method)
-    presets = [
-        {"preset": name, "differs": preset.differs or f"Refused: {preset.refused}"}
-        for name, preset in presets_of(method).items()
-    ]
+    presets = [{"preset": name, "differs": preset.differs} for name, preset in presets_of(method).items()]
     if json_output:
         print_json({"method": method, "about": about, "settings": settings, "presets": presets})
         return

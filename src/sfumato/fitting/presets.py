@@ -21,19 +21,17 @@ class Preset:
     Attributes:
         settings: arguments of the method's class, without ε and δ.
         differs: how the method with these settings differs from the paper, in one line of public text.
-        refused: why there is no such fit; empty for a preset that can be had.
     """
 
     settings: Mapping[str, Any]
     differs: str
-    refused: str = ""
 
 
 def find_preset(presets: Mapping[str, Preset], name: str, method: str) -> Preset:
     """Return a preset by its name.
 
     Raises:
-        ConfigError: the method has none of that name, or the preset cannot be had.
+        ConfigError: the method has none of that name.
     """
     if not presets:
         raise ConfigError(f"Expected no preset for the method {method}, which has none. Leave it out.")
@@ -41,15 +39,12 @@ def find_preset(presets: Mapping[str, Preset], name: str, method: str) -> Preset
         raise ConfigError(
             f"Expected the preset of the method {method} to be one of {', '.join(presets)}, got {name!r}."
         )
-    preset = presets[name]
-    if preset.refused:
-        raise ConfigError(f"Expected another preset of the method {method} than {name}: {preset.refused}")
-    return preset
+    return presets[name]
 
 
 def preset_of(presets: Mapping[str, Preset], settings: Mapping[str, Any]) -> str | None:
     """Return the line of the preset whose settings these are, its name first; None if they are of none."""
     for name, preset in presets.items():
-        if not preset.refused and all(settings[key] == value for key, value in preset.settings.items()):
+        if all(settings[key] == value for key, value in preset.settings.items()):
             return f"{name}: {preset.differs}"
     return None

@@ -113,7 +113,7 @@ def train_on_mixtures(
         torch.manual_seed(seed)
         network = mixture_network(inputs, labels.shape[1], training)
     classifier = MixtureClassifier(network, training)
-    optimiser = torch.optim.Adam(network.parameters(), training.learning_rate)
+    optimiser = torch.optim.Adam(network.parameters(), training.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, training.halve_every, 0.5)
     for epoch in range(training.epochs):
         order = torch.from_numpy(public_stream(seed, epoch).permutation(len(inputs)))

@@ -160,12 +160,12 @@ class P3GM(Synthesizer):
         Three diagonal components on ten axes; the decoder starts at random.
 
         Args:
-            data: "adult", "isolet", "esr", "mnist" or "fashion_mnist".
+            data: "credit", "adult", "isolet", "esr", "mnist" or "fashion_mnist".
             n_public: rows; by default the paper's.
             delta: δ at which ε is computed.
 
         Raises:
-            ConfigError: no such data set, or its written settings meet no ε = 1.
+            ConfigError: no such data set.
         """
         return cls._published(data, written(data), n_public, delta)
 
