@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import is_text, valid_text
-from sfumato.columns.date_text import has_date
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
@@ -184,8 +184,8 @@ def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
     for name, kind in columns.items():
         if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
             forms[name] = kind.written
-        if isinstance(kind, Open) and kind.format is not None and not has_date(kind.format):
-            forms[name] = kind.between(*YEARS)  # times of day, which have no years
+        if isinstance(kind, Open) and kind.format is not None:
+            forms[name] = kind.between(*YEARS)
         if isinstance(kind, DateTime) and kind.format is not None:
             forms[name] = kind
     return forms
@@ -276,14 +276,20 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, form: Form | None) -> 
 
 
 def _formed_text(cell: object, form: Form | None, read: Callable[[object], str | None]) -> str | None:
-    """The text of one Python object, of a number or a date as its column writes these."""
+    """The text of one Python object, of a number or a date such that its column reads it as that.
+
+    `1.5` is `15e-1`, which is the same number however the column writes decimals, thousands and signs.
+    """
     text = read(cell)
     if text is None:
         return None
     if isinstance(form, DateTime) and isinstance(cell, datetime.date | datetime.time):
         return form.cell_text(cell)
-    is_number = isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool)
-    return form.text(text) if isinstance(form, Written) and is_number else text
+    is_number = isinstance(cell, Number) and not isinstance(cell, bool)
+    mantissa, _, power = text.lower().partition("e")
+    whole, point, after = mantissa.partition(".")
+    is_marked = isinstance(form, Written) and is_number and point
+    return f"{whole}{after}e{int(power or 0) - len(after)}" if is_marked else text
 
 
 def _cell_texts(cell: object) -> list[str | None] | None:
