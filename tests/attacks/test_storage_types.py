@@ -252,7 +252,7 @@ AMONG_TEXTS = {
     "groups of three, and three decimals": ({"written": EURO}, None, [1.234, -1234.5, 0.5]),
     "truth stands for no value": ({}, ["true"], [True, False, True]),
     "dates in a format": ({"format": "%d.%m.%Y"}, ["1900-01-01"], DAYS),
-    "dates in digits": ({"format": "%Y%m%d"}, ["20240102"], DAYS),
+    "dates in digits": ({"format": "%Y%m%d"}, ["20240102", "20240506"], DAYS),
     "dates, a basic token": ({}, ["19000101"], DAYS),
     "dates, day before month": ({"format": "%Y-%d-%m"}, ["1900-01-01"], DAYS),
 }  # fmt: skip
@@ -272,3 +272,4 @@ def test_one_cell_of_another_type_moves_no_other_record(case, odd):
     ]
     np.testing.assert_array_equal(codes[1][:-1], codes[0])
     assert not np.isnan(codes[0]).all()
+    assert np.isnan(codes[0]).any() == (missing is not None)
