@@ -18,9 +18,12 @@ import pytest
 from harness.coupling import attack, check_same, coupled, leaves
 from sfumato import EstimateCount, MaxEntropy
 from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.columns.open import Open
 from sfumato.errors import PrivacyWarning, SfumatoError
 from sfumato.fitting.contents import form_of
+from sfumato.fitting.kind_counts import KindCounts
 from sfumato.io.sources import open_source
+from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release.manifest import ReleaseContent, written
 from sfumato.schema.open_schema import OpenSchema
@@ -273,3 +276,18 @@ def test_one_cell_of_another_type_moves_no_other_record(case, odd):
     np.testing.assert_array_equal(codes[1][:-1], codes[0])
     assert not np.isnan(codes[0]).all()
     assert np.isnan(codes[0]).any() == (missing is not None)
+
+
+@pytest.mark.parametrize("kind", ["unknown", "continuous"])
+@pytest.mark.parametrize("odd", ["a word", Decimal("1.5")])
+def test_one_cell_of_another_type_moves_no_other_record_of_an_open_column(kind, odd):
+    column = Open(kind=kind, written=EURO)
+    known = Schema(columns={"v": column, "w": Boolean()})
+    cells, counts = [1.234, -1234.5, 0.5], KindCounts(("v",), written={"v": column.written})
+    totals = []
+    for values in (cells, [*cells, odd]):
+        source = open_source(pd.DataFrame({"v": values, "w": True})).under(known.columns)
+        rows = next(iter(OpenData(source, known).coded()))
+        totals.append(counts.zero())
+        counts.add(totals[-1], {name: column[:3] for name, column in rows.items()})
+    np.testing.assert_array_equal(*totals)

@@ -182,7 +182,8 @@ def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
     """Return how the numbers and dates of columns are written as text, where that is declared."""
     forms: dict[str, Form] = {}
     for name, kind in columns.items():
-        if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
+        as_text = isinstance(kind, Open) and kind.kind == "unknown"  # of which a number, too, is its text
+        if isinstance(kind, Integer | Continuous | Open) and kind.written is not None and not as_text:
             forms[name] = kind.written
         if isinstance(kind, Open) and kind.format is not None:
             forms[name] = kind.between(*YEARS)
