@@ -51,7 +51,16 @@ class PandasSource(Source):
     frame: pd.DataFrame
     forms: Mapping[str, Form] = field(default_factory=dict)
 
-    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+    def of(self, frame: pd.DataFrame) -> PandasSource:
+        """Return the source of another frame, read as this one is."""
+        other, objects = open_pandas(frame, chunk_rows=self.chunk_rows), (_LISTS, _FILES)
+        storage = {
+            name: kind if self.storage[name] not in objects else self.storage[name]
+            for name, kind in other.storage.items()
+        }
+        return replace(other, forms=self.forms, storage=storage)
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> PandasSource:
         """Return the source in which numbers and dates among texts are written as a column declares it; sets are lists.
 
         One cell of text makes a column of numbers one of objects: the numbers in it have to be read as before. Python
