@@ -1,7 +1,6 @@
-"""Cells of any type as numbers: what is no number is missing, and so is the number that a missing token reads as.
+"""Cells of any type as numbers: what is no number is missing, and what a missing token reads as, however it is stored.
 
-A token is read as a cell of text is. So a number stands for no value, or does not, however its column stores it: one
-cell of text makes a pandas column of numbers one of objects.
+One cell of text makes a pandas column of numbers one of objects, and must not move what is missing in it.
 """
 
 # pyright: reportAttributeAccessIssue=false

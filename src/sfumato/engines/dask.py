@@ -12,7 +12,7 @@ from sfumato.engines.pieces import shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
 from sfumato.io.cluster_frames import DaskSource
-from sfumato.records.engine import Records, SplitRecords
+from sfumato.records.engine import SplitRecords
 
 _RETRIES = 3
 _MOST = 8  # parts per worker
@@ -79,12 +79,7 @@ class Dask(Cluster):
 
 def _on_partition(shared: tuple[bytes, bytes, str], piece: int, records: bytes, frame: Any) -> bytes:  # noqa: ANN401
     """Answer for a partition, a pandas data frame."""
-
-    def part() -> Records:
-        whole = pickle.loads(records)
-        return whole.over(whole.source.of(frame))
-
-    return answered(shared, piece, part)
+    return answered(shared, piece, lambda: (part := pickle.loads(records)).over(part.source.of(frame)))
 
 
 def _gathered(futures: list[Any]) -> Iterator[bytes]:

@@ -24,12 +24,7 @@ from sfumato.io.zones import in_utc, utc_schema
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DaskSource(Source):
-    """A Dask data frame, a partition at a time.
-
-    Attributes:
-        frame: the data frame.
-        like: a partition without rows: all others are read as it is.
-    """
+    """A Dask data frame, a partition at a time; each is read as `like` is, which has no rows."""
 
     frame: Any
     like: PandasSource

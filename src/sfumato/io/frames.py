@@ -53,12 +53,9 @@ class PandasSource(Source):
 
     def of(self, frame: pd.DataFrame) -> PandasSource:
         """Return the source of another frame, read as this one is."""
-        other, objects = open_pandas(frame, chunk_rows=self.chunk_rows), (_LISTS, _FILES)
-        storage = {
-            name: kind if self.storage[name] not in objects else self.storage[name]
-            for name, kind in other.storage.items()
-        }
-        return replace(other, forms=self.forms, storage=storage)
+        other = open_pandas(frame, chunk_rows=self.chunk_rows)
+        declared = {name: kind for name, kind in self.storage.items() if kind in (_LISTS, _FILES)}
+        return replace(other, forms=self.forms, storage={**other.storage, **declared})
 
     def under(self, columns: Mapping[str, ColumnKind]) -> PandasSource:
         """Return the source in which numbers and dates among texts are written as a column declares it; sets are lists.
