@@ -897,8 +897,8 @@ BUGS = [
     PlantedBug(
         "dates among texts are cut down to what their format says",
         "columns/dates.py",
-        "        if not isinstance(cell, time) and not _reads_iso(self.format):\n",
-        "        if False:\n",
+        "isinstance(cell, time) or _reads_iso(self.format)\n",
+        "True\n",
         "tests/attacks/test_storage_types.py -k another_type",
     ),
     PlantedBug(

@@ -193,9 +193,9 @@ class DateTime(WholeKind):
         return store_dates(micros, absent, storage)
 
     def cell_text(self, cell: date | time) -> str:
-        """Return a date or a time of Python as text that this column reads as it: in ISO 8601, to the microsecond.
+        """Return a date or a time of Python as text that this column reads as it: a date in ISO 8601, whole.
 
-        A time, or what the format would read as another moment, is in the format: outside of the bounds as the bound.
+        A time is in the format, and so is a date where the format would read that text, perhaps as another one.
 
         Raises:
             ValueError: the cell is no value of its type.
@@ -207,12 +207,8 @@ class DateTime(WholeKind):
             wall = datetime(cell.year, cell.month, cell.day)
         assert isinstance(wall, datetime)
         exact = datetime(*wall.timetuple()[:6], microsecond=wall.microsecond)  # pandas' own have more digits
-        if not isinstance(cell, time) and not _reads_iso(self.format):
-            return exact.isoformat(timespec="microseconds")
-        first, last = self.bounds
-        step = min(max(step_of(microseconds_since_epoch(exact), self.resolution), first), last)
-        moment = EPOCH + timedelta(microseconds=moment_of(step, self.resolution))
-        return written(moment, self.format or default_format(self.resolution))
+        in_format = isinstance(cell, time) or _reads_iso(self.format)
+        return written(exact, self.format or "") if in_format else exact.isoformat(timespec="microseconds")
 
     def _value_fault(self, storage: pa.DataType) -> str | None:
         if self.is_clock and types.is_time(storage):
@@ -268,8 +264,7 @@ class DateTime(WholeKind):
 
 @lru_cache(maxsize=256)
 def _reads_iso(format: str | None) -> bool:
-    """Whether a format reads a whole moment in ISO 8601, perhaps as another one."""
-    return bool(parse_dates(pa.array(["2001-02-03T04:05:06.000007"]), format)[1][0]) and format is not None
+    return bool(parse_dates(pa.array(["2001-02-03T04:05:06.000007"]), format)[1][0])
 
 
 def _microseconds(value: object, format: str | None) -> int | None:
