@@ -283,10 +283,7 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, form: Form | None) -> 
 
 
 def _formed_text(cell: object, form: Form | None, read: Callable[[object], str | None]) -> str | None:
-    """The text of one Python object, of a number or a date such that its column reads it as that.
-
-    `1.5` is `15e-1`, which is the same number however the column writes decimals, thousands and signs.
-    """
+    """The text of one Python object; a number is read as it is however its column writes these: `15e-1` for 1.5."""
     text = read(cell)
     if text is None:
         return None
