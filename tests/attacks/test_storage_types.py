@@ -18,9 +18,12 @@ import pytest
 from harness.coupling import attack, check_same, coupled, leaves
 from sfumato import EstimateCount, MaxEntropy
 from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
+from sfumato.columns.open import Open
 from sfumato.errors import PrivacyWarning, SfumatoError
 from sfumato.fitting.contents import form_of
+from sfumato.fitting.kind_counts import KindCounts
 from sfumato.io.sources import open_source
+from sfumato.records.open_data import OpenData
 from sfumato.records.private import PrivateData
 from sfumato.release.manifest import ReleaseContent, written
 from sfumato.schema.open_schema import OpenSchema
@@ -236,3 +239,55 @@ class TestHardening1StorageTypes:
             warnings.simplefilter("error")
             quiet = MaxEntropy(epsilon=1).fit(after, schema=schema, seed=3)
         assert not any("storage types" in line for line in quiet.certificate.assumptions)
+
+
+EURO = {"decimal": ",", "thousands": ".", "suffix": " EUR"}
+DAYS = [pd.Timestamp("2024-01-02"), pd.Timestamp("1900-01-01"), pd.Timestamp("2024-05-06 07:08:09")]
+AMONG_TEXTS = {
+    "a code for no value, in dollars": ({"written": {"currency": "$"}}, ["-9"], [-9, 3, -9]),
+    "a code for no value, minus behind": ({"written": {"negative": "trailing"}}, ["-9"], [-9, 3, -9]),
+    "a code for no value, with a point": ({}, ["-9.0"], [-9, 3, -9]),
+    "thousands where 1 stands for no value": ({"written": EURO}, ["1"], [1000, 1, 2]),
+    "a thousand that stands for no value": ({"written": EURO}, ["1.000"], [1000, 1, 2]),
+    "small numbers below 0": ({"written": {"negative": "parentheses"}}, None, [-1e-5, -1.5e-7, 2.0]),
+    "percent of nothing": ({"written": {"percent": True}}, None, [float("inf"), float("-inf"), 2.0]),
+    "infinity stands for no value": ({}, ["inf"], [float("inf"), 1.0]),
+    "groups of three, and three decimals": ({"written": EURO}, None, [1.234, -1234.5, 0.5]),
+    "truth stands for no value": ({}, ["true"], [True, False, True]),
+    "dates in a format": ({"format": "%d.%m.%Y"}, ["1900-01-01"], DAYS),
+    "dates in digits": ({"format": "%Y%m%d"}, ["20240102", "20240506"], DAYS),
+    "dates, a basic token": ({}, ["19000101"], DAYS),
+    "dates, day before month": ({"format": "%Y-%d-%m"}, ["1900-01-01"], DAYS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ["a word", "1.000,5", 1j, Decimal("1.5")])
+@pytest.mark.parametrize("case", AMONG_TEXTS)
+def test_one_cell_of_another_type_moves_no_other_record(case, odd):
+    facts, missing, cells = AMONG_TEXTS[case]
+    numbers = {"kind": "continuous", "lower": -2000.0, "upper": 2000.0}
+    dates = {"kind": "datetime", "lower": "1890-01-01", "upper": "2030-01-01"}
+    column = {**(dates if cells is DAYS else numbers), **facts, "nullable": True}
+    known = Schema.from_dict({"columns": {"v": column}, **({} if missing is None else {"missing": missing})})
+    codes = [
+        np.concatenate([chunk["v"] for chunk in PrivateData(open_source(frame).under(known.columns), known).coded()])
+        for frame in (pd.DataFrame({"v": cells}), pd.DataFrame({"v": [*cells, odd]}))
+    ]
+    np.testing.assert_array_equal(codes[1][:-1], codes[0])
+    assert not np.isnan(codes[0]).all()
+    assert np.isnan(codes[0]).any() == (missing is not None)
+
+
+@pytest.mark.parametrize("kind", ["unknown", "continuous"])
+@pytest.mark.parametrize("odd", ["a word", Decimal("1.5")])
+def test_one_cell_of_another_type_moves_no_other_record_of_an_open_column(kind, odd):
+    column = Open(kind=kind, written=EURO)
+    known = Schema(columns={"v": column, "w": Boolean()})
+    cells, counts = [1.234, -1234.5, 0.5], KindCounts(("v",), written={"v": column.written})
+    totals = []
+    for values in (cells, [*cells, odd]):
+        source = open_source(pd.DataFrame({"v": values, "w": True})).under(known.columns)
+        rows = next(iter(OpenData(source, known).coded()))
+        totals.append(counts.zero())
+        counts.add(totals[-1], {name: column[:3] for name, column in rows.items()})
+    np.testing.assert_array_equal(*totals)

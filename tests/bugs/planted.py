@@ -888,6 +888,27 @@ BUGS = [
         "tests/attacks/test_storage_types.py -k other_cells",
     ),
     PlantedBug(
+        "what stands for no number is told by the letters of a text",
+        "columns/number_cells.py",
+        "    return tuple(numbers[~np.isnan(numbers)].tolist())\n",
+        "    return ()\n",
+        "tests/attacks/test_storage_types.py -k another_type",
+    ),
+    PlantedBug(
+        "dates among texts are cut down to what their format says",
+        "columns/dates.py",
+        "isinstance(cell, time) or _reads_iso(self.format)\n",
+        "True\n",
+        "tests/attacks/test_storage_types.py -k another_type",
+    ),
+    PlantedBug(
+        "numbers among texts are written in thousands",
+        "io/frames.py",
+        "is_number and point\n",
+        "False\n",
+        "tests/attacks/test_storage_types.py -k another_type",
+    ),
+    PlantedBug(
         "a draft accepted silently",
         "schema/sources.py",
         "    if not facts or accept_draft:\n",

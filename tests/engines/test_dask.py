@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from harness.deadly import SECRET, deadly, talkative
@@ -29,6 +30,7 @@ from sfumato.engines import Dask
 from sfumato.engines import dask as dask_module
 from sfumato.errors import ConfigError, DataError, EngineError
 from sfumato.io.sources import open_source
+from sfumato.records.private import PrivateData
 
 distributed = pytest.importorskip("distributed")
 frames = pytest.importorskip("dask.dataframe")
@@ -221,3 +223,25 @@ def test_answers_on_the_cluster_are_random_bits(client: Any, folder: Path, monke
     assert words.size > 1000
     assert len(np.unique(words)) == words.size
     assert words.min() > SCHEMA.rows  # of so few words none is as small by chance: 1e-11
+
+
+@pytest.mark.parametrize("over_workers", [False, True])
+def test_one_text_in_a_partition_moves_no_other_record(over_workers):
+    import dask
+
+    columns: dict[str, Any] = {
+        "x": {"kind": "continuous", "lower": -9, "upper": 9, "written": {"decimal": ",", "thousands": "."}},
+        "day": {"kind": "datetime", "lower": "2019-01-01", "upper": "2021-01-01", "format": "%Y-%d-%m"},
+    }
+    known, days = Schema.from_dict({"columns": columns}), [pd.Timestamp("2020-01-02"), pd.Timestamp("2020-03-04")]
+    codes = []
+    for words in ([], ["a word"]):
+        frame = pd.DataFrame({"x": [1.234, 2.345, *words], "day": [*days, *words]})
+        with dask.config.set({"dataframe.convert-string": False}):
+            source = open_source(frames.from_pandas(frame, npartitions=1))
+        records = PrivateData(source, known)
+        if over_workers:
+            (partition,) = records.source.partitions()
+            records = records.over(records.source.like.of(partition.compute()))
+        codes.append({name: np.concatenate([c[name] for c in records.coded()])[:2] for name in columns})
+    np.testing.assert_equal(*codes)

@@ -156,8 +156,8 @@ class NumericKind(TabularKind):
     def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
         """Return which cells have no value, which one outside the bounds, and which are no number or date."""
         cells = plain(cells)
-        absent = missing_mask(cells, missing)
         beyond, valid = self.beyond(cells, missing)
+        absent = missing_mask(cells, missing) | (self.read(cells, ())[1] & ~valid)
         return {"missing": absent, "clamped": beyond & valid, "unparseable": ~valid & ~absent}
 
     def becomes(self, fault: Fault) -> str:

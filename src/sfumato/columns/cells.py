@@ -147,19 +147,12 @@ def read_text(cells: pa.Array) -> pa.Array:
 
 
 def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return text cells with every cell that reads as a missing token made null."""
+    """Return text cells, null where one reads as a missing token; `-99.0` as `-99`: see `without_point`."""
     if not missing:
         return text
-    return pc.if_else(is_token(text, missing), pa.scalar(None, text.type), text)
-
-
-def is_token(text: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return which text cells read as a missing token, null for none; `-99.0` as `-99`: see `without_point`."""
-    tokens = pa.array(list(missing), text.type)
-    mask = pc.is_in(text, value_set=tokens)
-    if not any(token.lstrip("-").isdigit() for token in missing):
-        return mask
-    return pc.or_(mask, pc.is_in(without_point(text), value_set=tokens))
+    tokens = without_point(pa.array(list(missing), text.type))
+    shown = without_point(text) if any(map(str.isdigit, "".join(missing))) else text
+    return pc.if_else(pc.is_in(shown, value_set=tokens), pa.scalar(None, text.type), text)
 
 
 def valid_mask(cells: pa.Array) -> np.ndarray:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -162,8 +163,8 @@ class DateTime(WholeKind):
         """Return cells as steps since 1970-01-01, and a mask of those that are dates."""
         values = values_of(plain(cells).type)
         if self.is_digits and is_scalar(values) and not is_text(values):
-            numbers, valid = read_integers(cells, missing)
-            exact = read_floats(cells, missing)
+            numbers, valid = read_integers(cells, ())  # what stands for no date is told from its text
+            exact = read_floats(cells, ())
             is_whole = valid & (exact == np.rint(exact))  # a fraction is no date, as it is none in text
             cells = pa.array(numbers, mask=~is_whole).cast(pa.string())
         micros, valid = read_microseconds(cells, missing, self.format)
@@ -192,7 +193,9 @@ class DateTime(WholeKind):
         return store_dates(micros, absent, storage)
 
     def cell_text(self, cell: date | time) -> str:
-        """Return a date or a time of Python as a column of this format has it: one outside of the bounds as the bound.
+        """Return a date or a time of Python as text that this column reads as it: a date in ISO 8601, whole.
+
+        A time is in the format, and so is a date where the format would read that text, perhaps as another one.
 
         Raises:
             ValueError: the cell is no value of its type.
@@ -204,10 +207,8 @@ class DateTime(WholeKind):
             wall = datetime(cell.year, cell.month, cell.day)
         assert isinstance(wall, datetime)
         exact = datetime(*wall.timetuple()[:6], microsecond=wall.microsecond)  # pandas' own have more digits
-        first, last = self.bounds
-        step = min(max(step_of(microseconds_since_epoch(exact), self.resolution), first), last)
-        moment = EPOCH + timedelta(microseconds=moment_of(step, self.resolution))
-        return written(moment, self.format or default_format(self.resolution))
+        in_format = isinstance(cell, time) or _reads_iso(self.format)
+        return written(exact, self.format or "") if in_format else exact.isoformat(timespec="microseconds")
 
     def _value_fault(self, storage: pa.DataType) -> str | None:
         if self.is_clock and types.is_time(storage):
@@ -259,6 +260,11 @@ class DateTime(WholeKind):
             precision = "seconds" if long else "microseconds"  # short spans show parts of seconds
             edges = [moment.isoformat(" ", precision) for moment in moments]
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
+
+
+@lru_cache(maxsize=256)
+def _reads_iso(format: str | None) -> bool:
+    return bool(parse_dates(pa.array(["2001-02-03T04:05:06.000007"]), format)[1][0])
 
 
 def _microseconds(value: object, format: str | None) -> int | None:

@@ -1,4 +1,7 @@
-"""Cells of any type as numbers: what is no number is missing."""
+"""Cells of any type as numbers: what is no number is missing, and what a missing token reads as, however it is stored.
+
+One cell of text makes a pandas column of numbers one of objects, and must not move what is missing in it.
+"""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow.compute makes its functions at run time, where pyright cannot see them.
@@ -13,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.cells import dictionary_indices, is_text, is_token, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask, without_tokens
 from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64
 from sfumato.columns.written import Written
 
@@ -27,17 +30,16 @@ def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None
     if types.is_dictionary(storage):
         values = np.append(read_floats(cells.dictionary, missing, written), np.nan)
         return values[dictionary_indices(cells)]
-    if is_text(storage):
-        return floats(_plain_numbers(cells, missing, written))
-    if types.is_decimal(storage):
-        return _without_values(floats(cells.cast(pa.string())), missing)
-    if types.is_boolean(storage):
-        numbers = cells.cast(pa.int8()).cast(pa.float64())
-        return numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
-    if types.is_integer(storage) or types.is_floating(storage):
-        numbers = cells.cast(pa.float64(), safe=False)
-        return _without_values(numbers.fill_null(np.nan).to_numpy(zero_copy_only=False), missing)
-    return np.full(len(cells), np.nan)
+    if is_text(storage) or types.is_boolean(storage):
+        numbers = floats(_plain_numbers(cells, missing, written))
+    elif types.is_decimal(storage):
+        numbers = floats(cells.cast(pa.string()))
+    elif types.is_integer(storage) or types.is_floating(storage):
+        numbers = cells.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    else:
+        return np.full(len(cells), np.nan)
+    tokens = _token_values(tuple(missing), written)
+    return np.where(np.isin(numbers, tokens), np.nan, numbers) if tokens else numbers
 
 
 def read_integers(
@@ -50,20 +52,18 @@ def read_integers(
         values, valid = read_integers(cells.dictionary, missing, written)
         places = dictionary_indices(cells)
         return np.append(values, 0)[places], np.append(valid, False)[places]
-    if is_text(storage):
-        return integers(_plain_numbers(cells, missing, written))
-    if types.is_decimal(storage):
+    if is_text(storage) or types.is_boolean(storage):
+        whole, valid = integers(_plain_numbers(cells, missing, written))
+    elif types.is_decimal(storage):
         whole, valid = integers(cells.cast(pa.string()))
-        return whole, valid & ~np.isnan(read_floats(cells, missing))
-    if types.is_boolean(storage) or types.is_integer(storage):
-        valid = valid_mask(cells)
-        if types.is_uint64(storage):
-            cells = pc.min_element_wise(cells, pa.scalar(_INT64_MAX, pa.uint64()))
-        whole = cells.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        if types.is_integer(storage) and (tokens := _token_values(tuple(missing))):
-            valid = valid & ~np.isin(whole, tokens)
-        return whole, valid
-    return rounded_to_int64(read_floats(cells, missing))
+    elif types.is_integer(storage):
+        small = pc.min_element_wise(cells, pa.scalar(_INT64_MAX, storage)) if types.is_uint64(storage) else cells
+        whole, valid = small.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), valid_mask(cells)
+    else:
+        return rounded_to_int64(read_floats(cells, missing, written))
+    if _token_values(tuple(missing), written):
+        valid = valid & ~np.isnan(read_floats(cells, missing, written))
+    return whole, valid
 
 
 def read_parsed(
@@ -91,33 +91,33 @@ def read_parsed(
 
 
 def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return True where a cell is null, NaN, or a missing token: as text, or as the number that the token reads as."""
+    """Return True where a cell is null, NaN, or text of a missing token."""
     if types.is_dictionary(cells.type):
         of_values = np.append(missing_mask(plain(cells.dictionary), missing), True)
         return of_values[dictionary_indices(cells)]
     absent = ~valid_mask(cells)
-    if types.is_floating(cells.type) or types.is_integer(cells.type) or types.is_decimal(cells.type):
-        absent |= np.isnan(read_floats(cells, missing))
+    if types.is_floating(cells.type):
+        absent |= np.isnan(read_floats(cells, ()))
     elif is_text(cells.type) and missing:
-        absent |= is_token(read_text(cells), missing).to_numpy(zero_copy_only=False)
+        absent |= _is_token(read_text(cells), missing).to_numpy(zero_copy_only=False)
     return absent
 
 
-def _without_values(numbers: np.ndarray, missing: Sequence[str]) -> np.ndarray:
-    """Return numbers with NaN for those that stand for no value: one cell of text makes texts of a column of them."""
-    tokens = _token_values(tuple(missing))
-    return np.where(np.isin(numbers, tokens), np.nan, numbers) if tokens else numbers
-
-
 @lru_cache(maxsize=256)
-def _token_values(missing: tuple[str, ...]) -> tuple[float, ...]:
-    """Return the numbers among missing tokens."""
-    numbers = floats(pa.array(missing, pa.string()))
-    truths = is_truth(pa.array(missing, pa.string()))
-    return tuple(numbers[np.isfinite(numbers) & ~truths].tolist())
+def _token_values(missing: tuple[str, ...], written: Written | None) -> tuple[float, ...]:
+    """Return the numbers that missing tokens read as; a word for a truth value stands for itself alone."""
+    tokens = pa.array(missing, pa.string()).filter(pa.array(~is_truth(pa.array(missing, pa.string()))))
+    numbers = floats(tokens if written is None else written.plain(tokens))
+    return tuple(numbers[~np.isnan(numbers)].tolist())
 
 
 def _plain_numbers(cells: pa.Array, missing: Sequence[str], written: Written | None) -> pa.Array:
-    """Return text cells as plain numbers, null where one is a missing token."""
-    text = without_tokens(read_text(cells), missing)
+    """Return text cells, or truth values, as plain numbers, null where one is a missing token."""
+    text = cells.cast(pa.string()) if types.is_boolean(cells.type) else read_text(cells)
+    text = pc.if_else(_is_token(text, missing), pa.scalar(None, text.type), text) if missing else text
     return text if written is None else written.plain(text)
+
+
+def _is_token(text: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return which text cells are missing tokens, letter by letter: `1.000` for `1` may be a thousand."""
+    return pc.is_in(text, value_set=pa.array(list(missing), text.type))

@@ -19,14 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.cells import (
-    dictionary_indices,
-    is_text,
-    plain,
-    read_text,
-    valid_mask,
-    without_tokens,
-)
+from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask
 from sfumato.columns.date_text import has_date, has_digits_alone, parse_dates
 from sfumato.columns.facts import EPOCH
 from sfumato.columns.text_forms import without_point
@@ -42,15 +35,22 @@ def read_microseconds(
     """Return cells of any type as wall-clock microseconds, and a mask of those that are dates.
 
     Text is read by the format, or else by ISO 8601 unless strict: one odd cell makes pandas store dates as objects.
+    A moment that a missing token reads as, such as 9999-12-31, is no date, however its column stores it.
     """
+    micros, valid = _moments(cells, format, strict=strict)
+    tokens = _token_moments(tuple(missing), format)
+    return micros, valid & ~np.isin(micros, tokens) if tokens else valid
+
+
+def _moments(cells: pa.Array, format: str | None, *, strict: bool) -> tuple[np.ndarray, np.ndarray]:
     cells = plain(cells)
     storage = cells.type
     if types.is_dictionary(storage):
-        micros, valid = read_microseconds(cells.dictionary, missing, format, strict=strict)
+        micros, valid = _moments(cells.dictionary, format, strict=strict)
         places = dictionary_indices(cells)
         return np.append(micros, 0)[places], np.append(valid, False)[places]
     if is_text(storage):
-        text = without_tokens(read_text(cells), missing)
+        text = read_text(cells)
         if format is not None and has_digits_alone(format):
             text = without_point(text)
         micros, valid = parse_dates(text, format)
@@ -73,23 +73,17 @@ def read_microseconds(
     valid = valid_mask(cells)
     units = cells.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     if per_second > 10**6:
-        return _without_moments(units // (per_second // 10**6), valid, missing, format)
+        return units // (per_second // 10**6), valid
     earliest, latest = _SECONDS_OF_YEARS_1_TO_9999  # outside them the product would overflow
     units = np.clip(units, earliest * per_second // seconds_per_unit, latest * per_second // seconds_per_unit)
-    return _without_moments(units * (seconds_per_unit * 10**6 // per_second), valid, missing, format)
+    return units * (seconds_per_unit * 10**6 // per_second), valid
 
 
-def _without_moments(
-    micros: np.ndarray, valid: np.ndarray, missing: Sequence[str], format: str | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return moments with those masked that stand for no value, such as 9999-12-31: as their text would."""
-    if not any(token and token[0].isdigit() for token in missing):
-        return micros, valid
-    tokens, known = parse_dates(pa.array(list(missing), pa.string()), None)
-    if format is not None:
-        own, fits = parse_dates(pa.array(list(missing), pa.string()), format)
-        tokens, known = np.where(fits, own, tokens), known | fits
-    return micros, valid & ~np.isin(micros, tokens[known])
+@lru_cache(maxsize=256)
+def _token_moments(missing: tuple[str, ...], format: str | None) -> tuple[int, ...]:
+    """Return the moments that missing tokens read as."""
+    micros, valid = _moments(pa.array(missing, pa.string()), format, strict=False)
+    return tuple(micros[valid].tolist())
 
 
 def store_dates(micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:

@@ -25,10 +25,11 @@ THOUSANDS = ("", ",", ".", " ", "'", "\u2019", "\u00a0", "\u202f", "_")
 _SPACES = " \u00a0\u202f"
 _LONGEST = 16
 _NOT_AROUND = re.compile(r"[0-9,.\"\r\n\t\x00-\x1f\x7f]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[+\-]$")
+_POWER = "(?:[eE][+-]?[0-9]+)?"
 _KEYS = ("decimal", "thousands", "prefix", "suffix", "negative", "percent", "currency")
 _TURNED = {
-    "parentheses": (r"^([^()+0-9-]*)\(([^()+-]+)\)([^()+0-9-]*)$", r"-\1\2\3"),
-    "trailing": (r"^([^()+-]*[0-9][^()+-]*)-([^()+0-9-]*)$", r"-\1\2"),
+    "parentheses": (rf"^([^()+0-9-]*)\(([^()+-]+{_POWER}[^()+-]*)\)([^()+0-9-]*)$", r"-\1\2\3"),
+    "trailing": (rf"^([^()+-]*[0-9]{_POWER}[^()+-]*)-([^()+0-9-]*)$", r"-\1\2"),
 }
 """Sign of negative numbers → a pattern of texts that have it, and such a text with a minus before all."""
 NEGATIVES = ("leading", *_TURNED)
@@ -129,13 +130,12 @@ class Written:
         if self.is_plain:
             return text
         parts = pc.extract_regex(with_leading_minus(text, self.negative), pattern=self._pattern)
-        whole, after = parts.field("whole"), parts.field("rest")
+        whole = parts.field("whole")
         if self.thousands:
             whole = pc.replace_substring_regex(whole, pattern=_any_of(self.thousands), replacement="")
-        if self.decimal == ",":
-            after = pc.replace_substring(after, ",", ".")
-        empty = pa.scalar("", text.type)
-        joined = pc.binary_join_element_wise(parts.field("sign"), parts.field("inner"), whole, after, empty)
+        signs, after = (parts.field("sign"), parts.field("inner")), (parts.field("rest"), parts.field("part"))
+        joined = pc.binary_join_element_wise(*signs, whole, *after, pa.scalar("", text.type))
+        joined = pc.replace_substring(joined, ",", ".") if self.decimal == "," else joined
         return pc.if_else(pc.fill_null(parts.is_valid(), False), joined, text)
 
     def number(self, text: str) -> str:
@@ -160,7 +160,7 @@ class Written:
         if self.thousands:
             digits = f"[0-9]{{1,3}}(?:{_any_of(self.thousands)}[0-9]{{3}})+|[0-9]+"
         mark = re.escape(self.decimal or ".")
-        body = rf"(?P<whole>{digits})?(?P<rest>(?:{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
+        body = rf"(?:(?P<whole>{digits})(?P<rest>(?:{mark}[0-9]*)?{_POWER})|(?P<part>{mark}[0-9]+{_POWER}))"
         before, behind = (rf"[\s\p{{Z}}]*{_optional(around)}[\s\p{{Z}}]*" for around in (self.prefix, self.suffix))
         return rf"^(?P<sign>[+-]?){before}(?P<inner>[+-]?){body}{behind}$"
 

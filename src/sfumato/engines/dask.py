@@ -12,7 +12,6 @@ from sfumato.engines.pieces import shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
 from sfumato.io.cluster_frames import DaskSource
-from sfumato.io.frames import open_pandas
 from sfumato.records.engine import SplitRecords
 
 _RETRIES = 3
@@ -72,7 +71,7 @@ class Dask(Cluster):
 
         on_worker = delayed(_on_partition, pure=False)
         parts = [
-            on_worker(summing.shared, number, pickle.dumps(records.over(source.emptied()), protocol=5), partition)
+            on_worker(summing.shared, number, pickle.dumps(records.over(source.like), protocol=5), partition)
             for number, partition in enumerate(source.partitions())
         ]
         return self._client.compute(parts, retries=_RETRIES)
@@ -80,7 +79,7 @@ class Dask(Cluster):
 
 def _on_partition(shared: tuple[bytes, bytes, str], piece: int, records: bytes, frame: Any) -> bytes:  # noqa: ANN401
     """Answer for a partition, a pandas data frame."""
-    return answered(shared, piece, lambda: pickle.loads(records).over(open_pandas(frame, chunk_rows=1 << 16)))
+    return answered(shared, piece, lambda: (part := pickle.loads(records)).over(part.source.of(frame)))
 
 
 def _gathered(futures: list[Any]) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from sfumato.privacy.certificate import Certificate, Description, SchemaNotes, d
 from sfumato.privacy.certificate_form import JointFit, LedgerCharge, PriorRelease, Protected, Weighting
 from sfumato.privacy.ledger import Ledger, SearchLedger
 from sfumato.privacy.plan import Plan
-from sfumato.privacy.words import of_holders, of_prior
+from sfumato.privacy.words import of_holders, of_keys, of_prior
 from sfumato.records.engine import Records, Statistic
 from sfumato.records.private import CodedRecords
 from sfumato.release import SourceForm
@@ -225,10 +225,11 @@ def description_of(
     """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
     kinds: Iterable[ColumnKind] = ()
     notes = SchemaNotes(weight=weight)
+    lines = [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
     if schema is not None:
         kinds = schema.columns.values()
         known["unit"], notes = Protected(**schema.protects), _notes(schema, discovered)
-    lines = [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
+        lines += [] if schema.tree is None else of_keys(schema.tree.told_by_key, known["unit"].name)
     lines += [] if joint is None else of_holders(joint)
     described = describe(
         schema=notes,

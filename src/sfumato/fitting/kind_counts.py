@@ -78,10 +78,10 @@ def cells_that_parse(column: np.ndarray, written: Written | None = None) -> np.n
 
     Args:
         column: texts, None where missing; or numbers, NaN where missing.
-        written: how numbers are written.
+        written: how numbers are written in texts.
     """
     if column.dtype.kind == "f":
-        column = np.array([None if value != value else repr(value) for value in column.tolist()], dtype=object)
+        column, written = np.array([None if v != v else repr(v) for v in column.tolist()], dtype=object), None
     texts = read_text(pa.array(column, pa.string()))
     plain = texts if written is None else written.plain(texts)
     places, numbers = decimals(plain), floats(plain)

@@ -9,36 +9,39 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import pyarrow as pa
 
+from sfumato.columns.kind import ColumnKind
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
-from sfumato.io.frames import open_pandas
+from sfumato.io.frames import PandasSource, open_pandas
 from sfumato.io.zones import in_utc, utc_schema
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DaskSource(Source):
-    """A Dask data frame, a partition at a time."""
+    """A Dask data frame, a partition at a time; each is read as `like` is, which has no rows."""
 
     frame: Any
+    like: PandasSource
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+        """Return the source whose partitions are read as these kinds declare."""
+        like = self.like.under(columns)
+        return replace(self, like=like, storage=like.storage, dtypes=like.dtypes)
 
     def partitions(self, columns: tuple[str, ...] | None = None) -> list[Any]:
         """Return the partitions, delayed."""
         frame = self.frame if columns is None else self.frame[list(columns)]
         return frame.to_delayed()
 
-    def emptied(self) -> Source:
-        """Return a source of these columns without rows, which can be pickled."""
-        return open_pandas(self.frame._meta, chunk_rows=self.chunk_rows)
-
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for partition in self.partitions(columns):
-            yield from open_pandas(partition.compute(), chunk_rows=self.chunk_rows).chunks(columns)
+            yield from self.like.of(partition.compute()).chunks(columns)
 
 
 @final
@@ -82,6 +85,7 @@ def _open_dask(frame: Any, chunk_rows: int) -> DaskSource:  # noqa: ANN401
         dtypes=like.dtypes,
         chunk_rows=chunk_rows,
         frame=frame,
+        like=like,
     )
 
 

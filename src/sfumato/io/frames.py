@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import is_text, valid_text
-from sfumato.columns.date_text import has_date
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import LARGEST_EXACT, float_text
 from sfumato.columns.images import Image
@@ -51,7 +51,13 @@ class PandasSource(Source):
     frame: pd.DataFrame
     forms: Mapping[str, Form] = field(default_factory=dict)
 
-    def under(self, columns: Mapping[str, ColumnKind]) -> Source:
+    def of(self, frame: pd.DataFrame) -> PandasSource:
+        """Return the source of another frame, read as this one is."""
+        other = open_pandas(frame, chunk_rows=self.chunk_rows)
+        declared = {name: kind for name, kind in self.storage.items() if kind in (_LISTS, _FILES)}
+        return replace(other, forms=self.forms, storage={**other.storage, **declared})
+
+    def under(self, columns: Mapping[str, ColumnKind]) -> PandasSource:
         """Return the source in which numbers and dates among texts are written as a column declares it; sets are lists.
 
         One cell of text makes a column of numbers one of objects: the numbers in it have to be read as before. Python
@@ -182,10 +188,11 @@ def _forms(columns: Mapping[str, ColumnKind]) -> dict[str, Form]:
     """Return how the numbers and dates of columns are written as text, where that is declared."""
     forms: dict[str, Form] = {}
     for name, kind in columns.items():
-        if isinstance(kind, Integer | Continuous | Open) and kind.written is not None:
+        as_text = isinstance(kind, Open) and kind.kind == "unknown"  # of which a number, too, is its text
+        if isinstance(kind, Integer | Continuous | Open) and kind.written is not None and not as_text:
             forms[name] = kind.written
-        if isinstance(kind, Open) and kind.format is not None and not has_date(kind.format):
-            forms[name] = kind.between(*YEARS)  # times of day, which have no years
+        if isinstance(kind, Open) and kind.format is not None:
+            forms[name] = kind.between(*YEARS)
         if isinstance(kind, DateTime) and kind.format is not None:
             forms[name] = kind
     return forms
@@ -276,14 +283,17 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, form: Form | None) -> 
 
 
 def _formed_text(cell: object, form: Form | None, read: Callable[[object], str | None]) -> str | None:
-    """The text of one Python object, of a number or a date as its column writes these."""
+    """The text of one Python object; a number is read as it is however its column writes these: `15e-1` for 1.5."""
     text = read(cell)
     if text is None:
         return None
     if isinstance(form, DateTime) and isinstance(cell, datetime.date | datetime.time):
         return form.cell_text(cell)
-    is_number = isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool)
-    return form.text(text) if isinstance(form, Written) and is_number else text
+    is_number = isinstance(cell, Number) and not isinstance(cell, bool)
+    mantissa, _, power = text.lower().partition("e")
+    whole, point, after = mantissa.partition(".")
+    is_marked = isinstance(form, Written) and is_number and point
+    return f"{whole}{after}e{int(power or 0) - len(after)}" if is_marked else text
 
 
 def _cell_texts(cell: object) -> list[str | None] | None:

@@ -6,6 +6,7 @@ A stranger may have written what is said: text comes out without control charact
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sfumato.cards.text import figure as figure
@@ -107,6 +108,15 @@ def of_prior(prior: PriorRelease) -> str:
         f"The release {prior.content[:16]} {cost} is the prior: where noise hides the records, the model follows it. "
         f"Estimates rest on what this fit measured. Whoever is in the data of both has {both}."
     )
+
+
+def of_keys(tables: Sequence[str], unit: str) -> list[str]:
+    """Say what rests on keys of tables, which alone tell whose the rows below are."""
+    return [
+        f"Rows below {shown(table)} are found by its key alone. That no two of {shown(unit)} have the same key there "
+        "rests on the data: whoever comes with another's key takes rows from that one."
+        for table in tables
+    ]
 
 
 def of_holders(joint: JointFit) -> list[str]:

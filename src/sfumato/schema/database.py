@@ -155,6 +155,12 @@ class Database:
         """Per column that is a total of rows below, their column."""
         return {total: column for branch in self.branches for total, column in branch.totals}
 
+    @property
+    def told_by_key(self) -> tuple[str, ...]:
+        """The tables whose key alone says whose the rows below are, each once."""
+        below = [branch for branch in self.branches if self.is_nested(branch.name)]
+        return tuple(dict.fromkeys(branch.of for branch in below if branch.unit in (None, branch.by)))
+
     def home(self, names: Collection[str], columns: Mapping[str, tuple[str, ...]]) -> str:
         """Return the first table whose rows, with those above, have all these of the tables' columns; empty of none."""
         whole = {name: {c for step in (self.units, *self.path(name)) for c in columns[step]} for name in self.names}

@@ -163,3 +163,10 @@ def test_a_target_is_the_class_of_units(columns, tmp_path):
     assert set(release.sample(40, given={"sex": "f"}, seed=1)["persons"]["sex"]) == {"f"}
     share = release.table("persons").share({"sex": "m"})
     assert abs(share.value - (tables["persons"]["sex"] == "m").mean()) < 4 * share.std_error
+
+
+@pytest.mark.parametrize(("unit", "rests"), [(None, True), ("person", False)])
+def test_a_plan_says_whether_keys_alone_tell_whose_rows_are(unit, rests):
+    known = schema(N, measurements={} if unit is None else {"unit": unit})
+    lines = MaxEntropy(epsilon=1.0, delta=1e-6).description(known).assumptions
+    assert any("Rows below visits are found by its key alone" in line for line in lines) == rests
