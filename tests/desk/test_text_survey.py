@@ -123,9 +123,9 @@ def test_how_numbers_are_written(name, chunk_rows):
 
 @pytest.mark.parametrize("form", ["({})", "{}-"])
 def test_labels_that_all_look_negative_are_none(form):
-    table = pa.table({"x": [form.format(i % 3) for i in range(N)], "flag": [True, False] * (N // 2)})
-    written = getattr(draft_schema(open_source(table), exact=True).schema.columns["x"], "written", None)
-    assert written is None or written.negative is None
+    for many in (3, 50):  # of many a column of numbers was drafted, which read every cell as missing
+        kind = _draft([form.format(i % many) for i in range(N)], exact=True).schema.columns["x"]
+        assert isinstance(kind, Categorical | Identifier)
 
 
 @pytest.mark.parametrize("mark", [".", ","])

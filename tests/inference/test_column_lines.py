@@ -55,9 +55,11 @@ def test_estimated_columns_say_what_is_lost_and_how_to_keep_it():
 def test_declared_columns_lose_nothing_but_what_is_read_as_other():
     towns = tuple(str(i) for i in range(4))
     columns = {"town": Categorical(categories=towns[:2], other="elsewhere"), "age": Integer(lower=0, upper=120)}
-    data = frame()[["town", "age"]]
+    columns["number"] = Integer(lower=2**60, upper=2**60 + 99)
+    data = frame()[["town", "age"]].assign(number=lambda rows: 2**60 + rows["age"])
     release, lines = released(columns, data)
     assert lines["age"].text == "age: declared; 0 to 120."
+    assert lines["number"].kept == "1,152,921,504,606,846,976 to 1,152,921,504,606,847,075"
     assert lines["town"].lost == pytest.approx(0.55, abs=0.05)
     assert "'elsewhere'" in lines["town"].loss
     assert "elsewhere" in lines["town"].cure

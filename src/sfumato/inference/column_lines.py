@@ -230,7 +230,9 @@ def _known(source: FactSource) -> str:
 
 
 def _bound(value: object) -> str:
-    return f"{value:,.12g}" if isinstance(value, int | float) else shown(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.12g}" if isinstance(value, float) else shown(value)
 
 
 def percent(share: float) -> str:
