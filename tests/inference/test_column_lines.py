@@ -67,7 +67,7 @@ def test_declared_columns_lose_nothing_but_what_is_read_as_other():
     _, lines = released(columns | {"town": answer}, data)
     assert not lines["town"].lost, "it is an answer of its own"
     rows = next(iter(release.batches(1000, seed=1)))
-    assert {line.name for line in column_lines(release, rows)} == {"town", "age"}
+    assert {line.name for line in column_lines(release, rows)} == {"town", "age", "number"}
 
 
 def test_labels_that_are_each_rarer_than_the_noise_are_told_and_those_of_groups_are_not():
