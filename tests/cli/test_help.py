@@ -129,3 +129,12 @@ class TestCompletion:
         assert done.returncode == 0, done.stderr
         written = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert any("_SFUMATO_COMPLETE" in path.read_text(encoding="utf-8") for path in written)
+
+
+@pytest.mark.parametrize(
+    ("words", "help"),
+    [("fit --nonsense", "fit"), ("validate", "schema validate"), ("verify r.sfm", "ledger verify"), ("nothing", "")],
+)
+def test_a_wrong_call_is_pointed_to_the_help_of_its_command(call, words, help):
+    message = call(*words.split()).err
+    assert f"See `sfumato {help} --help`".replace("  ", " ") in " ".join(message.split())
