@@ -234,8 +234,8 @@ def test_lines_that_are_not_read_are_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",a;b\n".replace(",", "") + "".join(f"{age};x;\n" for age in AGES) + "1\n2;3;4\n")
     text = draft_schema(open_source(path)).to_yaml()
-    assert "# NOT READ: 2 records cannot be read (record 601: 1 cells, ...)" in text
-    assert "# NOT READ: empty cells beyond the header at the end of 600 records" in text
+    assert "# In the file: 2 records cannot be read (record 601: 1 cells, ...)" in text
+    assert "# In the file: empty cells beyond the header at the end of 600 records" in text
     path.write_text(",age\n" + "".join(f"{i},{age}\n" for i, age in enumerate(AGES)))
     assert "perhaps an index" in draft_schema(open_source(path)).to_yaml()
     path.write_text("Register of 2021\n\nage;sex\n" + "".join(f"{age};f\n" for age in AGES))

@@ -85,7 +85,7 @@ class Draft:
     def to_yaml(self) -> str:
         """Return the draft as an annotated schema file."""
         lines = [_HEADER, "\n", _OPEN if self.schema.open else ""]
-        lines += [f"# NOT READ: {line}\n" for line in self.left_out]
+        lines += [f"# In the file: {line}\n" for line in self.left_out]
         unit = self.schema.unit
         if self.schema.rows is not None:
             lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
