@@ -47,6 +47,7 @@ def release(schema):
             lambda: sfumato.describe(FRAME, {"age": {"kind": "integer", "low": 0, "upper": 9}}),
             ("got 'low'", "Did you mean 'lower'?"),
         ),
+        (lambda: sfumato.describe(FRAME, {"age": {"kind": "(0, 120)"}}), ("Such as {kind: integer, lower: 0, upper",)),
         (lambda: sfumato.describe(FRAME, ["age"]), ("a mapping from names", "got a list", "{'age': 'integer'}")),
         (lambda: sfumato.describe(FRAME, unit=5), ("{column: person, max_rows: 5}", "got 5")),
         (lambda: sfumato.describe(FRAME, unit="aeg"), ("got no column 'aeg'", "Did you mean 'age'?")),
