@@ -248,7 +248,8 @@ def _method(
             )
         return method
     if not isinstance(method, str):
-        raise ConfigError(f"Expected method to be a name or a method with its settings, got {type(method).__name__}.")
+        got = f"the class {method.__name__}" if isinstance(method, type) else type(method).__name__
+        raise ConfigError(f"Expected method to be a name or a method such as MaxEntropy(epsilon=1.0), got {got}.")
     if epsilon is None:
         raise ConfigError("Expected epsilon, got none. It limits what the release tells of one row. Try epsilon=1.0.")
     make = find_method(method).make
