@@ -66,9 +66,9 @@ def test_a_mapping_is_a_schema_and_settings_are_one_too() -> None:
     ("arguments", "message"),
     [
         ({}, "Expected epsilon"),
-        ({"epsilon": 1.0, "nonsense": 2}, "got nonsense="),
+        ({"epsilon": 1.0, "nonsense": 2}, "got 'nonsense'"),
         ({"epsilon": 1.0, "settings": {"nonsense": 2}}, "got nonsense="),
-        ({"epsilon": 1.0, "method": "nonsense"}, "got nonsense="),
+        ({"epsilon": 1.0, "method": "nonsense"}, "got 'nonsense'"),
         ({"epsilon": 1.0, "method": 3}, "Expected method to be a name"),
         ({"epsilon": 1.0, "method": sfumato.MaxEntropy(epsilon=1.0)}, "Expected epsilon in the method itself"),
         ({"epsilon": 1.0}, "Expected delta"),

@@ -1,5 +1,6 @@
 """What a release says of each column: known or estimated, kept, lost, and what would keep it."""
 
+import datetime
 import re
 import warnings
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.columns.kinds import Boolean, Categorical, Continuous, Identifier, Integer, Open
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer, Open
 from sfumato.inference.column_lines import column_lines, cures, percent, worst
 
 N = 4_000
@@ -97,6 +98,17 @@ def test_what_may_lie_beyond_estimated_bounds_is_told():
     few = data.iloc[:60]
     _, lines = released(columns, few, epsilon=0.3)
     assert all(line.lost >= 0.49 for line in lines.values()), "of 60 rows nothing stands out"
+
+
+def test_times_of_day_have_the_bounds_of_the_day(tmp_path):
+    """Their page and their lines asked for a year."""
+    hours = np.random.default_rng(0).integers(7, 19, N)
+    data = frame()[["age"]].assign(at=[datetime.time(int(hour), 30) for hour in hours])
+    release, lines = released({"age": Integer(lower=0, upper=120), "at": Open()}, data, epsilon=8.0)
+    assert isinstance(release.schema.columns["at"], DateTime)
+    assert (lines["at"].known, lines["at"].loss) == ("estimated", "")
+    assert release.mean("at").low < release.mean("at").high
+    release.report(tmp_path / "page.html")
 
 
 def test_facts_of_one_column_may_have_several_sources():
