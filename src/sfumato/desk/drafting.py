@@ -147,7 +147,7 @@ def draft_schema(
         )
     if schema is None:
         raise DataError(
-            f"Expected a column of {source.label} that can be described and names nobody, got none. Write its schema "
+            f"Expected a column of {source.label} with values that name nobody, got none. Write its schema "
             "by hand."
         )
     candidates: tuple[Mapping[str, Any], ...] = ()
