@@ -147,8 +147,7 @@ def draft_schema(
         )
     if schema is None:
         raise DataError(
-            f"Expected a column of {source.label} with values that name nobody, got none. Write its schema "
-            "by hand."
+            f"Expected a column of {source.label} with values that name nobody, got none. Write its schema by hand."
         )
     candidates: tuple[Mapping[str, Any], ...] = ()
     if is_table:
