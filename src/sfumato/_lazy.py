@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType, ModuleType
+
+from sfumato.errors import named_arguments
 
 
 def lazy_names(
@@ -21,11 +23,12 @@ def lazy_names(
 
     def find(name: str) -> object:
         if name in homes:
-            value: object = getattr(import_module(homes[name]), name)
+            value = explained(getattr(import_module(homes[name]), name))
         elif name in rooms:
             value = import_module(f"{package}.{name}")
         else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            module = sys.modules[package]  # from which Python says what was meant
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
         setattr(sys.modules[package], name, value)  # asked once
         return value
 
@@ -33,6 +36,23 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *homes, *rooms})
 
     return find, names
+
+
+def explained(value: object) -> object:
+    """A public class or function that refuses calls as `named_arguments` does, in the module that defines it too."""
+    of = vars(value).get("__init__") if isinstance(value, type) else value
+    if isinstance(of, FunctionType) and not hasattr(of, "__wrapped__"):
+        home, name = (value, "__init__") if isinstance(value, type) else (sys.modules[of.__module__], of.__name__)
+        setattr(home, name, named_arguments(of))
+        return value if isinstance(value, type) else getattr(home, name)
+    return value
+
+
+def explain_calls(package: str) -> None:
+    """Explain all public names of a package that imports them at once, at the end of it."""
+    module = sys.modules[package]
+    for name in module.__all__:
+        setattr(module, name, explained(getattr(module, name)))
 
 
 class _Later(ModuleType):

@@ -24,11 +24,17 @@ even `from None` keeps the original exception, and the cell in its text, on `__c
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 __all__ = [  # what a caller catches; the validators below are for this package
     "BudgetExceededError",
@@ -163,6 +169,51 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     names = {name.casefold(): name for name in known}
     similar = difflib.get_close_matches(str(word).casefold(), names, 1)
     return f" Did you mean {names[similar[0]]!r}?" if similar else ""
+
+
+def named_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Refuse a call that does not fit a function's arguments by a ConfigError that names them, and no value.
+
+    Example:
+        >>> named_arguments(did_you_mean)("age", knwon=["age"])
+        Traceback (most recent call last):
+        sfumato.errors.ConfigError: Expected did_you_mean(word, known), got knwon=. Did you mean 'known'?
+    """
+
+    @wraps(function)
+    def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            fault = _call_fault(function, args, kwargs)
+            if not fault:
+                raise
+        raise ConfigError(fault)
+
+    return call
+
+
+def _call_fault(function: Callable[..., object], args: tuple[object, ...], kwargs: Iterable[str]) -> str:
+    """What is wrong with a call's arguments, by their names; empty if nothing is."""
+    known = inspect.signature(function).parameters
+    places = [name for name, one in known.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    by_name = [name for name, one in known.items() if one.kind is one.KEYWORD_ONLY]
+    strange = [name for name in kwargs if name not in known]
+    present = {*places[: len(args)], *kwargs}
+    absent = [
+        name for name in (*places, *by_name) if known[name].default is inspect.Parameter.empty and name not in present
+    ]
+    if strange and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        got = f"{strange[0]}=.{did_you_mean(strange[0], known)}"
+    elif len(args) > len(places):
+        got = "more without a name. Write the name of each other one."
+    elif absent:
+        got = f"no {absent[0]}."
+    else:
+        return ""
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    form = ", ".join((*(place for place in places if place != "self"), *(f"{one}=..." for one in by_name)))
+    return f"Expected {name}({form}), got {got}"
 
 
 def _one(named: dict[str, object]) -> tuple[str, object]:

@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato._lazy import later
-from sfumato.errors import ConfigError, did_you_mean
+from sfumato.errors import ConfigError, named_arguments
 from sfumato.fitting.fit_options import FitKeywords, FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
@@ -248,13 +248,10 @@ def _method(
             )
         return method
     if not isinstance(method, str):
-        raise ConfigError(f"Expected method to be a name or a method with its settings, got {type(method).__name__}.")
+        got = f"the class {method.__name__}" if isinstance(method, type) else type(method).__name__
+        raise ConfigError(f"Expected method to be a name or a method such as MaxEntropy(epsilon=1.0), got {got}.")
     if epsilon is None:
         raise ConfigError("Expected epsilon, got none. It limits what the release tells of one row. Try epsilon=1.0.")
-    make = find_method(method).make
-    known = [entry.name for entry in fields(make) if entry.init]  # type: ignore[arg-type] - a dataclass
-    for name in settings:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise ConfigError(f"Expected settings of the method {method}, {', '.join(known[2:])}, got {name!r}.{hint}")
-    return make(epsilon=epsilon, delta=delta, **settings)
+    if among := [name for name in ("epsilon", "delta") if name in settings]:
+        raise ConfigError(f"Expected {among[0]} as an argument of its own, got it among settings.")
+    return named_arguments(find_method(method).make)(epsilon=epsilon, delta=delta, **settings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, final
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, named_arguments
 from sfumato.extras import require_extra
 from sfumato.inference.question_methods import QuestionMethods, UnitEstimates
 from sfumato.release.model import ReleaseValue, read_release
@@ -51,6 +51,7 @@ class Release(QuestionMethods, ReleaseValue):
         """
         return UnitEstimates(self)
 
+    @named_arguments
     def table(self, name: str) -> Release:
         """Return the part of a release of a database that is of one table, to be asked.
 
@@ -102,6 +103,7 @@ class Release(QuestionMethods, ReleaseValue):
         ]
         return pd.DataFrame(lines, columns=["column", "kind", "known", "kept", "lost", "loss", "declare"])
 
+    @named_arguments
     def report(self, path: str | os.PathLike[str], *, real: object = None, overwrite: bool = False) -> None:
         """Write one self-contained HTML page about the release: `sfumato.report.write_report`.
 
@@ -124,6 +126,7 @@ class Release(QuestionMethods, ReleaseValue):
 
         write_report(self, path, real=real, overwrite=overwrite)
 
+    @named_arguments
     def evaluate(
         self,
         real: object,

@@ -5,6 +5,7 @@
 Mixture(n_components=5, full_covariances=False, iterations=20)
 """
 
+from sfumato._lazy import explain_calls
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing
 from sfumato.methods.dpgm.settings import RBM, VAE, MixtureShares
 from sfumato.methods.nets.clip_norms import AdaptiveClip
@@ -26,3 +27,5 @@ __all__ = [
     "StandardNormal",
     "SubsetMixing",
 ]
+
+explain_calls(__name__)

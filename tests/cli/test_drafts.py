@@ -169,7 +169,7 @@ def test_what_is_not_read_and_whom_to_protect_is_said(tmp_path, monkeypatch, cal
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("id;age\n" + "".join(f"{i // 3};{i % 70 + 20}\n" for i in range(600)) + "1;2;3\n")
     shown = call("schema", "draft", "t.csv", "--out", "t.yaml").out
-    assert "Not read: 1 records cannot be read (record 601: 3 cells, ...)" in shown
+    assert "In the file: 1 records cannot be read (record 601: 3 cells, ...)" in shown
     assert "id repeats, as in a long table" in shown
     assert "unit: {column: id, max_rows: 5}" in shown
     found = call("schema", "validate", "t.csv", "--schema", "t.yaml").out

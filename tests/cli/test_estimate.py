@@ -78,9 +78,9 @@ def test_it_says_what_python_says(call, release):
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (("median", "age"), "crosstab COL COL"),
-        (("mean",), "1 after mean"),
-        (("quantile", "age"), "2 after quantile"),
+        (("medain", "age"), "Did you mean"),
+        (("mean",), "Expected mean COL, got 'mean'"),
+        (("quantile", "age", "0.5", "x"), "Expected quantile COL [Q]"),
         (("quantile", "age", "half"), "between 0 and 1"),
         (("share", "sex"), "COL=LABEL"),
         (("mean", "nothing"), "nothing"),

@@ -129,3 +129,22 @@ class TestCompletion:
         assert done.returncode == 0, done.stderr
         written = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert any("_SFUMATO_COMPLETE" in path.read_text(encoding="utf-8") for path in written)
+
+
+@pytest.mark.parametrize(
+    ("words", "help"),
+    [("fit --nonsense", "fit"), ("validate", "schema validate"), ("verify r.sfm", "ledger verify"), ("nothing", "")],
+)
+def test_a_wrong_call_is_pointed_to_the_help_of_its_command(call, words, help):
+    message = call(*words.split()).err
+    assert f"See `sfumato {help} --help`".replace("  ", " ") in " ".join(message.split())
+
+
+def test_a_search_in_the_help_says_what_it_tries(call, tmp_path, monkeypatch):
+    """Which no option requires by itself: the example was refused."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("schema.yaml", "s.yaml"):
+        Path(name).write_text("rows: 9\ncolumns: {age: {kind: integer, lower: 0, upper: 9}}\n", encoding="utf-8")
+    for example in EXAMPLES["model tune"]:
+        message = call(*shlex.split(example)[1:]).err
+        assert "people.csv" in message, "all else is right"

@@ -66,3 +66,13 @@ def test_shares_of_missing_cells(call, path) -> None:
     groups = call("estimate", path, "missing", "a", "--by", "sex", "--json").json["groups"]
     assert {entry["group"] for entry in groups} == {"f", "m"}
     assert call("estimate", path, "missing", "sex").code == 2
+
+
+def test_questions_are_asked_as_the_list_names_them(call, path) -> None:
+    names = {answer["kind"] for answer in call("estimate", path, "--list", "--json").json["answers"]}
+    assert {"median", "rows"} <= names
+    median = call("estimate", path, "median", "a", "--json").json
+    assert median == call("estimate", path, "quantile", "a", "--json").json
+    assert median == call("estimate", path, "quantile", "a", "0.5", "--json").json
+    assert call("estimate", path, "rows", "--json").json == call("estimate", path, "count", "--json").json
+    assert "Expected crosstab COL COL, got 'crosstab sex'" in call("estimate", path, "crosstab", "sex").err

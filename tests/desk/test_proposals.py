@@ -5,11 +5,13 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 
-from sfumato.columns.kinds import Identifier, Image, Integer
+from sfumato.columns.kinds import Boolean, Identifier, Image, Integer
 from sfumato.columns.open import Open
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.survey import MOST_DISTINCT
+from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.unit import Unit
@@ -199,3 +201,19 @@ def test_a_surveys_weight(name, others, upper):
 
 def test_weights_of_bodies_are_numbers():
     assert draft({"weight": np.linspace(45.5, 120, N), "region": repeated(["N", "S"])}).schema.weight is None
+
+
+def test_words_for_truth_values_are_told_as_a_schema_takes_them(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("smoker\n" + "TRUE\nFALSE\n" * 100, encoding="utf-8")
+    entry = draft_schema(open_source(path)).notes["smoker"].split("or write ")[-1]
+    assert OpenSchema.from_dict({"columns": yaml.safe_load(f"smoker: {entry}")}).columns["smoker"] == Boolean(
+        text=("FALSE", "TRUE")
+    )
+
+
+def test_a_header_alone_is_no_table_to_draft(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("age,sex\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"Expected a column of r.csv with values that name nobody"):
+        draft_schema(open_source(path))

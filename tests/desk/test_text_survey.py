@@ -123,9 +123,9 @@ def test_how_numbers_are_written(name, chunk_rows):
 
 @pytest.mark.parametrize("form", ["({})", "{}-"])
 def test_labels_that_all_look_negative_are_none(form):
-    table = pa.table({"x": [form.format(i % 3) for i in range(N)], "flag": [True, False] * (N // 2)})
-    written = getattr(draft_schema(open_source(table), exact=True).schema.columns["x"], "written", None)
-    assert written is None or written.negative is None
+    for many in (3, 50):  # of many a column of numbers was drafted, which read every cell as missing
+        kind = _draft([form.format(i % many) for i in range(N)], exact=True).schema.columns["x"]
+        assert isinstance(kind, Categorical | Identifier)
 
 
 @pytest.mark.parametrize("mark", [".", ","])
@@ -234,8 +234,8 @@ def test_lines_that_are_not_read_are_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",a;b\n".replace(",", "") + "".join(f"{age};x;\n" for age in AGES) + "1\n2;3;4\n")
     text = draft_schema(open_source(path)).to_yaml()
-    assert "# NOT READ: 2 records cannot be read (record 601: 1 cells, ...)" in text
-    assert "# NOT READ: empty cells beyond the header at the end of 600 records" in text
+    assert "# In the file: 2 records cannot be read (record 601: 1 cells, ...)" in text
+    assert "# In the file: empty cells beyond the header at the end of 600 records" in text
     path.write_text(",age\n" + "".join(f"{i},{age}\n" for i, age in enumerate(AGES)))
     assert "perhaps an index" in draft_schema(open_source(path)).to_yaml()
     path.write_text("Register of 2021\n\nage;sex\n" + "".join(f"{age};f\n" for age in AGES))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import ConfigError, SchemaError, SchemaWarning, SfumatoError
 
 FRAME = pd.DataFrame({"age": [30, 40, 50, 60] * 500, "member": ["yes", "no"] * 1000})
 AGE = {"age": {"kind": "integer", "lower": 0, "upper": 120}}
@@ -65,7 +67,7 @@ def test_a_mapping_is_a_schema_and_settings_are_one_too() -> None:
     [
         ({}, "Expected epsilon"),
         ({"epsilon": 1.0, "nonsense": 2}, "got 'nonsense'"),
-        ({"epsilon": 1.0, "settings": {"nonsense": 2}}, "got 'nonsense'"),
+        ({"epsilon": 1.0, "settings": {"nonsense": 2}}, "got nonsense="),
         ({"epsilon": 1.0, "method": "nonsense"}, "got 'nonsense'"),
         ({"epsilon": 1.0, "method": 3}, "Expected method to be a name"),
         ({"epsilon": 1.0, "method": sfumato.MaxEntropy(epsilon=1.0)}, "Expected epsilon in the method itself"),
@@ -119,3 +121,25 @@ def test_several_tables_are_no_images(data: object) -> None:
 def test_columns_of_python_objects_are_pointed_to_a_frame() -> None:
     with pytest.raises(ConfigError, match="Make a data frame"):
         sfumato.describe({"age": [31, 46], "sex": ["f", "m"]})
+
+
+def test_columns_of_types_that_hold_no_single_values_are_left_out_with_a_word() -> None:
+    ages = pa.array(np.arange(100) % 5)
+    waits = pa.array([datetime.timedelta(seconds=i) for i in range(100)])
+    table = pa.table({"age": ages, "wait": waits, "place": pa.array([{"x": 1.0}] * 100), "stops": [[1, 2]] * 100})
+    with pytest.warns(SchemaWarning, match=r"'wait', 'place', 'stops'. Declare lists of items as sets"):
+        schema = sfumato.describe(table)
+    assert schema.released == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("data", "way"),
+    [
+        (np.zeros(5, dtype=[("a", "i4"), ("b", "f8")]), "named fields. Make a data frame of them"),
+        (pd.Series([1, 2, 3], name="a"), "series.to_frame()"),
+    ],
+)
+def test_what_is_no_table_but_could_be_one(data: object, way: str) -> None:
+    with pytest.raises(SfumatoError) as raised:
+        sfumato.fit(data, epsilon=1.0, delta=1e-6)
+    assert way in str(raised.value)

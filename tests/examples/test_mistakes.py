@@ -47,6 +47,11 @@ def release(schema):
             lambda: sfumato.describe(FRAME, {"age": {"kind": "integer", "low": 0, "upper": 9}}),
             ("got 'low'", "Did you mean 'lower'?"),
         ),
+        (lambda: sfumato.describe(FRAME, {"age": {"kind": "(0, 120)"}}), ("Such as {kind: integer, lower: 0, upper",)),
+        (lambda: sfumato.Schema(columns={"age": (0, 120)}), ("'age': expected a column kind", "Schema.from_dict")),  # type: ignore[dict-item]
+        (lambda: sfumato.fit(FRAME, method=sfumato.MaxEntropy), ("MaxEntropy(epsilon=1.0), got the class MaxEntropy",)),  # type: ignore[arg-type]
+        (lambda: sfumato.fit(FRAME, epsilon=1.0, settings={"epsilon": 2.0}), ("an argument of its own", "settings")),
+        (lambda: sfumato.fit(FRAME, epsilon=1.0, settings={"marginal_shre": 0.2}), ("Did you mean 'marginal_share'",)),
         (lambda: sfumato.describe(FRAME, ["age"]), ("a mapping from names", "got a list", "{'age': 'integer'}")),
         (lambda: sfumato.describe(FRAME, unit=5), ("{column: person, max_rows: 5}", "got 5")),
         (lambda: sfumato.describe(FRAME, unit="aeg"), ("got no column 'aeg'", "Did you mean 'age'?")),

@@ -1,5 +1,6 @@
 """What a release says of each column: known or estimated, kept, lost, and what would keep it."""
 
+import datetime
 import re
 import warnings
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.columns.kinds import Boolean, Categorical, Continuous, Identifier, Integer, Open
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer, Open
 from sfumato.inference.column_lines import column_lines, cures, percent, worst
 
 N = 4_000
@@ -55,9 +56,11 @@ def test_estimated_columns_say_what_is_lost_and_how_to_keep_it():
 def test_declared_columns_lose_nothing_but_what_is_read_as_other():
     towns = tuple(str(i) for i in range(4))
     columns = {"town": Categorical(categories=towns[:2], other="elsewhere"), "age": Integer(lower=0, upper=120)}
-    data = frame()[["town", "age"]]
+    columns["number"] = Integer(lower=2**60, upper=2**60 + 99)
+    data = frame()[["town", "age"]].assign(number=lambda rows: 2**60 + rows["age"])
     release, lines = released(columns, data)
     assert lines["age"].text == "age: declared; 0 to 120."
+    assert lines["number"].kept == "1,152,921,504,606,846,976 to 1,152,921,504,606,847,075"
     assert lines["town"].lost == pytest.approx(0.55, abs=0.05)
     assert "'elsewhere'" in lines["town"].loss
     assert "elsewhere" in lines["town"].cure
@@ -65,7 +68,7 @@ def test_declared_columns_lose_nothing_but_what_is_read_as_other():
     _, lines = released(columns | {"town": answer}, data)
     assert not lines["town"].lost, "it is an answer of its own"
     rows = next(iter(release.batches(1000, seed=1)))
-    assert {line.name for line in column_lines(release, rows)} == {"town", "age"}
+    assert {line.name for line in column_lines(release, rows)} == {"town", "age", "number"}
 
 
 def test_labels_that_are_each_rarer_than_the_noise_are_told_and_those_of_groups_are_not():
@@ -95,6 +98,17 @@ def test_what_may_lie_beyond_estimated_bounds_is_told():
     few = data.iloc[:60]
     _, lines = released(columns, few, epsilon=0.3)
     assert all(line.lost >= 0.49 for line in lines.values()), "of 60 rows nothing stands out"
+
+
+def test_times_of_day_have_the_bounds_of_the_day(tmp_path):
+    """Their page and their lines asked for a year."""
+    hours = np.random.default_rng(0).integers(7, 19, N)
+    data = frame()[["age"]].assign(at=[datetime.time(int(hour), 30) for hour in hours])
+    release, lines = released({"age": Integer(lower=0, upper=120), "at": Open()}, data, epsilon=8.0)
+    assert isinstance(release.schema.columns["at"], DateTime)
+    assert (lines["at"].known, lines["at"].loss) == ("estimated", "")
+    assert release.mean("at").low < release.mean("at").high
+    release.report(tmp_path / "page.html")
 
 
 def test_facts_of_one_column_may_have_several_sources():

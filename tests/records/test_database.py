@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fixtures.database import hospital, ruled_document, ruled_hospital, schema
-from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.errors import ConfigError, DataError, PrivacyWarning, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.records.database_records import DatabaseData
 from sfumato.records.sequences import STEPS
@@ -124,6 +124,17 @@ def test_keys_that_others_have_too_move_nothing_where_rows_name_their_unit():
         own = {name: frame[frame["person"] == person] for name, frame in alike.items()}
         assert records(data(own, known)) == {person: records(found)[person]}
     assert len(apart) == 25
+
+
+def test_a_table_that_names_persons_but_is_not_matched_by_them_is_warned_of(recwarn):
+    tables = hospital(25, 7)
+    data(tables, schema())
+    assert not recwarn.list, "nothing says that keys may be shared"
+    tables["measurements"]["person"] = 1
+    data(tables, schema(**BY_UNIT))
+    assert not recwarn.list
+    with pytest.warns(PrivacyWarning, match=r"matched by 'visit' alone.* as `unit` of 'measurements'"):
+        data(tables, schema())
 
 
 def test_of_a_key_that_units_share_one_has_the_rows_below_in_any_order():

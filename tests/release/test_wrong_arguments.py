@@ -10,6 +10,7 @@ import decimal
 import inspect
 import itertools
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,12 @@ import pandas as pd
 import pytest
 
 import sfumato
+import sfumato.columns
+import sfumato.estimators
+import sfumato.holders
+import sfumato.settings
 from fixtures.costly import slow_after
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, named_arguments
 from sfumato.evaluate import evaluate
 from sfumato.report import write_report
 
@@ -226,3 +231,55 @@ def test_every_public_method_is_tried(release) -> None:
     }  # fmt: skip
     public = {name for name in dir(sfumato.Release) if not name.startswith("_")}
     assert public - elsewhere <= calls(release).keys()
+
+
+def public_callables() -> dict[str, Callable[..., Any]]:
+    """Classes and functions that pages name, but for results, which nobody makes by hand."""
+    found = {}
+    for package in (sfumato, sfumato.columns, sfumato.estimators, sfumato.settings, sfumato.evaluate, sfumato.holders):
+        names = [name for name in package.__all__ if not name.startswith("_")]
+        found |= {f"{package.__name__}.{name}": getattr(package, name) for name in names}
+    results = {sfumato.Release, sfumato.Regressions, sfumato.Neighbours, sfumato.OpenSchema}
+    return {name: one for name, one in found.items() if callable(one) and one not in results}
+
+
+def test_a_name_that_no_argument_has_is_said_by_every_public_call(release) -> None:
+    found = public_callables()
+    assert len(found) > 80
+    found |= {f"release.{name}": method for name, (method, _) in calls(release).items() if "." not in name}
+    for name, call in found.items():
+        with pytest.raises(SfumatoError, match=r"got (nonsense=|no )"):
+            call(nonsense=1)
+        assert not str(inspect.signature(call)).startswith("(*args"), name
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: r.share("g", "b"), "Expected share(condition, by=..., target=...), got more without a name."),
+        (lambda r: r.share(s="f"), "Expected share(condition, by=..., target=...), got s=."),
+        (lambda r: r.mean(), "Expected mean(column, by=..., target=...), got no column."),
+        (lambda _: sfumato.MaxEntropy(eps=1), "got eps=. Did you mean 'epsilon'?"),  # type: ignore[call-arg]
+        (lambda _: sfumato.MaxEntropy(), "got no epsilon."),  # type: ignore[call-arg]
+        (lambda _: sfumato.columns.Integer(lower=0, uper=1), "got uper=. Did you mean 'upper'?"),  # type: ignore[call-arg]
+        (lambda _: sfumato.fit(epsilon=1.0), "got no data."),  # type: ignore[call-arg]
+    ],
+)
+def test_calls_that_fit_no_arguments(release, call, message) -> None:
+    with pytest.raises(sfumato.errors.ConfigError) as raised:
+        call(release)
+    assert message in str(raised.value)
+    assert raised.value.__context__ is None
+
+
+def test_a_type_error_of_the_work_itself_stays() -> None:
+    def sums(values):
+        return sum(values)
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        named_arguments(sums)(["a"])
+
+
+def test_public_functions_can_be_sent_to_other_processes() -> None:
+    assert pickle.loads(pickle.dumps(sfumato.fit)) is sfumato.fit
+    assert pickle.loads(pickle.dumps(sfumato.columns.Integer(lower=0, upper=1))).upper == 1

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from fixtures.ruled import hospital, hospital_columns, hospital_schema
 from sfumato.errors import SchemaError
 from sfumato.lenses.chain import plain_schema
+from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.rules.cells import from_codes
 from sfumato.schema.schema import Schema
 
@@ -32,6 +34,22 @@ def test_what_is_modelled():
     assert plain_schema(free).released == (*free.released, "discharged: time since admitted")
     plain = replace(free, columns={name: kind for name, kind in free.columns.items() if name != "discharged"})
     assert plain_schema(plain) is plain
+
+
+@pytest.mark.parametrize(("first", "is_distance"), [(0, False), (9_000, True)])
+def test_a_visit_of_few_years_is_no_distance_from_a_birth(first, is_distance):
+    """A distance as wide as lives has cells of years, and ended outside the bounds of half of the visits."""
+    bounds = {"born": (first, 10_000), "visit": (9_000, 10_000)}
+    columns = {name: {"kind": "integer", "lower": low, "upper": high} for name, (low, high) in bounds.items()}
+    schema = Schema.from_dict({"rows": 4_000, "columns": columns, "rules": [{"order": ["born", "visit"]}]})
+    assert schema.rule_plan.gaps == ({"visit": "born"} if is_distance else {})
+    rng = np.random.default_rng(0)
+    visit = rng.integers(9_100, 9_900, 4_000)
+    born = np.minimum(rng.integers(first, 9_500, 4_000), visit)
+    release = MaxEntropy(epsilon=8.0).fit(pd.DataFrame({"born": born, "visit": visit}), schema=schema)
+    sample = release.sample(2_000)
+    assert (sample["visit"] < sample["born"]).sum() == 0
+    assert np.isin(sample["visit"], (9_000, 10_000)).mean() < 0.05
 
 
 def test_records_that_keep_rules_come_back():

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from sfumato.errors import OutputError, SchemaError
-from sfumato.schema.documents import MAX_BYTES, read_document, write_text, yaml_text
+from sfumato.schema.documents import MAX_BYTES, parse_document, read_document, with_comments, write_text, yaml_text
 from sfumato.schema.schema import Schema
 
 
@@ -159,3 +159,40 @@ def test_writing_to_nowhere_is_an_output_error(tmp_path):
 
 def test_json_is_read_by_its_suffix(tmp_path):
     assert _read(tmp_path, json.dumps({"a": "no"}), "s.JSON") == {"a": "no"}
+
+
+def test_comments_stay_above_what_is_as_it_was():
+    before = """# head
+draft: true
+
+# no unit is stated
+columns:
+  # whole numbers
+  age: {kind: integer, discover: true}
+  # labels
+  sex:
+    kind: categorical
+    categories: [f, m]
+    other: x
+"""
+    document = {
+        "draft": True,
+        "columns": {
+            "age": {"kind": "integer", "lower": 0},
+            "sex": {"kind": "categorical", "categories": ["f", "m"], "other": "x"},
+        },
+    }
+    lines = with_comments(yaml_text(document), before).splitlines()
+    assert lines[:6] == [
+        "# head",
+        "draft: true",
+        "",
+        "# no unit is stated",
+        "columns:",
+        "  age: {kind: integer, lower: 0}",
+    ]
+    assert "  # labels" in lines
+    after = with_comments(yaml_text({"unit": {"column": "id"}, **document}), before)
+    assert parse_document(after, "after") == {"unit": {"column": "id"}, **document}
+    assert "no unit" not in after
+    assert with_comments(before, before) == before

@@ -49,6 +49,15 @@ def refused(session, **fields):
     return faults
 
 
+def test_a_draft_keeps_its_comments_until_it_is_none(tmp_path, table):
+    session = StudioSession(tmp_path / "new", str(table))
+    comments = {line for line in session.text().splitlines() if line.lstrip().startswith("#")}
+    saved(session, rows="600")
+    assert len(comments & set(session.text().splitlines())) > len(comments) / 2
+    saved(session, public="true")
+    assert "#" not in session.text(), "they count records"
+
+
 def test_what_is_not_changed_stays_as_it_is_written(session):
     saved(session)
     assert session.text() == DOCUMENT

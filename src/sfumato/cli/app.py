@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -112,9 +112,11 @@ def _outcome(arguments: Sequence[str] | None) -> tuple[int, str]:
         code = _INTERRUPTED
     except _UsageError as error:
         # without arguments typer has shown the help already, and its error says nothing
-        message = getattr(error, "format_message", error.__str__)()
+        message = " ".join(getattr(error, "format_message", error.__str__)().split())
         end = "" if message.endswith((".", "?")) else "."
-        return _failed(WRONG_CALL, f"{message}{end} See `sfumato --help`." if message else "")
+        call: Any = getattr(error, "ctx", None)
+        words = "" if call is None else call.command_path.removeprefix(call.find_root().command_path)
+        return _failed(WRONG_CALL, f"{message}{end} See `sfumato{words} --help`." if message else "")
     except SfumatoError as error:
         return _failed(_code_of(error), str(error))
     except MemoryError:

@@ -104,7 +104,7 @@ def draft_command(
         documents.write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
     say("Replace them by what is publicly known, then take out the line `draft: true`: `fit` refuses a draft.")
-    for line in (*(f"Not read: {line}." for line in draft.left_out), draft.protection.question):
+    for line in (*(f"In the file: {line}." for line in draft.left_out), draft.protection.question):
         if line:
             say(line)
     say(f"`sfumato schema review {out} --out NEW` asks what is most worth checking.")
@@ -312,12 +312,13 @@ def review_command(
     known = sfumato.OpenSchema.from_dict(changed, base=schema.parent)  # before anything is written
     if out.resolve().parent != schema.resolve().parent:
         sfumato.OpenSchema.from_dict(changed, base=out.parent)  # its paths have to hold from there too
-    form = documents.json_text if out.suffix.lower() == ".json" else documents.yaml_text
+    is_json = out.suffix.lower() == ".json"
+    text = documents.json_text(changed) if is_json else documents.yaml_text(changed)
+    if known.draft and not is_json:
+        text = documents.with_comments(text, documents.read_text(schema))
     with last_output(out):
-        documents.write_text(out, form(changed), overwrite=overwrite, secret=known.draft)
-    say(f"Wrote {out}, without the comments of {schema}.")
-    if known.draft:
-        say("It is still a draft, which `fit` refuses.")
+        documents.write_text(out, text, overwrite=overwrite, secret=known.draft)
+    say(f"Wrote {out}.{' It is still a draft, which `fit` refuses.' if known.draft else ''}")
     say(f"Next: sfumato schema check {out}")
 
 

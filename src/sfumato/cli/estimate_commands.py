@@ -19,7 +19,7 @@ from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
 from sfumato.errors import ConfigError, did_you_mean, require_open_unit
-from sfumato.inference.question_table import BY_NAME, QuestionKind, forms
+from sfumato.inference.question_table import BY_KIND, BY_NAME, QuestionKind, forms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,8 +236,8 @@ def _ask(
         raise ConfigError("Expected a formula beside --logit and --family, such as 'y ~ x', got none.")
     name, *rest = question
     _require_combinable(release, name)
-    known = BY_NAME.get(name)
-    if known is None:
+    known = BY_NAME.get(name, BY_KIND.get(name))  # as --list names it: median, rows
+    if known is None or not known.name:
         raise ConfigError(f"Expected {_FORMS}, got {' '.join(question)!r}.{did_you_mean(question[0], BY_NAME)}")
     if by is not None:
         if not known.by:
@@ -245,7 +245,7 @@ def _ask(
             raise ConfigError(f"Expected --by beside a formula or {grouped}, got it beside {name}.")
         _require_combinable(release, name, by=True)
         options["by"] = by
-    return getattr(release, name)(*_read(known, rest), **options)
+    return getattr(release, known.name)(*_read(known, rest), **options)
 
 
 def _require_combinable(release: object, name: str, *, by: bool = False) -> None:
@@ -265,9 +265,10 @@ def _read(question: QuestionKind, rest: Sequence[str]) -> list[Any]:
     arguments = question.arguments.split()
     if arguments[-1] == _MORE:
         return [list(rest)]
-    if len(rest) != len(arguments):
-        raise ConfigError(f"Expected {len(arguments)} after {question.name}, got {len(rest)}. Questions are {_FORMS}.")
-    return [_share(value) if wanted == "Q" else value for wanted, value in zip(arguments, rest, strict=True)]
+    most = len(arguments)
+    if not most - question.arguments.count("[") <= len(rest) <= most:
+        raise ConfigError(f"Expected {question.form}, got {' '.join((question.name, *rest))!r}.")
+    return [_share(value) if wanted == "[Q]" else value for wanted, value in zip(arguments, rest, strict=False)]
 
 
 def _share(text: str) -> float:

@@ -31,7 +31,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sfumato fit people.csv --epsilon 1 --delta 1e-6 --out people.sfm",
     ),
     "model tune": (
-        "sfumato model tune people.csv --schema schema.yaml --epsilon 1 --out best.sfm",
+        "sfumato model tune people.csv --schema s.yaml --epsilon 1 --grid marginal_share=0.2,0.4 --out best.sfm",
         "sfumato model tune people.csv --schema s.yaml --epsilon 1 --method p3gm --grid latent_dim=5,10 --out best.sfm",
     ),
     "model join": (

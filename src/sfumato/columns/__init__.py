@@ -1,5 +1,6 @@
 """Kinds of columns: what is public about each, and the total maps between cells and codes."""
 
+from sfumato._lazy import explain_calls
 from sfumato.columns.kinds import (
     Boolean,
     Categorical,
@@ -25,3 +26,5 @@ __all__ = [
     "Open",
     "Ordinal",
 ]
+
+explain_calls(__name__)

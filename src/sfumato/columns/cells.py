@@ -46,7 +46,7 @@ def total(read: Callable[[pa.Array], np.ndarray], cells: pa.Array, refused: Call
 
 
 def plain(cells: pa.Array) -> pa.Array:
-    """Return the same cells, their extension, run-end, view and small decimal types undone."""
+    """Return the same cells, their extension, run-end, view and small decimal types undone, within dictionaries too."""
     while True:
         kind = cells.type
         if kind.equals(_UUID):  # whose bytes are no text
@@ -63,6 +63,8 @@ def plain(cells: pa.Array) -> pa.Array:
         elif types.is_decimal(kind) and kind.bit_width < 128:
             # most kernels lack the small decimals
             cells = cells.cast(pa.decimal128(kind.precision, kind.scale))
+        elif types.is_dictionary(kind) and (values := plain(cells.dictionary)).type != kind.value_type:
+            cells = pa.DictionaryArray.from_arrays(cells.indices, values, ordered=kind.ordered)
         else:
             return cells
 
@@ -78,7 +80,7 @@ def joined(column: pa.ChunkedArray | np.ndarray) -> pa.Array:
     if not pa.types.is_dictionary(column.type) or not column.num_chunks:
         whole = column.combine_chunks()
         return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-    return pa.concat_arrays([plain(chunk.dictionary_decode()) for chunk in column.chunks])
+    return pa.concat_arrays([plain(chunk).dictionary_decode() for chunk in column.chunks])
 
 
 def valid_text(text: str) -> str:

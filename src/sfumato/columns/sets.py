@@ -338,7 +338,7 @@ def _parts(kind: ItemSet, cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
     if kind.separator is None or is_set_storage(cells.type):
         return list_parts(cells)
     if types.is_dictionary(cells.type):
-        cells = plain(cells.dictionary_decode())
+        cells = plain(cells).dictionary_decode()
     if not is_scalar(cells.type):
         return list_parts(cells)
     lengths, items = list_parts(pc.split_pattern(canonical_text(cells), _mark(kind.separator)))

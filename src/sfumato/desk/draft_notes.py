@@ -144,8 +144,8 @@ def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, 
     unnamed = [name for place, name in enumerate(source.names, 1) if name == f"column_{place}"]
     if source.container == "csv" and unnamed:
         lines.append(
-            f"the header names no column {', '.join(unnamed)}: perhaps an index that was written beside the data. "
-            "Declare it `identifier`, or name it in the file"
+            f"the header leaves {', '.join(unnamed)} without a name: perhaps an index written beside the data, "
+            "or a title above the names. Name it in the file, declare it `identifier`, or take the title out"
         )
     return tuple(lines)
 

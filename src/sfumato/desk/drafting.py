@@ -85,7 +85,7 @@ class Draft:
     def to_yaml(self) -> str:
         """Return the draft as an annotated schema file."""
         lines = [_HEADER, "\n", _OPEN if self.schema.open else ""]
-        lines += [f"# NOT READ: {line}\n" for line in self.left_out]
+        lines += [f"# In the file: {line}\n" for line in self.left_out]
         unit = self.schema.unit
         if self.schema.rows is not None:
             lines.append(f"rows: {self.schema.rows}  # counted; a round nominal size will do\n")
@@ -147,8 +147,7 @@ def draft_schema(
         )
     if schema is None:
         raise DataError(
-            f"Expected a column of {source.label} that can be described and names nobody, got none. Write its schema "
-            "by hand."
+            f"Expected a column of {source.label} with values that name nobody, got none. Write its schema by hand."
         )
     candidates: tuple[Mapping[str, Any], ...] = ()
     if is_table:

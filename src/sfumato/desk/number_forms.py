@@ -204,9 +204,10 @@ class NumberForms:
 
         (mark, groups), span = max(readings.items(), key=preference)
         prefix, suffix = self.around
-        # labels that all stand in parentheses are no negative numbers
-        mixed = [negative for negative in NEGATIVES[1:] if 0 < self.signs[negative] < span.count]
-        facts = {"thousands": groups, "prefix": prefix, "suffix": suffix, "negative": mixed[0] if mixed else ""}
+        signs = [negative for negative in NEGATIVES[1:] if self.signs[negative]]
+        if signs and self.signs[signs[0]] == span.count:  # labels that all stand in parentheses are no numbers
+            return None
+        facts = {"thousands": groups, "prefix": prefix, "suffix": suffix, "negative": signs[0] if signs else ""}
         return Written(decimal=mark, **{name: fact for name, fact in facts.items() if fact}), span
 
 

@@ -127,7 +127,8 @@ def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> t
         note = "numbers: the fit estimates bounds and decimals; or write public ones, with a resolution"
         return _to_discover("continuous", survey, kind, note)
     if isinstance(kind, Boolean):
-        note = "two truth values: the fit estimates whether some are missing; or write kind: boolean"
+        way = "kind: boolean" if kind.text is None else f"{{kind: boolean, text: {list(kind.text)}}}"
+        note = f"two truth values: the fit estimates whether some are missing; or write {way}"
         return _to_discover("boolean" if kind.text is None else "categorical", survey, kind, note)
     if isinstance(kind, Categorical):
         return _labels(survey, kind, counted)

@@ -185,7 +185,7 @@ class ColumnSurvey:
     def _add_cells(self, cells: pa.Array) -> None:
         cells = plain(cells)
         if types.is_dictionary(cells.type):
-            cells = plain(cells.dictionary_decode())
+            cells = plain(cells).dictionary_decode()
         self.n_cells += len(cells)
         if is_set_storage(cells.type):
             self._add_sets(cells)

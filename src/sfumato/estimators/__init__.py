@@ -3,6 +3,7 @@
 They need scikit-learn: `pip install 'sfumato[evaluate]'`.
 """
 
+from sfumato._lazy import explain_calls
 from sfumato.extras import require_extra
 
 # before the imports below, which need it
@@ -13,3 +14,5 @@ from sfumato.estimators.kmeans import DPKernelKMeans, DPKMeans  # noqa: E402
 from sfumato.estimators.mixture import DPGaussianMixture  # noqa: E402
 
 __all__ = ["DPFactorAnalysis", "DPGaussianMixture", "DPKMeans", "DPKernelKMeans"]
+
+explain_calls(__name__)

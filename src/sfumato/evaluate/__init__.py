@@ -4,6 +4,7 @@ Everything here reads real records without noise. No figure it returns is privat
 only if the real data may be published.
 """
 
+from sfumato._lazy import explain_calls
 from sfumato.evaluate.clustering import clustering_accuracy
 from sfumato.evaluate.counting_queries import counting_query_errors
 from sfumato.evaluate.fidelity import correlation_differences, total_variation
@@ -28,3 +29,5 @@ __all__ = [
     "rule_breaks",
     "total_variation",
 ]
+
+explain_calls(__name__)

@@ -270,7 +270,10 @@ class PlannedMethod(ABC):
         if self.delta is not None:
             return self.delta
         if rows is None:
-            raise ConfigError("Expected delta or a public number of rows, got neither. Add delta=1e-6, or the number.")
+            raise ConfigError(
+                "Expected delta or a public number of rows, got neither. Add delta=1e-6 (--delta), or the number "
+                "(n_public=, --rows)."
+            )
         return default_delta(rows)
 
     def _budget(self, rows: int | None) -> PrivacyBudget | None:

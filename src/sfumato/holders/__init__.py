@@ -6,7 +6,10 @@
 Files are all that is exchanged. Proof: docs/proofs/holders.md; against whom it protects: docs/holders.md.
 """
 
+from sfumato._lazy import explain_calls
 from sfumato.holders.cards import Card
 from sfumato.holders.site import Round, holder_round, init_holder
 
 __all__ = ["Card", "Round", "holder_round", "init_holder"]
+
+explain_calls(__name__)

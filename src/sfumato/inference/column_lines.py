@@ -17,7 +17,7 @@ from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
-from sfumato.inference.estimated_bounds import estimated_bounds, most
+from sfumato.inference.estimated_bounds import estimated_bounds, is_clock, most
 from sfumato.inference.linked_questions import questions_of
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import table_of
@@ -129,9 +129,9 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
     if isinstance(kind, LevelKind):
         return _labels(name, kind, known, rows)
     line = _numbers(name, kind, known)
-    return (
-        _with_beyond(line, release) if line.is_number and _SOURCE_WORDS[DISCOVERED] in known and not line.loss else line
-    )
+    if not line.is_number or line.loss or _SOURCE_WORDS[DISCOVERED] not in known or is_clock(kind):
+        return line
+    return _with_beyond(line, release)
 
 
 def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> ColumnLine:
@@ -230,7 +230,9 @@ def _known(source: FactSource) -> str:
 
 
 def _bound(value: object) -> str:
-    return f"{value:,.12g}" if isinstance(value, int | float) else shown(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.12g}" if isinstance(value, float) else shown(value)
 
 
 def percent(share: float) -> str:

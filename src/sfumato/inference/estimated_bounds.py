@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.columns.kinds import Continuous, DateTime, Integer
+from sfumato.columns.kinds import ColumnKind, Continuous, DateTime, Integer
 from sfumato.columns.number_grid import (
     BEYOND,
     MIDDLE_YEAR,
@@ -128,7 +128,7 @@ def most(share: Beyond) -> float:
 
 
 def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None:
-    """Return the estimated bounds of a column of numbers or dates; None where they were declared.
+    """Return the estimated bounds of a column of numbers or dates; None where they were declared, or are a whole day.
 
     Raises:
         EstimateError: nothing but one value stood out of the noise, or the noise may hide more than a tenth of the rows
@@ -140,6 +140,7 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
         counted is None
         or counted.value.shape != (MISSING + 1,)
         or not isinstance(kind, Integer | Continuous | DateTime)
+        or is_clock(kind)
     ):
         return None
     require_well_formed(bool(np.isfinite(counted.value).all()), counts_name(name))
@@ -167,6 +168,11 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
     )
     first, last = _cells(kind)
     return EstimatedBounds(name, n, *both, first, last, lower, upper, unit, start)
+
+
+def is_clock(kind: ColumnKind | None) -> bool:
+    """Whether a column holds times of day, whose bounds are the day's."""
+    return isinstance(kind, DateTime) and kind.is_clock
 
 
 def _bounds(kind: Integer | Continuous | DateTime) -> tuple[float, float]:

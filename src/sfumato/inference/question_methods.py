@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from sfumato.errors import ConfigError, require_name
+from sfumato.errors import ConfigError, named_arguments, require_name
 from sfumato.inference.regression_methods import RegressionMethods
 from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
@@ -292,6 +292,7 @@ class QuestionMethods(RegressionMethods):
 
         return [self._release._as_fitted(codes) for codes in replicate_codes(self._release, m, n, seed, target)]
 
+    @named_arguments
     def replicate_batches(
         self, m: int = 20, *, n: int | None = None, seed: int | None = None, target: str = "population"
     ) -> Iterator[pa.Table]:

@@ -19,7 +19,7 @@ class QuestionKind:
 
     Attributes:
         name: of the method of a release, and of the command; "" where it has none of its own.
-        arguments: of the command, in order: COL is a column, Q a number, COL=LABEL ... labels by column.
+        arguments: of the command, in order: COL is a column, [Q] a number or nothing, COL=LABEL ... labels by column.
         note: of the command's help.
         by: whether it can be asked by the labels of a column.
         kind: in the list of answers; "" for none.
@@ -43,7 +43,7 @@ class QuestionKind:
 
     @property
     def form(self) -> str:
-        """The question as the command takes it: `quantile COL Q`."""
+        """The question as the command takes it: `quantile COL [Q]`."""
         return f"{self.name} {self.arguments}"
 
 
@@ -57,7 +57,7 @@ QUESTIONS: tuple[QuestionKind, ...] = (
         ask=lambda asked, name, target: asked.mean(name, None, target),
     ),
     QuestionKind(
-        name="quantile", arguments="COL Q", by=True, kind="median", of=("number",),
+        name="quantile", arguments="COL [Q]", by=True, kind="median", of=("number",),
         phrase="median, and other quantiles, of a number",
         ask=lambda asked, name, target: asked.quantile(name, 0.5, None, target),
     ),

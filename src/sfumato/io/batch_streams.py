@@ -86,7 +86,8 @@ def open_stream(
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, type):
         label = "the Arrow stream"
         what = (
-            f"Expected {label} to be a table with columns, got something else. Pass a table or a record batch reader."
+            f"Expected {label} to be a table with columns, got something else. Pass a table or a record batch reader; "
+            "make a frame of a single column: series.to_frame()."
         )
         reader = attempt(lambda: pa.RecordBatchReader.from_stream(data), what)
         return spooled(reader, reader.schema, label, chunk_rows=chunk_rows)

@@ -225,5 +225,5 @@ def _labels(column: Column) -> list[str | None]:
     assert not isinstance(column, np.ndarray)  # it would be an image
     cells = plain(column.combine_chunks())
     if pa.types.is_dictionary(cells.type):
-        cells = plain(cells.dictionary_decode())
+        cells = plain(cells).dictionary_decode()
     return canonical_text(cells).to_pylist()

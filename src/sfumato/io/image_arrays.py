@@ -182,6 +182,9 @@ def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.D
     if any(header.dtype.hasobject for header in headers.values()):
         raise DataError(f"Expected plain arrays in {label}, got pickled Python objects. They are never opened.")
     x = headers["x"]
+    if x.dtype.names:
+        rule = f"Expected images of numbers in {label}, got records of named fields"
+        raise DataError(f"{rule}. Make a data frame of them: pandas.DataFrame(array).")
     if not _is_image(x):
         rule = f"Expected the images of {label} to be numbers of shape (n, height, width[, channels])"
         raise DataError(f"{rule} or (n, d). Reshape or convert them.")

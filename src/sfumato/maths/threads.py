@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, named_arguments
 
 VARIABLE = "SFUMATO_THREADS"
 
@@ -39,6 +39,7 @@ def few_threads(function: Callable[_Arguments, _Result]) -> Callable[_Arguments,
         3
     """
 
+    @named_arguments
     @wraps(function)
     def limited(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         if _limit.inside:

@@ -99,7 +99,7 @@ def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray
         return _years(moments_of(steps, kind.resolution), valid)
     cells = plain(cells)
     if pa.types.is_dictionary(cells.type):
-        cells = plain(cells.dictionary_decode())
+        cells = plain(cells).dictionary_decode()
     if is_text(cells.type):
         text = without_tokens(read_text(cells), missing)
     elif has_canonical_text(cells.type):

@@ -15,6 +15,7 @@ Keys are compared as text, `5` for the number 5 however it is stored.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
@@ -25,7 +26,7 @@ import pyarrow as pa
 from sfumato.columns.cells import joined, values_of
 from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
-from sfumato.errors import ConfigError, DataError, SchemaError
+from sfumato.errors import ConfigError, DataError, PrivacyWarning, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
 from sfumato.io.common_types import of_one_type
 from sfumato.io.csv_form import CsvForm
@@ -81,6 +82,7 @@ class TableSources(Source):
             own = read[name].storage
             names = (*((unit.column,) if database.joined else identifiers), *columns[name])
             storage |= {column: own[column] for column in names if column in own and column not in storage}
+            _warn_of_shared_keys(database, name, unit.column in table.names)
         parts = list(read.values())
         return cls(
             label=" and ".join(part.label for part in parts),
@@ -241,6 +243,17 @@ def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.Chunked
 def _roomy(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text in a type that holds more than 2 GiB of it."""
     return column.cast(pa.large_string()) if pa.types.is_string(column.type) else column
+
+
+def _warn_of_shared_keys(database: Database, name: str, has_units: bool) -> None:
+    """Warn of a table whose rows are matched by a key of rows alone, although they name their unit, too."""
+    if has_units and database.is_nested(name) and (branch := database.branch(name)).unit is None:
+        warnings.warn(
+            f"The table {name!r} names persons too, but its rows are matched by {branch.by!r} alone. Where two persons "
+            f"share one, the guarantee is that of two records: declare the persons' key as `unit` of {name!r}.",
+            PrivacyWarning,
+            7,
+        )
 
 
 def _require_identifiers(table: Source, name: str, identifiers: tuple[str, ...]) -> None:

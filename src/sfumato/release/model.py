@@ -17,7 +17,15 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import ConfigError, ReleaseError, SfumatoError, require_flag, require_integer, require_path
+from sfumato.errors import (
+    ConfigError,
+    ReleaseError,
+    SfumatoError,
+    named_arguments,
+    require_flag,
+    require_integer,
+    require_path,
+)
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source, to_container
 from sfumato.io.table_folders import write_tables
@@ -235,6 +243,7 @@ class ReleaseValue:
             return {name: self._contained(table) for name, table in tables.items()}
         return self._contained(pa.concat_tables(self.batches(n, **options)))
 
+    @named_arguments
     def batches(
         self,
         n: int | None = None,
@@ -337,6 +346,7 @@ class ReleaseValue:
         """Return coded rows as a frame (or arrays) of the kind that was fitted."""
         return self._contained(self._decoder.table(codes))
 
+    @named_arguments
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release; it is there whole or not at all.
 
@@ -371,6 +381,7 @@ class ReleaseValue:
         packed = packed_arrays(arrays)
         return bound(manifest, packed), packed
 
+    @named_arguments
     def write_sample(
         self,
         path: str | os.PathLike[str],

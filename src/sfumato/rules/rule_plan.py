@@ -1,7 +1,7 @@
 """The columns that rules leave free, which is all that is measured and modelled, and how rows are made of them.
 
     a sum, product, difference, derived label      left out: it follows from the others
-    the later of two columns in order              its distance from the earlier one, at least 0
+    the later of two columns in order              its distance from the earlier one, at least 0, where that is no wider
     all other columns                              as they are
 
 A record is mapped to what is free by its own cells alone, whatever they hold: a distance below 0 becomes 0, what
@@ -28,6 +28,8 @@ from sfumato.rules.cells import Column, Kinds, Table, coarsest, fitted, from_cod
 from sfumato.rules.computed import Computed, Follows
 from sfumato.rules.ordered import Order
 from sfumato.rules.rule import Frozen, NullIf, Rule
+
+_WIDEST = 2  # times the span of the later column that its distance may have: lives would say no day of a visit
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,8 @@ class RulePlan:
                     )
                 if later in gaps or later in self.follows or earlier in self.follows:
                     continue
-                if _root(roots, earlier) != later:
+                span = in_steps(high, np.array(high.bounds), step) - in_steps(low, first, step)
+                if span[1] <= _WIDEST * (span[1] - span[0]) and _root(roots, earlier) != later:
                     gaps[later] = roots[later] = earlier
         return _parents_first(gaps)
 

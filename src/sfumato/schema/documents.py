@@ -102,6 +102,40 @@ def yaml_text(document: Any) -> str:  # noqa: ANN401
     )
 
 
+def with_comments(text: str, before: str) -> str:
+    r"""Return YAML with the comments that an earlier text had above what is still as it was.
+
+    What stood above all columns is about what the top lacks: it goes where the top says more or less than before.
+
+    Example:
+        >>> before = ["columns:", "  # whole numbers", "  age: {kind: integer}"]
+        >>> print(with_comments("rows: 90\ncolumns:\n  age: {kind: integer}\n", "\n".join(before)), end="")
+        rows: 90
+        columns:
+          # whole numbers
+          age: {kind: integer}
+    """
+    old, new = _entries(before), _entries(text)
+    top = [{words.partition(":")[0] for words, _, lines in part if lines[0][0] != " "} for part in (old, new)]
+    notes = {words: comments for words, comments, _ in old if words != "columns:" or top[0] == top[1]}
+    return "".join(f"{line}\n" for words, _, lines in new for line in (*notes.get(words, ()), *lines))
+
+
+def _entries(text: str) -> list[tuple[str, list[str], list[str]]]:
+    """Each key of the top and of one level below: its words, the comments above it, and its lines."""
+    entries: list[tuple[str, list[str], list[str]]] = []
+    comments: list[str] = []
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            comments.append(line)
+        elif line.startswith("   ") and entries:
+            entries[-1][2].append(line)
+        else:
+            entries.append(("", comments, [line]))
+            comments = []
+    return [(" ".join(" ".join(lines).split()), above, lines) for _, above, lines in entries]
+
+
 def json_text(document: Any) -> str:  # noqa: ANN401
     """Return plain values as JSON, keys in their own order."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -36,7 +36,7 @@ def read_kind(name: str, entry: object, faults: list[str], sources: dict[str, An
             )
             return None
         got = f"kind={shown(label)}" if isinstance(entry, Mapping) else shown(entry)
-        hint = did_you_mean(label, kind_names()) if isinstance(label, str) else " Such as {kind: integer, lower: 0}."
+        hint = did_you_mean(label, kind_names()) or " Such as {kind: integer, lower: 0, upper: 9}, or a list of labels."
         faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.{hint}")
         return None
     known = dataclasses.fields(kind)

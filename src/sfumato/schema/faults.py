@@ -31,7 +31,9 @@ def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
         if not isinstance(name, str) or not name or not _is_unicode(name):
             faults.append(f"Expected column names to be text, got {shown(name)}.")
         if not is_kind(kind):
-            faults.append(f"Column {name!r}: expected a column kind, got {shown(kind)}.")
+            faults.append(
+                f"Column {name!r}: expected a column kind, got {shown(kind)}. Schema.from_dict takes short facts."
+            )
     return faults
 
 

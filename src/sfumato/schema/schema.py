@@ -95,7 +95,8 @@ class Schema(SchemaFacts):
     """
 
     def __post_init__(self) -> None:
-        faults = column_faults(self.columns)
+        refuse(column_faults(self.columns))  # all else asks the kinds
+        faults: list[str] = []
         object.__setattr__(self, "weight", weight_of(self.weight, faults))
         missing = tokens(self.missing, faults)
         faults += draft_faults(self.draft)

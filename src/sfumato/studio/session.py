@@ -23,7 +23,7 @@ from sfumato.privacy.certificate_form import Protected
 from sfumato.publish.pack import pack
 from sfumato.release_front import Release, load
 from sfumato.report import write_report
-from sfumato.schema.documents import parse_document, read_document, read_text, write_text, yaml_text
+from sfumato.schema.documents import parse_document, read_document, read_text, with_comments, write_text, yaml_text
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 from sfumato.studio.fields import form_of, with_form
@@ -150,7 +150,9 @@ class StudioSession:
             document, text = self.document(), self.text()
             changed, faults = with_form(document, form, self.rules(), self.folder)
             if not faults and changed != document:
-                write_text(self.schema_path, yaml_text(changed), overwrite=True, secret="draft" in changed)
+                draft = "draft" in changed  # whose comments count records
+                after = with_comments(yaml_text(changed), text) if draft else yaml_text(changed)
+                write_text(self.schema_path, after, overwrite=True, secret=draft)
                 self._before.append(text)
             return faults
 
