@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sfumato.combined_release import CombinedRelease, combine_releases
     from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
     from sfumato.data_ledger.ledger_state import LedgerState
-    from sfumato.fitting.fit_options import FitOptions
+    from sfumato.fitting.arguments import FitOptions
     from sfumato.fitting.purposes import Fidelity, Training
     from sfumato.front import describe, fit, tune
     from sfumato.inference.combining import CombinedResult, combine
@@ -77,7 +77,7 @@ else:  # a type checker should not take every name for one of ours
         "DPMix": "sfumato.methods.dpmix",
         "Estimate": "sfumato.inference.estimate",
         "Estimates": "sfumato.inference.estimate",
-        "FitOptions": "sfumato.fitting.fit_options",
+        "FitOptions": "sfumato.fitting.arguments",
         "Fidelity": "sfumato.fitting.purposes",
         "HypothesisTest": "sfumato.inference.hypothesis_tests",
         "IndependentItems": "sfumato.methods.items",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato._lazy import later
 from sfumato.errors import ConfigError, did_you_mean
-from sfumato.fitting.fit_options import FitKeywords, FitOptions, SearchKeywords
+from sfumato.fitting.arguments import FitKeywords, FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method

@@ -20,7 +20,7 @@ from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import MaxEntropy, tune
 from sfumato.fitting.driver import FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant

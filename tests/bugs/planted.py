@@ -833,14 +833,14 @@ BUGS = [
     ),
     PlantedBug(
         "workers: the words that tell lost and doubled pieces are not read",
-        "engines/pads.py",
+        "engines/work.py",
         "return None if total[-TAG_WORDS:].any() else total[:-TAG_WORDS].view(np.int64)",
         "return total[:-TAG_WORDS].view(np.int64)",
         "tests/engines/test_pads.py -k lost",
     ),
     PlantedBug(
         "workers: one pad for all pieces",
-        "engines/pads.py",
+        "engines/work.py",
         'start = piece.to_bytes(8, "big") + bytes(8)',
         "start = bytes(16)",
         "tests/engines/test_pads.py -k alike",
@@ -938,7 +938,7 @@ BUGS = [
     ),
     PlantedBug(
         "a ledger rewound",
-        "data_ledger/ledger_check.py",
+        "data_ledger/ledger_state.py",
         "if state.chain[of_charge] != charge.chain:",
         "if state.chain[of_charge] == '':",
         "tests/data_ledger/test_ledger_check.py -k put_back",
@@ -1599,14 +1599,14 @@ BUGS = [
     ),
     PlantedBug(
         "the ledger is charged without its lock",
-        "data_ledger/process.py",
+        "data_ledger/journal.py",
         "        lock.acquire()\n",
         "        pass\n",
         "tests/data_ledger/test_process.py -k thread",
     ),
     PlantedBug(
         "a running fit seems ended once the clock is set",
-        "data_ledger/process.py",
+        "data_ledger/journal.py",
         'return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"',
         'return f"{process.create_time():.3f}"',
         "tests/data_ledger/test_process.py -k clock",
@@ -1685,7 +1685,7 @@ BUGS = [
     ),
     PlantedBug(
         "two releases for one charge are known",
-        "data_ledger/ledger_check.py",
+        "data_ledger/ledger_state.py",
         'return "known" if noted == certificate.release else "other release"',
         'return "known"',
         f"{COPIES} -k copied_together",
@@ -2158,7 +2158,7 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: a number counts in every coarser number of decimals",
-        "fitting/kind_counts.py",
+        "fitting/domain_counts.py",
         "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",
         "counts = np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n"
         "            counts[_DECIMALS:_LARGE] = np.cumsum(counts[_DECIMALS:_LARGE][::-1])[::-1]\n"
@@ -2167,7 +2167,7 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: a date counts as a date and as a text",
-        "fitting/kind_counts.py",
+        "fitting/domain_counts.py",
         "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",
         "counts = np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n"
         "            counts[_TEXT] += counts[_DATES:].sum()\n"
@@ -2176,7 +2176,7 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: how a cell is read follows from the other cells",
-        "fitting/kind_counts.py",
+        "fitting/domain_counts.py",
         "    number = np.where(has_leading_zeros(plain) | is_calling(plain), _PADDED, number)\n",
         "    padded = has_leading_zeros(plain) | is_calling(plain)\n"
         "    number = np.where(padded | padded.any(), _PADDED, number)\n",

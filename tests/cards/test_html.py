@@ -8,8 +8,22 @@ from markupsafe import Markup
 
 import sfumato.cards
 from fixtures.cards import HOSTILE, Card
-from sfumato.cards.html import Html, banner, card, code, facts, fold, grid, listing, paragraph, table
-from sfumato.cards.svg import Bar, bars, interval, parts
+from sfumato.cards.html import (
+    Bar,
+    Html,
+    banner,
+    bars,
+    card,
+    code,
+    facts,
+    fold,
+    grid,
+    interval,
+    listing,
+    paragraph,
+    parts,
+    table,
+)
 
 SHOWN = " ".join(HOSTILE.replace("\u202e", "\ufffd").split())
 

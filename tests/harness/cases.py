@@ -15,8 +15,7 @@ from sfumato.columns.kinds import Boolean, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
-from sfumato.fitting.domain_counts import DomainCounts
-from sfumato.fitting.kind_counts import KindCounts
+from sfumato.fitting.domain_counts import DomainCounts, KindCounts
 from sfumato.lenses.chain import plain_records, plain_schema
 from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.contributions import clip_rows, product_bits

@@ -7,7 +7,7 @@ import pytest
 
 from fixtures.studio import given_word
 from sfumato import create_ledger, load, read_ledger
-from sfumato.data_ledger.ledger_check import check_releases
+from sfumato.data_ledger.ledger_state import check_releases
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError
 from sfumato.release import files
 from sfumato.studio.ledgers import ledger_beside

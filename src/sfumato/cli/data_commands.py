@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sfumato.desk.review import Question
     from sfumato.desk.rule_breaks import RuleBreaks
     from sfumato.desk.validation import Finding
-    from sfumato.fitting import facts, label_threshold
+    from sfumato.fitting import label_threshold, purposes
     from sfumato.methods.tables import question_stage
     from sfumato.records import private
     from sfumato.rules import rule_entries as reading
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
     from sfumato.standards import ddi, importers, variable_lists
 else:
-    facts, question_stage = later("sfumato.fitting.facts"), later("sfumato.methods.tables.question_stage")
+    purposes, question_stage = later("sfumato.fitting.purposes"), later("sfumato.methods.tables.question_stage")
     label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
     database_drafts = later("sfumato.desk.database_drafts")
@@ -185,7 +185,7 @@ def _require_measurable(schema: Schema) -> None:
     """Refuse questions that a fit would refuse, all at once."""
     if not schema.questions:
         return
-    refusals = question_stage.question_refusals(facts.Facts(schema.narrowest(), None, None))
+    refusals = question_stage.question_refusals(purposes.Facts(schema.narrowest(), None, None))
     if refusals:
         raise SchemaError(" ".join(refusals))
 

@@ -5,6 +5,7 @@ A code is (value − lower) / (upper − lower). It is NaN for a missing cell of
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +15,53 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.cells import is_text, plain
-from sfumato.columns.facts import shown
+from sfumato.columns.cells import is_text, missing_mask, plain
+from sfumato.columns.facts import as_fraction, shown
 from sfumato.columns.kind import Fault, GivenValue, TabularKind
-from sfumato.columns.number_cells import missing_mask
-from sfumato.columns.number_steps import Steps
 from sfumato.columns.storage import as_dictionary, number_fault
+
+_CONTINUUM = 2**40  # steps between bounds without a resolution
+_MOST_STEPS = 2**51  # a code times this many steps still rounds to the right one in float64
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps 0 to `last`: step = code · scale − offset.
+
+    Attributes:
+        last: the last step, at most 2^51; a finer resolution is coarsened.
+        scale: steps between the bounds; more than `last` if the bounds are no multiples of the resolution.
+        offset: steps from the lower bound to step 0, in [0, 1).
+    """
+
+    last: int
+    scale: float
+    offset: float
+
+    @classmethod
+    def whole(cls, last: int) -> Steps:
+        """Return the steps between bounds that are steps themselves."""
+        last = min(last, _MOST_STEPS)
+        return cls(last, float(last), 0.0)
+
+    @classmethod
+    def between(cls, lower: float, upper: float, resolution: float | None) -> Steps:
+        """Return the multiples of a resolution between two bounds; without one, very many steps."""
+        if resolution is None or lower == upper:
+            return cls.whole(_CONTINUUM if upper > lower else 0)
+        step = as_fraction(resolution)
+        low, high = as_fraction(lower) / step, as_fraction(upper) / step
+        first = math.ceil(low)
+        last = math.floor(high) - first
+        return cls.whole(last) if last > _MOST_STEPS else cls(last, float(high - low), float(first - low))
+
+    def at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the step nearest to each code in [0, 1], int64."""
+        return np.clip(np.rint(codes * self.scale - self.offset), 0, self.last).astype(np.int64)
+
+    def codes(self, steps: np.ndarray) -> np.ndarray:
+        """Return the code of each step."""
+        return np.minimum((steps + self.offset) / (self.scale or 1.0), 1.0)
 
 
 @final

@@ -11,10 +11,9 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import joined
+from sfumato.columns.cells import joined, read_floats
 from sfumato.columns.images import image_numbers
 from sfumato.columns.kinds import ColumnKind, Continuous, Integer
-from sfumato.columns.number_cells import read_floats
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source

@@ -4,15 +4,13 @@ Everything here reads real records without noise. No figure it returns is privat
 only if the real data may be published.
 """
 
-from sfumato.evaluate.clustering import clustering_accuracy
 from sfumato.evaluate.counting_queries import counting_query_errors
-from sfumato.evaluate.fidelity import correlation_differences, total_variation
+from sfumato.evaluate.fidelity import correlation_differences, rule_breaks, total_variation
 from sfumato.evaluate.likelihood import log_likelihood, release_log_likelihood
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows
-from sfumato.evaluate.rule_scores import rule_breaks
 from sfumato.evaluate.scores import evaluate, over_runs
-from sfumato.evaluate.utility import classifier_scores
+from sfumato.evaluate.utility import classifier_scores, clustering_accuracy
 
 __all__ = [
     "classifier_scores",

@@ -31,8 +31,17 @@ from sfumato.columns.number_grid import (
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
-from sfumato.fitting.domain_counts import DomainCounts, domain_counts, one_row_a_unit
-from sfumato.fitting.kind_counts import PRESENT, KindCounts, Reason, kinds_of, reasons_of, resolutions_of
+from sfumato.fitting.domain_counts import (
+    PRESENT,
+    DomainCounts,
+    KindCounts,
+    Reason,
+    domain_counts,
+    kinds_of,
+    one_row_a_unit,
+    reasons_of,
+    resolutions_of,
+)
 from sfumato.io.sources import Source
 from sfumato.maths.outer_mass import NoisyColumn, span
 from sfumato.mechanisms.queries import Noisy, origin_of

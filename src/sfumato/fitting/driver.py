@@ -19,9 +19,8 @@ from sfumato.data_ledger.data_ledger import Charge, charge_data, settled
 from sfumato.data_ledger.journal import Journal, NoMoreNoise
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
-from sfumato.fitting.contents import AS_SOURCE, measurements_of, pandas_form
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
+from sfumato.fitting.contents import AS_SOURCE, assumptions_of, measurements_of, pandas_form, silenced, versions_of
+from sfumato.fitting.purposes import Facts
 from sfumato.io.sources import Source
 from sfumato.lenses.lens import Sampler
 from sfumato.mechanisms.noise import NoiseSource

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sfumato.cards.text import shown
+from sfumato.cards.html import shown
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people

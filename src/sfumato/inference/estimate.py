@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
-from sfumato.columns.resolutions import Resolution
+from sfumato.columns.wall_clock import Resolution
 from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_flag
 from sfumato.inference.calibration import Target
 from sfumato.inference.hypothesis_tests import HypothesisTest

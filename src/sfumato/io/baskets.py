@@ -21,9 +21,9 @@ from typing import IO, Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.canonical import canonical_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
+from sfumato.columns.storage import canonical_text
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8

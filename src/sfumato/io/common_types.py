@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import joined, plain, values_of
 from sfumato.columns.sets import is_set_storage, list_parts
+from sfumato.columns.storage import canonical_text, has_canonical_text
 from sfumato.io.chunks import Column
 
 

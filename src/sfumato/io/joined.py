@@ -13,8 +13,8 @@ from typing import ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind
+from sfumato.columns.open import Identifier
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, table_chunks

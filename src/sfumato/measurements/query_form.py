@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.number_steps import Steps
+from sfumato.columns.bounded import Steps
 from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf

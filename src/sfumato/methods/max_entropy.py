@@ -18,8 +18,7 @@ from typing import ClassVar, final
 from sfumato.entry_points import built_in
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
+from sfumato.fitting.purposes import POSES, Facts, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.branches import (

@@ -8,13 +8,11 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
-from sfumato.columns.cells import is_text, plain, read_text, total, without_tokens
-from sfumato.columns.number_cells import read_floats
+from sfumato.columns.cells import is_text, plain, read_floats, read_text, total, without_tokens
 from sfumato.columns.open import Open
-from sfumato.columns.resolutions import moments_of
+from sfumato.columns.storage import canonical_text, has_canonical_text
 from sfumato.columns.text_forms import is_truth
-from sfumato.columns.wall_clock import read_microseconds
+from sfumato.columns.wall_clock import moments_of, read_microseconds
 from sfumato.columns.written import Written
 from sfumato.io.chunks import Chunk, Source
 from sfumato.records.engine import Engine, Rows

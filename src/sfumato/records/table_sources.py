@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import joined, values_of
-from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.open import Identifier
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
 from sfumato.io.common_types import of_one_type

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import is_text, joined, plain, read_text, without_tokens
 from sfumato.columns.facts import LARGEST_EXACT
+from sfumato.columns.storage import canonical_text, has_canonical_text
 from sfumato.columns.text_forms import without_point
 from sfumato.io.chunks import Chunk, Column
 from sfumato.schema.database import Branch

@@ -11,9 +11,7 @@ from importlib.util import find_spec
 
 import pyarrow as pa
 
-from sfumato.cards.html import Html, banner, card, code, fold, grid, paragraph, piece, table
-from sfumato.cards.svg import Bar, bars
-from sfumato.cards.text import shown, whole
+from sfumato.cards.html import Bar, Html, banner, bars, card, code, fold, grid, paragraph, piece, shown, table, whole
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sfumato.cards.text import shown
+from sfumato.cards.html import shown
 from sfumato.errors import EstimateError
 from sfumato.inference.column_lines import MANY, ColumnLine, column_lines, worst
 from sfumato.inference.question_methods import UnitEstimates

@@ -11,10 +11,9 @@ import pyarrow as pa
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, OutputError, require_flag, require_integer, require_name, require_path
 from sfumato.evaluate.coded_tables import read_codes
-from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.fidelity import read_bins, rule_scores
 from sfumato.evaluate.image_scores import image_names, read_pictures
 from sfumato.evaluate.mixtures import mixture_scores
-from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra

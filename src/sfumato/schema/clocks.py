@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.columns.dates import DateTime
 from sfumato.columns.numbers import Integer
-from sfumato.columns.resolutions import MICROSECONDS
+from sfumato.columns.wall_clock import MICROSECONDS
 from sfumato.rules import RulePlan
 from sfumato.schema.schema_facts import SchemaFacts
 

@@ -21,8 +21,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.identifiers import Identifier
-from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.open import Identifier, Open, OpenKind
 from sfumato.errors import ConfigError, SchemaError, did_you_mean, require_flag, require_instance
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import PlainRows, plain_records, plain_schema, shaped
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.maths.streams import public_stream

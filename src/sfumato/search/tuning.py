@@ -21,11 +21,10 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_source, number_of_rows, warn_of_draft
+from sfumato.fitting.arguments import FitOptions, SearchKeywords, noise_source, number_of_rows, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of, interim_release
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.fit_options import FitOptions, SearchKeywords
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.lenses.chain import PlainRows, plain_schema
 from sfumato.lenses.lens import DataSet

@@ -212,7 +212,7 @@ class StudioSession:
 
         Columns to be discovered are `assumed`, and the budget is what discovery leaves.
         """
-        from sfumato.fitting.facts import Facts
+        from sfumato.fitting.purposes import Facts
 
         schema, rows = with_stand_ins(self.schema()), self._declared(budget)
         if rows is None:

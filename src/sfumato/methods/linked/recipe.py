@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
 from sfumato.methods.linked.intraclass import without_levels, without_offsets

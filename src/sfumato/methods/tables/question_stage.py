@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
 from sfumato.inference.noisy_scores import LINKS

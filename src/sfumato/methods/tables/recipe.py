@@ -20,7 +20,7 @@ import numpy as np
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy

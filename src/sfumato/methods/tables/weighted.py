@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.fitting.driver import Fit
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
