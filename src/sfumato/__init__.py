@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from sfumato.fitting.arguments import FitOptions
     from sfumato.fitting.purposes import Fidelity, Training
     from sfumato.front import describe, fit, tune
-    from sfumato.inference.combining import CombinedResult, combine
     from sfumato.inference.estimate import Correlations, Estimate, Estimates
-    from sfumato.inference.hypothesis_tests import HypothesisTest
+    from sfumato.inference.joint_errors import HypothesisTest
     from sfumato.inference.regression_results import Regression, Regressions
+    from sfumato.inference.replicates import CombinedResult, combine
     from sfumato.measurements import Measurement
     from sfumato.measurements.stated_counts import marginal
     from sfumato.methods.dpgm.recipe import DPGM
@@ -71,7 +71,7 @@ else:  # a type checker should not take every name for one of ours
         "EstimateCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
         "CombinedRelease": "sfumato.combined_release",
-        "CombinedResult": "sfumato.inference.combining",
+        "CombinedResult": "sfumato.inference.replicates",
         "MaxEntropy": "sfumato.methods.max_entropy",
         "Correlations": "sfumato.inference.estimate",
         "DPMix": "sfumato.methods.dpmix",
@@ -79,7 +79,7 @@ else:  # a type checker should not take every name for one of ours
         "Estimates": "sfumato.inference.estimate",
         "FitOptions": "sfumato.fitting.arguments",
         "Fidelity": "sfumato.fitting.purposes",
-        "HypothesisTest": "sfumato.inference.hypothesis_tests",
+        "HypothesisTest": "sfumato.inference.joint_errors",
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
         "LedgerState": "sfumato.data_ledger.ledger_state",
@@ -100,7 +100,7 @@ else:  # a type checker should not take every name for one of ours
         "Verification": "sfumato.verification",
         "Weight": "sfumato.schema.weight",
         "__version__": "sfumato._version",
-        "combine": "sfumato.inference.combining",
+        "combine": "sfumato.inference.replicates",
         "combine_releases": "sfumato.combined_release",
         "create_ledger": "sfumato.data_ledger.data_ledger",
         "describe": "sfumato.front",

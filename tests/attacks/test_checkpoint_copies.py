@@ -14,7 +14,7 @@ from sfumato import P3GM, EstimateCount, MaxEntropy, create_ledger, read_ledger
 from sfumato.data_ledger import data_ledger
 from sfumato.data_ledger.data_ledger import charge, settled
 from sfumato.data_ledger.journal import Journal
-from sfumato.data_ledger.ledger_state import check_releases
+from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.errors import ConfigError, OutputError, SfumatoError
 from sfumato.fitting.driver import Driver
 from sfumato.privacy.certificate_form import Bound

@@ -170,7 +170,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates of linked rows: a model that misses its measurements answers all the same",
-        "inference/linked_questions.py",
+        "inference/linked_rows.py",
         "if calibration.surprise > _LARGEST_SURPRISE:",
         "if calibration.surprise > 1e9:",
         "tests/inference/test_linked_questions.py -k misses",
@@ -261,7 +261,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates of all rows: products by class of one column are a sign of a model that is off",
-        "inference/linked_questions.py",
+        "inference/linked_rows.py",
         "by_class=len(set(columns)) > 1",
         "by_class=True",
         "tests/inference/test_linked_questions.py -k share_of_a_class",
@@ -938,7 +938,7 @@ BUGS = [
     ),
     PlantedBug(
         "a ledger rewound",
-        "data_ledger/ledger_state.py",
+        "data_ledger/ledger_check.py",
         "if state.chain[of_charge] != charge.chain:",
         "if state.chain[of_charge] == '':",
         "tests/data_ledger/test_ledger_check.py -k put_back",
@@ -1685,7 +1685,7 @@ BUGS = [
     ),
     PlantedBug(
         "two releases for one charge are known",
-        "data_ledger/ledger_state.py",
+        "data_ledger/ledger_check.py",
         'return "known" if noted == certificate.release else "other release"',
         'return "known"',
         f"{COPIES} -k copied_together",

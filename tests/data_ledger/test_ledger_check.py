@@ -8,7 +8,7 @@ import pytest
 from fixtures.releases import SMALL, small_frame
 from sfumato import MaxEntropy, create_ledger, load
 from sfumato.cli.app import run
-from sfumato.data_ledger.ledger_state import check_releases
+from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.estimators import DPGaussianMixture
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ReleaseError
-from sfumato.inference.noisy_counts import CountTable, tables_of
-from sfumato.inference.products import Products
+from sfumato.inference.noisy_totals import CountTable, Products, tables_of
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.measurement import are_too_large

@@ -18,7 +18,7 @@ from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
 from sfumato.inference.estimated_bounds import estimated_bounds, most
-from sfumato.inference.linked_questions import questions_of
+from sfumato.inference.linked_rows import questions_of
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import table_of
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource

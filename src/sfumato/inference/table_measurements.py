@@ -20,12 +20,17 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import FITTED, Calibration, Places
-from sfumato.inference.gaps import fill_gaps
-from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
-from sfumato.inference.noisy_scores import Scores
-from sfumato.inference.products import Products
-from sfumato.inference.support import ColumnCounts, with_support
-from sfumato.inference.totals import RowWeights, Totals, UnitSums
+from sfumato.inference.noisy_totals import (
+    CountTable,
+    Products,
+    RowWeights,
+    Scores,
+    Totals,
+    UnitSums,
+    pool_tables,
+    tables_of,
+)
+from sfumato.inference.support import ColumnCounts, fill_gaps, with_support
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream

@@ -18,7 +18,7 @@ from scipy import special
 from sfumato.errors import ConfigError, EstimateError, NotAcceptedError
 from sfumato.extras import require_extra
 from sfumato.inference.families import FAMILIES
-from sfumato.inference.linked_questions import questions_of
+from sfumato.inference.linked_rows import questions_of
 from sfumato.inference.regression import fit_formula
 from sfumato.inference.regression_results import Regression
 from sfumato.inference.score_designs import question_columns, require_term

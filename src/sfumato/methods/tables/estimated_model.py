@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, ReleaseError, require_instance
 from sfumato.fitting.contents import pandas_form
-from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
+from sfumato.inference.noisy_totals import CountTable, pool_tables, tables_of
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream

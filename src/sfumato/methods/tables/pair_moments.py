@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.inference.noisy_counts import CountTable, pool_tables
+from sfumato.inference.noisy_totals import CountTable, pool_tables
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.measurement import Measurement
 from sfumato.mechanisms.queries import Noisy

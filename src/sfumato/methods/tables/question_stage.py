@@ -24,7 +24,7 @@ from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.fitting.purposes import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
-from sfumato.inference.noisy_scores import LINKS
+from sfumato.inference.noisy_totals import LINKS
 from sfumato.inference.score_designs import aim_scores, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS, SIZES
