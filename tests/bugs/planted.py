@@ -352,7 +352,7 @@ BUGS = [
     ),
     PlantedBug(
         "readers: whole numbers beside a missing cell keep their digits",
-        "io/origins.py",
+        "io/chunks.py",
         "    return column.cast(pa.float64(), safe=False)\n",
         "    return column\n",
         f"{READERS} -k wide",
@@ -373,7 +373,7 @@ BUGS = [
     ),
     PlantedBug(
         "readers: files that pandas wrote have the types they say",
-        "io/origins.py",
+        "io/chunks.py",
         '    written = (schema.metadata or {}).get(b"pandas")\n',
         "    written = None\n",
         f"{READERS} -k wide and parquet",
@@ -415,7 +415,7 @@ BUGS = [
     ),
     PlantedBug(
         "readers: a list in one batch stops them all",
-        "io/common_types.py",
+        "io/joined.py",
         "if has_canonical_text(cells.type) else pa.nulls(len(cells), storage)\n",
         "\n",
         "tests/io/test_common_types.py",
@@ -2226,7 +2226,7 @@ BUGS = [
     ),
     PlantedBug(
         "a control character in one cell stops a workbook",
-        "io/markup.py",
+        "io/workbook.py",
         "block = rest + block.translate(None, _CONTROLS)",
         "block = rest + block",
         "tests/io/test_excel.py -k characters",
@@ -2240,7 +2240,7 @@ BUGS = [
     ),
     PlantedBug(
         "a line that is too long is cut",
-        "io/text_lines.py",
+        "io/stored.py",
         "            yield None\n",
         "            yield line\n",
         "tests/io/test_set_sources.py -k overlong",
@@ -2254,14 +2254,14 @@ BUGS = [
     ),
     PlantedBug(
         "offsets of Arrow files are taken as they stand",
-        "io/arrow_layout.py",
+        "io/arrow.py",
         "(array if kind is None else array.view(kind)).validate(full=True)",
         "(array if kind is None else array.view(kind)).validate()",
         "tests/io/test_arrow_layout.py -k points_elsewhere",
     ),
     PlantedBug(
         "a text that is no UTF-8 stops an Arrow file",
-        "io/arrow_layout.py",
+        "io/arrow.py",
         "(array if kind is None else array.view(kind)).validate(full=True)",
         "array.validate(full=True)",
         "tests/io/test_arrow_layout.py -k any_content",

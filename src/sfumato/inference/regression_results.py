@@ -2,8 +2,8 @@
 
 Free: uses released values only.
 
-A row to predict is put after the model's rows, with weight 0, and the formula evaluated on all: so means in `center` and knots of
-splines are those of the fit.
+A row to predict is put after the model's rows, with weight 0, and the formula evaluated on all: so means in `center`
+and knots of splines are those of the fit.
 """
 
 from __future__ import annotations

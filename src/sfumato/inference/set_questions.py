@@ -1,6 +1,7 @@
 """Questions to a release of sets alone: shares and numbers of sets, their mean size; and all answers in a list.
 
-Each is a noisy total that was measured, so that its error is known: no model stands between, but for what long sets lack in weighted counts of pairs.
+Each is a noisy total that was measured, so that its error is known: no model stands between, but for what long sets
+lack in weighted counts of pairs.
 
 Free: uses released values only.
 """

@@ -27,8 +27,7 @@ from sfumato.columns.storage import canonical_text
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
-from sfumato.io.stored import open_member
-from sfumato.io.text_lines import bounded_lines
+from sfumato.io.stored import bounded_lines, open_member
 
 ITEMS = "items"
 SET_KEYS: Mapping[str, str] = {ITEMS: "indices"}

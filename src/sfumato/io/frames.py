@@ -28,8 +28,7 @@ from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.columns.written import Written
-from sfumato.io.chunks import Chunk, Source, check_names
-from sfumato.io.origins import INFERRED_DTYPES
+from sfumato.io.chunks import INFERRED_DTYPES, Chunk, Source, check_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from sfumato.columns.sets import ItemSet, list_parts, plain_list_type
 from sfumato.errors import SchemaError
 from sfumato.io.baskets import N_ITEMS
 from sfumato.io.chunks import Chunk, Column, Source
-from sfumato.io.common_types import of_one_type
+from sfumato.io.joined import of_one_type
 from sfumato.io.picture_cells import with_pictures
 from sfumato.records.unit_names import unit_names
 from sfumato.schema.schema import Schema

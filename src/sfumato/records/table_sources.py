@@ -27,10 +27,10 @@ from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.open import Identifier
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
-from sfumato.io.common_types import of_one_type
 from sfumato.io.csv_form import CsvForm
+from sfumato.io.joined import of_one_type
 from sfumato.io.sources import open_source
-from sfumato.io.table_places import tables_in
+from sfumato.io.table_folders import tables_in
 from sfumato.lenses.chain import read_kinds
 from sfumato.records.sequences import RowOrder
 from sfumato.records.unit_names import NOBODY, UnitNumbers
