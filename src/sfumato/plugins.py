@@ -21,7 +21,7 @@ from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 from sfumato.io.formats import Format
 from sfumato.io.sinks import write_table
-from sfumato.lenses.idle_distances import without_idle_distances
+from sfumato.lenses.date_columns import without_idle_distances
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.streams import public_stream
 from sfumato.measurements import Cells, MarginalQuery

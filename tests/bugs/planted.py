@@ -53,7 +53,7 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 SEQUENCES = "records/sequences.py"
 STEPS = "methods/linked/statistics.py"
-SHARING = "records/sharing.py"
+SHARING = "records/sequences.py"
 STEP_PAIRS = "search/pair_counts.py"
 TABLE_SOURCES = "records/table_sources.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
@@ -63,7 +63,7 @@ WEIGHTED = "methods/tables/weighted.py"
 SCORES = "measurements/score_query.py"
 SCORE_TESTS = "tests/measurements/test_score_query.py"
 QUESTION_SUMS = "methods/tables/question_sums.py"
-UNIT_FEATURES = "records/feature_records.py"
+UNIT_FEATURES = "records/linked.py"
 UNIT_FEATURE_TESTS = "tests/records/test_feature_records.py -k by_itself"
 QUESTION_BOUNDS = "tests/mechanisms/test_queries.py -k named"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
@@ -154,7 +154,7 @@ BUGS = [
     ),
     PlantedBug(
         "questions of linked rows: aimed by the true number of units",
-        "methods/linked/unit_sums.py",
+        "methods/linked/statistics.py",
         "    sums = aimed_sums(fit, aim.query_of)\n",
         "    true = data.sequences().sizes.size\n"
         "    sums = aimed_sums(fit, lambda part, noise: aim.query_of(part, noise * (true % 2)))\n",
@@ -366,7 +366,7 @@ BUGS = [
     ),
     PlantedBug(
         "readers: numbers that were rounded name units",
-        "records/unit_names.py",
+        "records/units.py",
         "    return pc.if_else(lost, pa.scalar(None, text.type), text)\n",
         "    return text\n",
         f"{READERS} -k left_out",
@@ -640,14 +640,14 @@ BUGS = [
     ),
     PlantedBug(
         "steps: clipped row by row, not by unit",
-        "records/sharing.py",
+        "records/sequences.py",
         "            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)\n",
         "            np.maximum.at(squares, owners[pairs], products**2)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
         "steps: the clip forgets how steps of a unit go together",
-        "records/sharing.py",
+        "records/sequences.py",
         "        for lag in range(int(steps.max(initial=0))):\n",
         "        for lag in range(1):\n",
         "tests/mechanisms/test_queries.py -k steps",
@@ -696,7 +696,7 @@ BUGS = [
     ),
     PlantedBug(
         "databases: a key of another unit takes its rows",
-        "records/unit_names.py",
+        "records/units.py",
         "        if branch.unit is None or branch.unit == branch.by:\n",
         "        if branch.by:\n",
         "tests/records/test_database.py -k name_their_unit",
@@ -805,7 +805,7 @@ BUGS = [
     ),
     PlantedBug(
         "workers: units are divided among pieces",
-        "records/source_records.py",
+        "records/private.py",
         "if self._engine is None or self._schema.unit is not None:",
         "if self._engine is None:",
         "tests/engines/test_processes.py -k units",
@@ -826,7 +826,7 @@ BUGS = [
     ),
     PlantedBug(
         "units: which rows count depends on the units before",
-        "records/unit_names.py",
+        "records/units.py",
         "            self._hashes.append(text_hash(name))\n",
         "            self._hashes.append(text_hash(name) + len(self._hashes) << 8 & (1 << 64) - 1)\n",
         "tests/records/test_units.py -k order_and_chunks",
@@ -1080,7 +1080,7 @@ BUGS = [
     ),
     PlantedBug(
         "the rounding of one neighbour's sum alone",
-        "methods/nets/rounding.py",
+        "methods/nets/clipped.py",
         "return 2 * self.most * ",
         "return self.most * ",
         "tests/methods/nets/test_rounding.py -k Bound",
@@ -1094,14 +1094,14 @@ BUGS = [
     ),
     PlantedBug(
         "batches of any size in 32 bits",
-        "methods/nets/sums.py",
+        "methods/nets/sgd.py",
         "self._blocks is not None and len(batch) <= self._blocks.most:",
         "self._blocks is not None:",
         "tests/methods/nets/test_rounding.py -k Batches",
     ),
     PlantedBug(
         "products of as many records as are in the batch",
-        "methods/nets/sums.py",
+        "methods/nets/sgd.py",
         "blocks.block, self._scratch",
         "len(batch), self._scratch",
         "tests/methods/nets/test_rounding.py -k Batches",
@@ -1186,7 +1186,7 @@ BUGS = [
     ),
     PlantedBug(
         "members that come twice are not drawn again",
-        "mechanisms/membership.py",
+        "mechanisms/rounded.py",
         "missing = wanted - np.bincount(keys // n, minlength=len(wanted))",
         "missing = 0 * wanted",
         "tests/mechanisms/test_sampling.py -k law",
@@ -2122,7 +2122,7 @@ BUGS = [
     ),
     PlantedBug(
         "a distance is kept out of the norm",
-        "lenses/distance_columns.py",
+        "lenses/date_columns.py",
         "        return {**columns} | {distance.column: distance.steps for distance in self.distances.values()}\n",
         "        return {**columns}\n",
         "tests/schema/test_distances.py -k which_dates",

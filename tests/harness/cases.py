@@ -41,7 +41,7 @@ from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.decoding import cell_counts, rank_grid
-from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
+from sfumato.methods.p3gm.settings import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments

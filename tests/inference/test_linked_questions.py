@@ -12,8 +12,7 @@ from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.linked_rows import LinkedMeasurements, LinkedQuestions, questions_of
-from sfumato.records.sequences import STEPS, Sequences, step_records
-from sfumato.records.sharing import Sharing
+from sfumato.records.sequences import STEPS, Sequences, Sharing, step_records
 
 N = 2_000
 SILENT = {"epsilon": NonPrivate(), "calibration_rows": 400}

@@ -23,7 +23,7 @@ from sfumato.columns.open import Open
 from sfumato.io.chunks import Chunk, Column, Source
 from sfumato.records.long_tables import as_records
 from sfumato.records.table_sources import TableSources
-from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
+from sfumato.records.units import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.database import Branch
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit

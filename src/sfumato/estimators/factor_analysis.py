@@ -17,7 +17,7 @@ from sfumato.mechanisms.contributions import SAFETY, product_bits
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.mixtures.em_moments import PooledSquares
 from sfumato.models.mixtures.factors import CentredMoment, FactorModel, Moment, denoised_moment, fit_factors
-from sfumato.models.mixtures.samplers import FactorPoints
+from sfumato.models.mixtures.mixture import FactorPoints
 from sfumato.privacy.plan import Stage
 
 _CONSTANT = 0.5

@@ -17,8 +17,7 @@ from sfumato.methods.mixtures.em import em_stages, fit_mixture
 from sfumato.methods.mixtures.em_moments import EmMoments
 from sfumato.methods.mixtures.steps import MAP, MLE, MomentStart, MStep, random_start
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance, SphericalCovariance
-from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.models.mixtures.samplers import MixturePoints
+from sfumato.models.mixtures.mixture import GaussianMixture, MixturePoints
 from sfumato.privacy.plan import Stage
 
 _RANDOM_SPREAD = 0.5  # of the ball's radius, over all axes

@@ -48,7 +48,7 @@ from sfumato.mechanisms.queries import Noisy, origin_of
 from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Engine, tally
-from sfumato.records.open_data import OpenData
+from sfumato.records.private import OpenData
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
 

@@ -29,7 +29,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.unlisted_words import Tally
 from sfumato.records.engine import Rows
-from sfumato.records.open_data import numbers_of, years_of
+from sfumato.records.private import numbers_of, years_of
 from sfumato.schema.schema import Schema
 
 PRESENT = 4.0

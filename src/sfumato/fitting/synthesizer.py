@@ -41,8 +41,7 @@ from sfumato.privacy.plan import Plan
 from sfumato.records.database_records import DatabaseData
 from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
-from sfumato.records.open_data import OpenData
-from sfumato.records.private import PrivateData
+from sfumato.records.private import OpenData, PrivateData
 from sfumato.records.table_sources import TableSources, open_records
 from sfumato.release_front import Release
 from sfumato.schema.areas import with_areas

@@ -27,8 +27,7 @@ from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.queries import MomentQuery
-from sfumato.records.sequences import Sequences, steps_at, unit_records
-from sfumato.records.sharing import WEIGHT_BITS, Sharing
+from sfumato.records.sequences import WEIGHT_BITS, Sequences, Sharing, steps_at, unit_records
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import steps_of, units_of

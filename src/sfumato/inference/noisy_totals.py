@@ -18,8 +18,7 @@ from scipy import sparse
 
 from sfumato.inference.formulas import ReadFormula, read_formula
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
-from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentQuery
+from sfumato.measurements.queries import CellEntries, MarginalQuery, Measurement, MomentQuery
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
 from sfumato.schema.named_questions import mean_formula
 

@@ -7,8 +7,8 @@ each by itself. No error shows a query or a password, or what the database said:
 SQLite converts any cell to any type; what raises on a value are some of its functions (`abs` of the least whole number,
 `sum` beyond 64 bits, `json_extract` of what is no JSON). A statement that calls one is refused, by its text alone.
 
-The driver of PostgreSQL gives `money` as cents, and addresses, ranges and much else as bytes of the protocol. So the server is asked
-for the types of the columns first, and turns all but a few into text itself.
+The driver of PostgreSQL gives `money` as cents, and addresses, ranges and much else as bytes of the protocol. So the
+server is asked for the types of the columns first, and turns all but a few into text itself.
 """
 
 from __future__ import annotations

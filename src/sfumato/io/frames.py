@@ -324,7 +324,7 @@ def _decimal_text(number: Decimal) -> str | None:
 def object_text(cell: object) -> str | None:
     """The text of a cell of a pandas column of objects.
 
-    A number is a float there, as it is where all cells are numbers and one is missing: see `origins.py`.
+    A number is a float there, as it is where all cells are numbers and one is missing: see `chunks.py`.
     """
     if isinstance(cell, int | np.integer) and not LARGEST_EXACT >= cell >= -LARGEST_EXACT:
         try:

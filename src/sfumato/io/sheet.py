@@ -1,4 +1,4 @@
-"""Excel workbooks (`.xlsx`): the rows of the first sheet, each cell read by itself; what cannot be read is an empty text.
+"""Excel workbooks (`.xlsx`): the rows of the first sheet, each cell read by itself; what cannot be read is empty.
 
 Cells outside the header's columns are not read: they are notes. So a cell at the far end of a sheet costs nothing.
 

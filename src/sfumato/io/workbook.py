@@ -1,7 +1,7 @@
 """The parts of an Excel workbook (`.xlsx`): its first sheet, the texts that cells share, and which styles are dates.
 
-XML is read as a stream of events, in little memory. What no XML may hold (control characters, halves of pairs) is taken out before the parser sees it: it stands in the
-cell of one record, and must not stop the others from being read.
+XML is read as a stream of events, in little memory. What no XML may hold (control characters, halves of pairs) is taken
+out before the parser sees it: it stands in the cell of one record, and must not stop the others from being read.
 """
 
 from __future__ import annotations

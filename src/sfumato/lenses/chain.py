@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.lenses.clock_columns import ClocksLens
-from sfumato.lenses.distance_columns import DistancesLens
+from sfumato.lenses.date_columns import ClocksLens, DistancesLens
 from sfumato.lenses.lens import Lens, Sampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens

@@ -13,9 +13,8 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import ColumnKind, GivenValue, TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError
-from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Sampler, UnitSampler
-from sfumato.lenses.unit_rules import RuledUnits
+from sfumato.lenses.unit_rules import RuledUnits, implied_values, value_of
 from sfumato.rules.cells import Column, Table, codes_of, joined, put, size, taken
 from sfumato.rules.example_rows import examples
 from sfumato.rules.raking import chosen, raked, share_codes

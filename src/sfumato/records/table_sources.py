@@ -33,7 +33,7 @@ from sfumato.io.sources import open_source
 from sfumato.io.table_folders import tables_in
 from sfumato.lenses.chain import read_kinds
 from sfumato.records.sequences import RowOrder
-from sfumato.records.unit_names import NOBODY, UnitNumbers
+from sfumato.records.units import NOBODY, UnitNumbers
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
 

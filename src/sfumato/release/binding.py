@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import ReleaseError
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Measurement
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound
 from sfumato.privacy.reading import plain

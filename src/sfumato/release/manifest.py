@@ -19,8 +19,7 @@ from sfumato.io.baskets import SET_KEYS
 from sfumato.io.image_arrays import KEYS
 from sfumato.io.sources import Container
 from sfumato.lenses.chain import plain_schema
-from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large
-from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.queries import LARGEST, MarginalQuery, Measurement, are_too_large
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.privacy.certificate import Certificate

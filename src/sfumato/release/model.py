@@ -25,7 +25,7 @@ from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import DataSet, UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.maths.threads import few_threads
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Measurement
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected

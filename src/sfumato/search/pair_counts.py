@@ -18,8 +18,8 @@ import numpy as np
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.engine import Rows
-from sfumato.records.sharing import AS_ONE, FINER_BITS, flattened, weighted_steps
-from sfumato.records.sharing import WEIGHT_BITS as SHARE_BITS
+from sfumato.records.sequences import AS_ONE, FINER_BITS, flattened, weighted_steps
+from sfumato.records.sequences import WEIGHT_BITS as SHARE_BITS
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 from sfumato.search.marginal_counts import PAIR_CELLS, MarginalCounts, MarginalLayout, coarse_size

@@ -24,8 +24,7 @@ from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.queries import MarginalQuery, Measurement
 from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.features import ColumnShares, Features
