@@ -24,10 +24,10 @@ from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.risk import Risk
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
-from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema, open_schema
+from sfumato.schema.references import ColumnFacts
 from sfumato.schema.schema import Schema, SchemaLike
-from sfumato.schema.short_facts import ColumnFacts
 
 if TYPE_CHECKING:
     from sfumato.search import tuning

@@ -54,7 +54,7 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 SEQUENCES = "records/sequences.py"
 STEPS = "methods/linked/statistics.py"
 SHARING = "records/sequences.py"
-STEP_PAIRS = "search/pair_counts.py"
+STEP_PAIRS = "search/pair_scores.py"
 TABLE_SOURCES = "records/table_sources.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
@@ -486,7 +486,7 @@ BUGS = [
     ),
     PlantedBug(
         "weights: pairs of a search count twice as much as they are charged for",
-        "search/pair_counts.py",
+        "search/pair_scores.py",
         "    step: float = 2.0**-WEIGHT_BITS\n",
         "    step: float = 2.0 ** (1 - WEIGHT_BITS)\n",
         "tests/mechanisms/test_queries.py -k weighted",
@@ -619,7 +619,7 @@ BUGS = [
     ),
     PlantedBug(
         "weights of estimators: the public number of rows divides weighted sums",
-        "estimators/factor_analysis.py",
+        "estimators/densities.py",
         "        if self.centred and records.weight is not None:\n",
         "        if self.centred and records.weight is not None and self.n_public is None:\n",
         "tests/estimators/test_weighted_rows.py -k total",
@@ -784,7 +784,7 @@ BUGS = [
     ),
     PlantedBug(
         "linked rows: rows that are drawn again are of the first class",
-        "release/table_samplers.py",
+        "release/tilted_table.py",
         "            classes = codes[self.class_column].astype(np.int64)\n",
         "            classes = 0 * codes[self.class_column].astype(np.int64)\n",
         f"{UNIT_CLASSES} -k take_the_place",
@@ -2198,7 +2198,7 @@ BUGS = [
     ),
     PlantedBug(
         "aliases of YAML count as one value",
-        "schema/yaml_events.py",
+        "schema/documents.py",
         "self._total += self._named[event.anchor]",
         "self._total += 1",
         "tests/schema/test_documents.py -k billion",

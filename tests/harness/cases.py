@@ -63,8 +63,14 @@ from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import AurocTask, ScoreCounts
-from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, WeightedPairCounts, pair_layout
+from sfumato.search.pair_scores import (
+    CoarsePairCounts,
+    MarginalCounts,
+    MarginalLayout,
+    StepPairCounts,
+    WeightedPairCounts,
+    pair_layout,
+)
 
 
 def image_schema(*shape: int) -> Schema:

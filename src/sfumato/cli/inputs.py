@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from sfumato.io import chunks, database_urls, places, sources, spool, stored, table_folders
     from sfumato.io.chunks import Source
     from sfumato.records import table_sources as record_tables
-    from sfumato.schema import list_files
+    from sfumato.schema import code_lists
     from sfumato.schema.schema import Schema
 else:
     chunks, places = later("sfumato.io.chunks"), later("sfumato.io.places")
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
     table_folders = later("sfumato.io.table_folders")
-    record_tables, list_files = later("sfumato.records.table_sources"), later("sfumato.schema.list_files")
+    record_tables, list_files = later("sfumato.records.table_sources"), later("sfumato.schema.code_lists")
 
 STANDARD_INPUT = "-"
 
@@ -157,7 +157,7 @@ def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inp
     refuse_inputs(out, **inputs)
     texts = [text for entry in data.values() for text in ([entry] if isinstance(entry, str) else entry or [])]
     places_named = [place for text in texts for place in (text, text.partition("=")[2]) if place]
-    list_files.refuse_lists_of_data(inputs.get("schema"), places_named)
+    code_lists.refuse_lists_of_data(inputs.get("schema"), places_named)
 
 
 def _paths(text: str) -> list[str]:

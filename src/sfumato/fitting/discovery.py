@@ -17,8 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
-from sfumato.columns.number_grid import (
+from sfumato.columns.bounded import (
     BEYOND,
     MIDDLE_YEAR,
     OPEN_UNITS,
@@ -28,6 +27,7 @@ from sfumato.columns.number_grid import (
     counts_name,
     open_edges,
 )
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account

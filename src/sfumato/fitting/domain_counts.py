@@ -17,10 +17,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.bounded import MISSING, cells_of, year_cells
 from sfumato.columns.cells import read_text
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
 from sfumato.columns.dates import is_zero_date
-from sfumato.columns.number_grid import MISSING, cells_of, year_cells
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import names_people, role_of
 from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth

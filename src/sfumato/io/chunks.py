@@ -133,7 +133,7 @@ class Source(ABC):
             other containers.
         keys: image column name to the key it has in its `.npz` or dict; empty for tables.
         chunk_rows: the most rows of one chunk, at least 1.
-        inferred: columns whose type follows from all their cells together, see `origins.py`.
+        inferred: columns whose type follows from all their cells together, see above.
         missing_as_text: whether nothing but a text can say that a cell has no value, as in CSV files: then usual tokens
             (`NA`) say so. Where there is a null, a text `NA` is Namibia.
     """

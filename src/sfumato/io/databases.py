@@ -1,4 +1,4 @@
-"""Tables and queries of databases: `sqlite:///file?table=t`, `duckdb:///file?query=…`, `postgresql://user@host/db?table=t`.
+"""Tables and queries of databases: `sqlite:///file?table=t`, `duckdb:///file?query=…`, `postgresql://user@host/db`.
 
 They are read once, in one statement, into a private temporary file: all passes see one snapshot. Types are those that
 the database declares, where Arrow has them, and text where it does not; SQLite declares none, and its cells are text,

@@ -21,8 +21,7 @@ from sfumato.errors import ConfigError
 from sfumato.lenses.lens import Sampler
 from sfumato.maths.constants import DISTANCES
 from sfumato.maths.streams import public_stream
-from sfumato.schema.clocks import Clock, with_clocks
-from sfumato.schema.distances import Distance, with_distances
+from sfumato.schema.distances import Clock, Distance, with_clocks, with_distances
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.schema import Schema
 

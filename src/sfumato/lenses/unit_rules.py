@@ -12,12 +12,11 @@ from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.rules.cells import Column, Table, joined, put, size, taken
-from sfumato.rules.example_rows import examples
-from sfumato.rules.repair import Keeper
+from sfumato.rules.repair import Keeper, examples
 from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
-_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
+_EXAMPLE_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
 _FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules
 
 
@@ -123,7 +122,7 @@ class RuledUnits(UnitSampler):
             without.append(empty[rows])
             wanted = np.setdiff1d(wanted, place)
             fruitless = 0 if good.size else fruitless + 1
-            if fruitless == _FRUITLESS or len(tables) == _ROUNDS:
+            if fruitless == _FRUITLESS or len(tables) == _EXAMPLE_ROUNDS:
                 break
         if wanted.size:
             raise ConfigError(

@@ -23,11 +23,10 @@ from sfumato.inference.questions import Questions
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
-from sfumato.report.columns import ColumnFigure, Ends, column_figures
+from sfumato.report.columns import ColumnFigure, Ends, column_figures, set_content
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.linked import drawn_units
-from sfumato.report.samples import sheets
-from sfumato.report.sets import set_content
+from sfumato.report.page import sheets
 from sfumato.schema.set_columns import itemised, sets_alone
 
 MOST_COLUMNS = 24

@@ -17,7 +17,7 @@ from sfumato.models.images.sampler import ImagePortrait
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import parts_of_units
 from sfumato.report.estimates import estimates_of
-from sfumato.report.samples import image_column
+from sfumato.report.page import image_column
 from sfumato.report.verdicts import (
     CLASSIFIER,
     REGRESSIONS,

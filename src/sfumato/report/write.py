@@ -24,13 +24,11 @@ from sfumato.records.table_sources import open_records
 from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
-from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures
+from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures, set_content
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import linked_content
 from sfumato.report.matrix import matrix_of
-from sfumato.report.page import render, require_templates
-from sfumato.report.samples import image_column, sheets
-from sfumato.report.sets import set_content
+from sfumato.report.page import image_column, render, require_templates, sheets
 from sfumato.report.uses import uses_of
 from sfumato.report.verdicts import among_others
 from sfumato.schema.schema import Schema

@@ -26,9 +26,8 @@ from sfumato.errors import ConfigError, SchemaError, did_you_mean, require_flag,
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
-from sfumato.schema.references import with_references
+from sfumato.schema.references import ColumnFacts, with_references
 from sfumato.schema.schema import Schema, SchemaLike, read_open, read_schema
-from sfumato.schema.short_facts import ColumnFacts
 
 _LEFT_OUT = {"kind": Identifier.name}
 
