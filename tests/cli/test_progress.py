@@ -8,14 +8,14 @@ from rich.console import Console
 
 from fixtures import tables
 from sfumato import MaxEntropy, Schema
-from sfumato.cli import output
-from sfumato.cli.output import stages
+from sfumato.cli import progress
+from sfumato.cli.progress import stages
 
 
 @pytest.fixture
 def terminal(monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(output, "notes", Console(file=screen, force_terminal=True, width=120))
+    monkeypatch.setattr(progress, "notes", Console(file=screen, force_terminal=True, width=120))
     return screen
 
 

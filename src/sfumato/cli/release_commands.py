@@ -41,7 +41,7 @@ from sfumato.cli.options import (
     parse_target_error,
     whole_number,
 )
-from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, stages, tell_duration, tell_written
+from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, tell_written
 from sfumato.cli.outputs import (
     FormatOption,
     OutOption,
@@ -55,6 +55,7 @@ from sfumato.cli.outputs import (
     tell_sampled,
     tell_tables,
 )
+from sfumato.cli.progress import stages, tell_duration
 from sfumato.cli.publish_commands import combined_at, sample_combined, show_if_combined
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
