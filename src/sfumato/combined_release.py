@@ -26,7 +26,7 @@ from sfumato.io.sources import to_container
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.privacy.combined_certificate import CombinedCertificate
 from sfumato.release.blocks import merged, part_sequence
-from sfumato.release.combination import MOST_PARTS, file_hash, part_bytes, read_parts, write_parts
+from sfumato.release.files import MOST_PARTS, file_hash, part_bytes, read_parts, write_parts
 from sfumato.release.model import read_opened
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema

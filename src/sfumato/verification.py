@@ -36,7 +36,7 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.private import PrivateData
 from sfumato.records.table_sources import open_records
 from sfumato.release_front import Release
-from sfumato.schema.weighting import weight_bound
+from sfumato.schema.schema_facts import weight_bound
 
 STAGE = "verification"
 _FAMILIES: dict[str, Family] = {family.name: family for family in (LINEAR, LOGISTIC, POISSON)}

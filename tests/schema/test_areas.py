@@ -8,8 +8,8 @@ from sfumato import Schema
 from sfumato.errors import SchemaError
 from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import plain_schema
-from sfumato.schema.areas import with_areas
 from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema_facts import with_areas
 
 MAP = {"a": "north", "b": "north", "c": "south"}
 DOCUMENT = {

@@ -27,7 +27,7 @@ else:
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
     table_folders = later("sfumato.io.table_folders")
-    record_tables, list_files = later("sfumato.records.table_sources"), later("sfumato.schema.code_lists")
+    record_tables, code_lists = later("sfumato.records.table_sources"), later("sfumato.schema.code_lists")
 
 STANDARD_INPUT = "-"
 

@@ -30,9 +30,9 @@ else:
 if TYPE_CHECKING:
     from sfumato.cli.outputs import Write
     from sfumato.combined_release import CombinedRelease
-    from sfumato.release import combination
+    from sfumato.release import files
 else:
-    combination = later("sfumato.release.combination")
+    files = later("sfumato.release.files")
 
 
 publish_app = command_group("Write the folder to publish, descriptions for catalogues, and signatures.")
@@ -50,7 +50,7 @@ def combine_command(
     json_output: JsonOption = False,
 ) -> None:
     """Put releases of disjoint people under one schema together: one release of them all, at the largest epsilon."""
-    combination.require_archive(out)
+    files.require_archive(out)
     for place, release in enumerate(releases, 1):
         refuse_inputs(out, **{f"release {place}": release})
     refuse_existing(out, overwrite=overwrite)
@@ -75,7 +75,7 @@ def combined_at(path: Path, **options: object) -> CombinedRelease | None:
         ConfigError: one of them is given.
         ReleaseError: it is damaged.
     """
-    if not combination.is_combination(path):
+    if not files.is_combination(path):
         return None
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if given:

@@ -26,8 +26,8 @@ from sfumato.records.table_sources import TableSources
 from sfumato.records.units import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.database import Branch
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weight_kind
 from sfumato.schema.unit import Unit
-from sfumato.schema.weighting import weight_kind
 
 INSIDE, CLAMPED, NOWHERE = 0, 1, 2
 """Marks of `outside_marks`."""

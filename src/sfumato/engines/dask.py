@@ -9,8 +9,8 @@ from typing import Any, final
 from sfumato.engines.passes import Cluster, Pass, called, shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
-from sfumato.io.cluster_frames import DaskSource
 from sfumato.io.frames import open_pandas
+from sfumato.io.lazy_frames import DaskSource
 from sfumato.records.engine import SplitRecords
 
 _RETRIES = 3

@@ -17,7 +17,7 @@ import pyarrow as pa
 from sfumato.engines.passes import BatchSource, Cluster, Pass, called, shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError
-from sfumato.io.cluster_frames import SparkSource, in_utc
+from sfumato.io.lazy_frames import SparkSource, in_utc
 from sfumato.records.engine import SplitRecords
 
 _MOST = 64  # parts of files

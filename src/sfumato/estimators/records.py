@@ -22,9 +22,9 @@ from sfumato.privacy.certificate_form import Weighting
 from sfumato.records.engine import Rows, Statistic
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.shapes import ESTIMATORS, require_able
 from sfumato.schema.unit import Unit
-from sfumato.schema.weighting import weighting_of
 
 X = "x"
 WEIGHT = "weight of the record"

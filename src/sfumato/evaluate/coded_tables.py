@@ -24,8 +24,8 @@ from sfumato.io.sources import Source, open_source
 from sfumato.lenses.weights import fractions
 from sfumato.maths.streams import public_stream
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import readable_weight_kind
 from sfumato.schema.set_columns import itemised
-from sfumato.schema.weighting import readable_weight_kind
 
 _MOST_LABELS = 10_000
 _REST = "other"

@@ -45,8 +45,8 @@ from sfumato.fitting.domain_counts import (
 from sfumato.io.sources import Source
 from sfumato.maths.outer_mass import NoisyColumn, span
 from sfumato.mechanisms.queries import Noisy, origin_of
-from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words
-from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words, threshold_of
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Engine, tally
 from sfumato.records.private import OpenData
 from sfumato.schema.ruled import closed
@@ -58,6 +58,7 @@ _MOST_WORDS = 900
 OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
+_MOST_NAMES = 6
 
 
 def kinds_of_counts(
@@ -345,3 +346,36 @@ def _is_constant(kind: ColumnKind) -> bool:
     if isinstance(kind, Categorical):
         return kind.categories == (OTHER,)
     return isinstance(kind, Integer | Continuous) and kind.upper - kind.lower <= cell_span(SIDE + PARTS)[1]
+
+
+def label_threshold(plan: Plan, schema: Schema) -> float | None:
+    """Return the noisy count from which on a fit keeps a label that nobody listed; half of those with so many are kept.
+
+    A constant of plan and schema. It counts rows, or units, of which discovery reads one row each. None where no column
+    may hold such labels.
+
+    Args:
+        plan: calibrated, of a method that discovers.
+        schema: what is public of the table.
+    """
+    worded = [name for name, kind in schema.open.items() if kind in WORDED]
+    if not worded:
+        return None
+    kinds: dict[str, OpenKind] = {name: "categorical" if name in worded else k for name, k in schema.open.items()}
+    stage = plan[DOMAINS]
+    noise_std = stage.noise_multiplier * domain_counts(schema, kinds).norm_bound
+    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded), unit_rows=1)
+
+
+def label_forecast(plan: Plan, schema: Schema) -> str:
+    """Say how rare a label may be that nobody listed, and still be kept; nothing where no column may hold such."""
+    least = label_threshold(plan, schema)
+    if least is None:
+        return ""
+    names = [repr(name) for name, kind in schema.open.items() if kind in WORDED]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    records = "rows" if schema.unit is None else f"units (one row of each {schema.unit.column!r} is read)"
+    return (
+        f"labels of {', '.join(names[:_MOST_NAMES])}{more} are kept from about {least:.0f} {records} on; rarer ones "
+        f"become {OTHER!r}, unless `categories` lists them or `parents` groups them"
+    )

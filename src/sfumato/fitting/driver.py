@@ -38,8 +38,8 @@ from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import with_package
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.sources import read_off, source_lines, with_discovered
-from sfumato.schema.weighting import weighting_of
 
 Held = TypeVar("Held", Ledger, SearchLedger)
 T = TypeVar("T")

@@ -44,11 +44,11 @@ from sfumato.records.linked import LinkedData
 from sfumato.records.private import OpenData, PrivateData
 from sfumato.records.table_sources import TableSources, open_records
 from sfumato.release_front import Release
-from sfumato.schema.areas import with_areas
 from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
+from sfumato.schema.schema_facts import with_areas
 from sfumato.schema.sources import with_discovered, without_rows
 
 

@@ -40,8 +40,8 @@ from sfumato.privacy.plan import Neighbours
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.schema_facts import weight_bound
 from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.weighting import weight_bound
 
 MODEL_ROWS = 1 << 14
 """Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the

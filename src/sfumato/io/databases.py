@@ -27,10 +27,10 @@ from sfumato.columns.cells import joined
 from sfumato.errors import ConfigError, DataError
 from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.cluster_frames import in_utc, utc_schema
 from sfumato.io.database_urls import Reading, Result, Wanted, identifier, projected, read_url, table_url
 from sfumato.io.duckdb_queries import duckdb_rows
 from sfumato.io.frames import cell_text
+from sfumato.io.lazy_frames import in_utc, utc_schema
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
 
 _BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8 = 16, 20, 21, 23, 25, 700, 701

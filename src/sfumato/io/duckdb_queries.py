@@ -16,8 +16,8 @@ from typing import Any
 from sfumato.errors import ConfigError
 from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.cluster_frames import in_utc, utc_schema
 from sfumato.io.database_urls import Result, Wanted, identifier
+from sfumato.io.lazy_frames import in_utc, utc_schema
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
 from sfumato.io.strict_json import mappings_in
 

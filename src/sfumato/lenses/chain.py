@@ -27,7 +27,7 @@ from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import readable_weight_kind
+from sfumato.schema.schema_facts import readable_weight_kind
 
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:

@@ -34,8 +34,7 @@ from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path
 from sfumato.release_front import Release, load
 from sfumato.report.page import render
-from sfumato.report.uses import uses_of
-from sfumato.report.verdicts import UseVerdict
+from sfumato.report.uses import UseVerdict, uses_of
 from sfumato.report.write import page_content, signer
 from sfumato.schema.documents import json_text, yaml_text
 

@@ -23,7 +23,7 @@ from sfumato.records.engine import Engine, Records, Rows, Statistic
 from sfumato.records.long_tables import as_records
 from sfumato.records.units import Keeper, UnitRows
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import weight_kind
+from sfumato.schema.schema_facts import weight_kind
 
 
 class SourceRecords:

@@ -57,8 +57,8 @@ from sfumato.release.manifest import (
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows, repeated_units
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.sources import read_off
-from sfumato.schema.weighting import weighting_of
 
 _MOST_ROW_BYTES = 1 << 24  # of cells, which labels may make long
 _MOST_ROWS = 2**62

@@ -22,8 +22,8 @@ from sfumato.report.matrix import matrix_of
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import unweighted
 from sfumato.schema.shapes import EVALUATION, require_able
-from sfumato.schema.weighting import unweighted
 
 SHOWN_UNITS = 10
 MOST_DRAWN = 10_000

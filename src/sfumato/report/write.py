@@ -29,8 +29,7 @@ from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import linked_content
 from sfumato.report.matrix import matrix_of
 from sfumato.report.page import image_column, render, require_templates, sheets
-from sfumato.report.uses import uses_of
-from sfumato.report.verdicts import among_others
+from sfumato.report.uses import among_others, uses_of
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
 

@@ -45,11 +45,11 @@ from sfumato.records.table_sources import open_records
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
-from sfumato.schema.areas import with_areas
 from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.schema_facts import with_areas
 from sfumato.schema.set_columns import itemised
 from sfumato.schema.shapes import CRITERIA, SEARCH, require_able
 from sfumato.search.acceptance import (

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.data_ledger.data_ledger import final_write
 from sfumato.desk.drafting import draft_schema
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.fitting.label_threshold import label_threshold
+from sfumato.fitting.discovery import label_threshold
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.chunks import Source
 from sfumato.io.sources import open_source

@@ -51,7 +51,7 @@ from sfumato.release.linked import LinkedTable
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import weight_bound
+from sfumato.schema.schema_facts import weight_bound
 
 UNITS = Names("units: marginals", "units: second moments")
 STEPS = Names("steps: marginals", "steps: second moments")

@@ -44,8 +44,8 @@ from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
+from sfumato.schema.schema_facts import weight_bound
 from sfumato.schema.unit_features import Lag, lag_of
-from sfumato.schema.weighting import weight_bound
 
 NAME = "named questions"
 """Of the stage."""
