@@ -62,22 +62,26 @@ class Clock:
 
     def read(self, codes: np.ndarray) -> np.ndarray:
         """Return the codes of times of day of coded moments, shape (n,): each of its own alone, NaN where missing."""
-        times = (self._steps(codes) % self.per_day) // self.width
+        times = (_steps(self.kind, codes) % self.per_day) // self.width
         return np.where(np.isnan(codes), np.nan, times / self.times.upper)
 
     def set(self, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return coded moments of the same days at other times, within the bounds; without a time, as they are."""
         first, last = self.kind.bounds
-        steps = self._steps(codes)
+        steps = _steps(self.kind, codes)
         clock = np.rint(np.nan_to_num(times) * self.times.upper).astype(np.int64)
         moved = steps // self.per_day * self.per_day + clock * self.width + steps % self.width
         # days at the ends of the bounds may be no whole days
         moved = np.where((moved < first) | (moved > last) | np.isnan(times), steps, moved)
         return np.where(np.isnan(codes), np.nan, (moved - first) / (last - first))
 
-    def _steps(self, codes: np.ndarray) -> np.ndarray:
-        first, last = self.kind.bounds
-        return np.rint(np.nan_to_num(codes) * (last - first)).astype(np.int64) + first
+
+def _free_dates(schema: SchemaFacts, plan: RulePlan | None) -> list[tuple[str, DateTime]]:
+    """Released columns of dates that no rule computes or models otherwise; none of linked rows."""
+    if schema.unit is not None and schema.unit.linked:
+        return []
+    dates = schema.of_kind(DateTime).items()
+    return [(n, k) for n, k in dates if plan is None or (n not in plan.follows and plan.free.get(n, k) == k)]
 
 
 def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
@@ -85,13 +89,10 @@ def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
 
     Linked rows have none, nor what rules compute or model by its distance from another column.
     """
-    if schema.unit is not None and schema.unit.linked:
-        return {}
     clocks: dict[str, Clock] = {}
-    for name, kind in schema.of_kind(DateTime).items():
+    for name, kind in _free_dates(schema, plan):
         column = f"{name}: time of day"
-        free = plan is None or (name not in plan.follows and plan.free.get(name, kind) == kind)
-        if kind.is_clock or kind.microseconds >= MICROSECONDS["day"] or column in schema.columns or not free:
+        if kind.is_clock or kind.microseconds >= MICROSECONDS["day"] or column in schema.columns:
             continue
         clock = Clock(name, kind, column)
         first, last = kind.bounds
@@ -192,14 +193,11 @@ def distances_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Distan
     Of those listed before it, it is the one of the same resolution whose bounds are most alike, and of these the last.
     Linked rows have none, nor what rules compute or model by its distance from another column.
     """
-    if schema.unit is not None and schema.unit.linked:
-        return {}
     distances: dict[str, Distance] = {}
     before: dict[str, DateTime] = {}
-    for name, kind in schema.of_kind(DateTime).items():
-        free = plan is None or (name not in plan.follows and plan.free.get(name, kind) == kind)
+    for name, kind in _free_dates(schema, plan):
         first, last = kind.bounds
-        if not free or last - first + 1 < _FEWEST_STEPS:
+        if last - first + 1 < _FEWEST_STEPS:
             continue
         alike = [
             (_overlap(kind, other), place, of)
