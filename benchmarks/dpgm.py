@@ -23,10 +23,8 @@ import torch
 
 from sfumato.mechanisms.noise import SecureNoise
 from sfumato.methods.dpgm.components import AutoencoderGradients, StackedAutoencoders
-from sfumato.methods.nets.autoencoder import Heads, Output
-from sfumato.methods.nets.sgd import Descent, _State
-from sfumato.methods.nets.stacked import Groups
-from sfumato.methods.nets.sums import BatchSums
+from sfumato.methods.nets.autoencoder import Groups, Heads, Output
+from sfumato.methods.nets.sgd import BatchSums, Descent, _State
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 8, 200, 1.0
 OUTPUT = Output(Heads.NATIVE, (slice(784, 794),))

@@ -26,16 +26,16 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_630,
-    "lines of the core": 56_450,
-    "files": 543,
+    "lines": 87_310,
+    "lines of the core": 55_520,
+    "files": 436,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
     "ignored arrows": 0,
     f"functions of more than {MOST_PARAMETERS} parameters": 0,
     "functions with a participle as a local": 0,
-    "repeated basenames": 20,
+    "repeated basenames": 15,
     "repeated class names": 12,
 }
 GOALS = {

@@ -30,7 +30,7 @@ from table_scores import all_scores
 
 import sfumato
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, DateTime, Integer
-from sfumato.evaluate.rule_scores import rule_breaks
+from sfumato.evaluate.fidelity import rule_breaks
 
 ROWS = 5_000
 NO_INTERNET = ("OnlineSecurity", "OnlineBackup", "DeviceProtection", "TechSupport", "StreamingTV", "StreamingMovies")

@@ -30,8 +30,7 @@ from torch import Tensor, nn
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import SecureNoise
 from sfumato.methods.nets.gradients import Task, TaskGradients
-from sfumato.methods.nets.sgd import Descent, _State
-from sfumato.methods.nets.sums import BatchSums
+from sfumato.methods.nets.sgd import BatchSums, Descent, _State
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 10, 1000, 1.4
 SETTINGS = {"one core": (1, 1), "two cores, torch on one": (2, 1), "two cores, torch on both": (2, 2)}

@@ -22,8 +22,8 @@ import pandas as pd
 
 from sfumato import MaxEntropy, Schema, Weight
 from sfumato.columns import Categorical, Continuous
+from sfumato.inference.noisy_totals import RowWeights
 from sfumato.inference.table_measurements import TableMeasurements
-from sfumato.inference.totals import RowWeights
 
 RESULTS = Path(__file__).parent / "results" / "weights"
 MEMBERS, UPPER = 200_000, 4.0

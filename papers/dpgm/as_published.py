@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from figure_3 import GAMMA
 
-from sfumato.evaluate.clustering import clustering_accuracy
+from sfumato.evaluate.utility import clustering_accuracy
 from sfumato.methods.mixtures.centres import nearest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "benchmarks")]

@@ -19,10 +19,9 @@ from sfumato.columns.kinds import Categorical, Image
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.methods.dpgm.components import AutoencoderGradients, StackedAutoencoders
-from sfumato.methods.nets.autoencoder import Heads, Output
+from sfumato.methods.nets.autoencoder import Groups, Heads, Output
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.nets.sgd import Descent, descend
-from sfumato.methods.nets.stacked import Groups
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.nets.flat import ImageVectors
 from sfumato.privacy.accounting import account

@@ -21,7 +21,7 @@ from jobs import Results
 
 from sfumato import AutoDegree, DPMix, Schema
 from sfumato.columns.kinds import Categorical, Image
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 
 DEGREES = (64, 16, 32, 128, 8, 256, 4, 2, 1, 512)  # in the order of interest, should a run be stopped
 EPSILONS = (None, 10.0, 1.0)

@@ -18,7 +18,7 @@ import pictures
 from cells import DELTA, parser, read
 from jobs import Cell, Limits, Results, run_cells
 
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan

@@ -21,7 +21,7 @@ from jobs import Cell, Limits, Results, run_cells
 
 import sfumato
 from sfumato.evaluate.utility import classifier_scores
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.methods.p3gm.settings import Random, StandardNormal
 from sfumato.privacy.accounting import account

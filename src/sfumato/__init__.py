@@ -23,41 +23,61 @@ if TYPE_CHECKING:
     from sfumato import report as report
     from sfumato import settings as settings
     from sfumato import two_stages as two_stages
-    from sfumato._version import __version__
-    from sfumato.combined_release import CombinedRelease, combine_releases
-    from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
-    from sfumato.data_ledger.ledger_state import LedgerState
-    from sfumato.fitting.fit_options import FitOptions
-    from sfumato.fitting.purposes import Fidelity, Training
-    from sfumato.front import describe, fit, tune
-    from sfumato.inference.combining import CombinedResult, combine
-    from sfumato.inference.estimate import Correlations, Estimate, Estimates
-    from sfumato.inference.hypothesis_tests import HypothesisTest
-    from sfumato.inference.regression_results import Regression, Regressions
-    from sfumato.measurements import Measurement
-    from sfumato.measurements.stated_counts import marginal
-    from sfumato.methods.dpgm.recipe import DPGM
-    from sfumato.methods.dpmix import AutoDegree, DPMix
-    from sfumato.methods.items import IndependentItems
-    from sfumato.methods.max_entropy import MaxEntropy
-    from sfumato.methods.p3gm.recipe import P3GM
-    from sfumato.methods.sets.recipe import LatentClasses
-    from sfumato.methods.tables.estimated_model import estimate_model
-    from sfumato.models.mixed_training import MixtureTraining, train_on_mixtures
-    from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget
-    from sfumato.privacy.certificate import Certificate
-    from sfumato.privacy.plan import Neighbours
-    from sfumato.privacy.risk import Advantage, TruePositiveRate
-    from sfumato.publish.pack import export, pack
-    from sfumato.release import SourceForm
-    from sfumato.release.signature import new_key, sign_release, verify_release
-    from sfumato.release_front import Release, load
-    from sfumato.schema.database import Branch, Database
-    from sfumato.schema.open_schema import OpenSchema
-    from sfumato.schema.schema import Schema
-    from sfumato.schema.unit import Unit
-    from sfumato.schema.weight import Weight
-    from sfumato.verification import Verification, verify_finding
+    from sfumato._version import __version__ as __version__
+    from sfumato.combined_release import CombinedRelease as CombinedRelease
+    from sfumato.combined_release import combine_releases as combine_releases
+    from sfumato.data_ledger.data_ledger import create_ledger as create_ledger
+    from sfumato.data_ledger.data_ledger import read_ledger as read_ledger
+    from sfumato.data_ledger.ledger_state import LedgerState as LedgerState
+    from sfumato.fitting.arguments import FitOptions as FitOptions
+    from sfumato.fitting.purposes import Fidelity as Fidelity
+    from sfumato.fitting.purposes import Training as Training
+    from sfumato.front import describe as describe
+    from sfumato.front import fit as fit
+    from sfumato.front import tune as tune
+    from sfumato.inference.estimate import Correlations as Correlations
+    from sfumato.inference.estimate import Estimate as Estimate
+    from sfumato.inference.estimate import Estimates as Estimates
+    from sfumato.inference.joint_errors import HypothesisTest as HypothesisTest
+    from sfumato.inference.regression_results import Regression as Regression
+    from sfumato.inference.regression_results import Regressions as Regressions
+    from sfumato.inference.replicates import CombinedResult as CombinedResult
+    from sfumato.inference.replicates import combine as combine
+    from sfumato.measurements import Measurement as Measurement
+    from sfumato.measurements.stated_counts import marginal as marginal
+    from sfumato.methods.dpgm.recipe import DPGM as DPGM
+    from sfumato.methods.dpmix import AutoDegree as AutoDegree
+    from sfumato.methods.dpmix import DPMix as DPMix
+    from sfumato.methods.items import IndependentItems as IndependentItems
+    from sfumato.methods.max_entropy import MaxEntropy as MaxEntropy
+    from sfumato.methods.p3gm.recipe import P3GM as P3GM
+    from sfumato.methods.sets.recipe import LatentClasses as LatentClasses
+    from sfumato.methods.tables.estimated_model import estimate_model as estimate_model
+    from sfumato.models.mixed_training import MixtureTraining as MixtureTraining
+    from sfumato.models.mixed_training import train_on_mixtures as train_on_mixtures
+    from sfumato.privacy.budget import EstimateCount as EstimateCount
+    from sfumato.privacy.budget import NonPrivate as NonPrivate
+    from sfumato.privacy.budget import PrivacyBudget as PrivacyBudget
+    from sfumato.privacy.certificate import Certificate as Certificate
+    from sfumato.privacy.plan import Neighbours as Neighbours
+    from sfumato.privacy.risk import Advantage as Advantage
+    from sfumato.privacy.risk import TruePositiveRate as TruePositiveRate
+    from sfumato.publish.pack import export as export
+    from sfumato.publish.pack import pack as pack
+    from sfumato.release import SourceForm as SourceForm
+    from sfumato.release.signature import new_key as new_key
+    from sfumato.release.signature import sign_release as sign_release
+    from sfumato.release.signature import verify_release as verify_release
+    from sfumato.release_front import Release as Release
+    from sfumato.release_front import load as load
+    from sfumato.schema.database import Branch as Branch
+    from sfumato.schema.database import Database as Database
+    from sfumato.schema.open_schema import OpenSchema as OpenSchema
+    from sfumato.schema.schema import Schema as Schema
+    from sfumato.schema.schema_facts import Weight as Weight
+    from sfumato.schema.unit import Unit as Unit
+    from sfumato.verification import Verification as Verification
+    from sfumato.verification import verify_finding as verify_finding
 else:  # a type checker should not take every name for one of ours
     from sfumato._lazy import lazy_names
 
@@ -71,15 +91,15 @@ else:  # a type checker should not take every name for one of ours
         "EstimateCount": "sfumato.privacy.budget",
         "Certificate": "sfumato.privacy.certificate",
         "CombinedRelease": "sfumato.combined_release",
-        "CombinedResult": "sfumato.inference.combining",
+        "CombinedResult": "sfumato.inference.replicates",
         "MaxEntropy": "sfumato.methods.max_entropy",
         "Correlations": "sfumato.inference.estimate",
         "DPMix": "sfumato.methods.dpmix",
         "Estimate": "sfumato.inference.estimate",
         "Estimates": "sfumato.inference.estimate",
-        "FitOptions": "sfumato.fitting.fit_options",
+        "FitOptions": "sfumato.fitting.arguments",
         "Fidelity": "sfumato.fitting.purposes",
-        "HypothesisTest": "sfumato.inference.hypothesis_tests",
+        "HypothesisTest": "sfumato.inference.joint_errors",
         "IndependentItems": "sfumato.methods.items",
         "LatentClasses": "sfumato.methods.sets.recipe",
         "LedgerState": "sfumato.data_ledger.ledger_state",
@@ -98,9 +118,9 @@ else:  # a type checker should not take every name for one of ours
         "TruePositiveRate": "sfumato.privacy.risk",
         "Unit": "sfumato.schema.unit",
         "Verification": "sfumato.verification",
-        "Weight": "sfumato.schema.weight",
+        "Weight": "sfumato.schema.schema_facts",
         "__version__": "sfumato._version",
-        "combine": "sfumato.inference.combining",
+        "combine": "sfumato.inference.replicates",
         "combine_releases": "sfumato.combined_release",
         "create_ledger": "sfumato.data_ledger.data_ledger",
         "describe": "sfumato.front",
@@ -133,61 +153,4 @@ else:  # a type checker should not take every name for one of ours
         "two_stages",
     )
     __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ROOMS)
-
-__all__ = [
-    "DPGM",
-    "P3GM",
-    "Advantage",
-    "AutoDegree",
-    "Branch",
-    "Certificate",
-    "CombinedRelease",
-    "CombinedResult",
-    "Correlations",
-    "DPMix",
-    "Database",
-    "Estimate",
-    "EstimateCount",
-    "Estimates",
-    "Fidelity",
-    "FitOptions",
-    "HypothesisTest",
-    "IndependentItems",
-    "LatentClasses",
-    "LedgerState",
-    "MaxEntropy",
-    "Measurement",
-    "MixtureTraining",
-    "Neighbours",
-    "NonPrivate",
-    "OpenSchema",
-    "PrivacyBudget",
-    "Regression",
-    "Regressions",
-    "Release",
-    "Schema",
-    "SourceForm",
-    "Training",
-    "TruePositiveRate",
-    "Unit",
-    "Verification",
-    "Weight",
-    "__version__",
-    "combine",
-    "combine_releases",
-    "create_ledger",
-    "describe",
-    "estimate_model",
-    "export",
-    "fit",
-    "load",
-    "marginal",
-    "new_key",
-    "pack",
-    "read_ledger",
-    "sign_release",
-    "train_on_mixtures",
-    "tune",
-    "verify_finding",
-    "verify_release",
-]
+    __all__ = sorted(_HOMES)

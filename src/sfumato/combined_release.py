@@ -25,8 +25,8 @@ from sfumato.io.sinks import write_table
 from sfumato.io.sources import to_container
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.privacy.combined_certificate import CombinedCertificate
-from sfumato.release.combination import MOST_PARTS, file_hash, part_bytes, read_parts, write_parts
-from sfumato.release.merged_rows import merged, part_sequence
+from sfumato.release.blocks import merged, part_sequence
+from sfumato.release.files import MOST_PARTS, file_hash, part_bytes, read_parts, write_parts
 from sfumato.release.model import read_opened
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from sfumato.cards.text import figure
+from sfumato.cards.html import figure
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
 from sfumato.desk.rule_breaks import count_breaks

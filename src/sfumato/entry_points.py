@@ -33,9 +33,9 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         "latent_decoder": "sfumato.models.nets.decoder:LatentDecoder",
         "network_mixture": "sfumato.models.nets.ensemble:NetworkMixture",
         "mixtures": "sfumato.models.mixed:MixtureSet",
-        "gaussian_mixture": "sfumato.models.mixtures.samplers:MixturePoints",
-        "factor_analysis": "sfumato.models.mixtures.samplers:FactorPoints",
-        "kmeans_centres": "sfumato.models.mixtures.samplers:CentrePoints",
+        "gaussian_mixture": "sfumato.models.mixtures.mixture:MixturePoints",
+        "factor_analysis": "sfumato.models.mixtures.mixture:FactorPoints",
+        "kmeans_centres": "sfumato.models.mixtures.mixture:CentrePoints",
     },
 }
 """Parts of families: what it is → its name → where it stands, as an entry point says it. "images": a method of that

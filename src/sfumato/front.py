@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from sfumato._lazy import later
 from sfumato.errors import ConfigError, named_arguments
-from sfumato.fitting.fit_options import FitKeywords, FitOptions, SearchKeywords
+from sfumato.fitting.arguments import FitKeywords, FitOptions, SearchKeywords
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.sources import open_source
 from sfumato.methods.registry import find_method
@@ -24,10 +24,10 @@ from sfumato.privacy.repetitions import Repetitions
 from sfumato.privacy.risk import Risk
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
-from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.open_schema import OpenSchema, open_schema
+from sfumato.schema.references import ColumnFacts
 from sfumato.schema.schema import Schema, SchemaLike
-from sfumato.schema.short_facts import ColumnFacts
 
 if TYPE_CHECKING:
     from sfumato.search import tuning

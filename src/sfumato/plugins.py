@@ -6,24 +6,22 @@ A package joins by entry points of the groups `sfumato.methods`, `samplers`, `fo
 """
 
 from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.cells import read_floats, read_integers, read_parsed
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
-from sfumato.columns.number_cells import read_floats, read_integers, read_parsed
 from sfumato.columns.storage import store_float, store_integer
 from sfumato.data_ledger.journal import Progress
 from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
 from sfumato.fitting.account import Account, arrays_of, noisy_of
+from sfumato.fitting.arguments import FitOptions
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.fit_options import FitOptions
-from sfumato.fitting.presets import Preset
-from sfumato.fitting.purposes import Pose, Purpose, Training
+from sfumato.fitting.purposes import Facts, Pose, Preset, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
 from sfumato.io.formats import Format
 from sfumato.io.sinks import write_table
-from sfumato.lenses.idle_distances import without_idle_distances
+from sfumato.lenses.date_columns import without_idle_distances
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.streams import public_stream
 from sfumato.measurements import Cells, MarginalQuery

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sfumato.errors import require_integer, require_open_unit
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.pair_moments import counted_moments

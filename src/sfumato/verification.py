@@ -22,7 +22,7 @@ from sfumato.fitting.arguments import noise_source
 from sfumato.fitting.driver import Driver
 from sfumato.inference.families import LINEAR, LOGISTIC, POISSON, Family
 from sfumato.inference.formulas import read_formula
-from sfumato.inference.noisy_scores import LINKS
+from sfumato.inference.noisy_totals import LINKS
 from sfumato.inference.regression_results import Regression
 from sfumato.inference.score_designs import aim_scores, curvature, score_design
 from sfumato.maths.threads import few_threads
@@ -36,7 +36,7 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.private import PrivateData
 from sfumato.records.table_sources import open_records
 from sfumato.release_front import Release
-from sfumato.schema.weighting import weight_bound
+from sfumato.schema.schema_facts import weight_bound
 
 STAGE = "verification"
 _FAMILIES: dict[str, Family] = {family.name: family for family in (LINEAR, LOGISTIC, POISSON)}

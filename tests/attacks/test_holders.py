@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from harness.privacy import STAGE, compare_samples, gaussian_delta, ledger_for, make_exact
-from sfumato.holders.agreement import Agreement
-from sfumato.holders.cards import HolderSession, Keys
+from sfumato.holders.cards import Agreement, HolderSession, Keys
 from sfumato.holders.messages import ShareContext, masked
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.noise_shares import noise_part, noise_share

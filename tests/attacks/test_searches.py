@@ -20,13 +20,12 @@ from harness.coupling import check_same, check_sensitivities, coupled
 from harness.privacy import FakeRecords, compare_samples
 from sfumato import MaxEntropy, tune
 from sfumato.fitting.driver import FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.budget import PrivacyBudget
-from sfumato.privacy.event import GaussianEvent, Noised
-from sfumato.privacy.ledger import SearchLedger
+from sfumato.privacy.ledger import GaussianEvent, Noised, SearchLedger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.repetitions import Repetitions
 from sfumato.schema.accept import read_criteria

@@ -21,10 +21,9 @@ from sfumato.columns import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.columns.open import Open
 from sfumato.errors import PrivacyWarning, SfumatoError
 from sfumato.fitting.contents import form_of
-from sfumato.fitting.kind_counts import KindCounts
+from sfumato.fitting.domain_counts import KindCounts
 from sfumato.io.sources import open_source
-from sfumato.records.open_data import OpenData
-from sfumato.records.private import PrivateData
+from sfumato.records.private import OpenData, PrivateData
 from sfumato.release.manifest import ReleaseContent, written
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema

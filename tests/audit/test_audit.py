@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from sfumato import DPMix, EstimateCount, IndependentItems, MaxEntropy, NonPrivate
 from sfumato.audit import attack, audit
-from sfumato.audit.bounds import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
+from sfumato.audit.attack import epsilon_above, gaussian_epsilon, proportion_above, proportion_below, shift_above
 from sfumato.audit.shadow import Shadow, corners
 from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema

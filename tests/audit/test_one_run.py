@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato import IndependentItems, Schema
-from sfumato.audit.bounds import epsilon_above, proportion_above, proportion_below
+from sfumato.audit.attack import epsilon_above, proportion_above, proportion_below
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

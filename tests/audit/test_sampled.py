@@ -6,11 +6,11 @@ from scipy import sparse, stats
 
 from sfumato import P3GM, DPMix, settings
 from sfumato.audit import attack, audit
-from sfumato.audit.bounds import epsilon_above, plan_epsilon
+from sfumato.audit.attack import epsilon_above, plan_epsilon
 from sfumato.audit.shadow import Attacker, Shadow, corners
 from sfumato.audit.tape import Tape, log_ratios
 from sfumato.errors import ConfigError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.accounting import account, account_curve, interval_for
 from sfumato.privacy.plan import Plan, Stage

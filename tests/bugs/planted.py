@@ -53,8 +53,8 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 
 SEQUENCES = "records/sequences.py"
 STEPS = "methods/linked/statistics.py"
-SHARING = "records/sharing.py"
-STEP_PAIRS = "search/pair_counts.py"
+SHARING = "records/sequences.py"
+STEP_PAIRS = "search/pair_scores.py"
 TABLE_SOURCES = "records/table_sources.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
@@ -63,7 +63,7 @@ WEIGHTED = "methods/tables/weighted.py"
 SCORES = "measurements/score_query.py"
 SCORE_TESTS = "tests/measurements/test_score_query.py"
 QUESTION_SUMS = "methods/tables/question_sums.py"
-UNIT_FEATURES = "records/feature_records.py"
+UNIT_FEATURES = "records/linked.py"
 UNIT_FEATURE_TESTS = "tests/records/test_feature_records.py -k by_itself"
 QUESTION_BOUNDS = "tests/mechanisms/test_queries.py -k named"
 WEIGHTED_FITS = "tests/attacks/test_weights.py"
@@ -154,7 +154,7 @@ BUGS = [
     ),
     PlantedBug(
         "questions of linked rows: aimed by the true number of units",
-        "methods/linked/unit_sums.py",
+        "methods/linked/statistics.py",
         "    sums = aimed_sums(fit, aim.query_of)\n",
         "    true = data.sequences().sizes.size\n"
         "    sums = aimed_sums(fit, lambda part, noise: aim.query_of(part, noise * (true % 2)))\n",
@@ -170,7 +170,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates of linked rows: a model that misses its measurements answers all the same",
-        "inference/linked_questions.py",
+        "inference/linked_rows.py",
         "if calibration.surprise > _LARGEST_SURPRISE:",
         "if calibration.surprise > 1e9:",
         "tests/inference/test_linked_questions.py -k misses",
@@ -261,7 +261,7 @@ BUGS = [
     ),
     PlantedBug(
         "estimates of all rows: products by class of one column are a sign of a model that is off",
-        "inference/linked_questions.py",
+        "inference/linked_rows.py",
         "by_class=len(set(columns)) > 1",
         "by_class=True",
         "tests/inference/test_linked_questions.py -k share_of_a_class",
@@ -352,7 +352,7 @@ BUGS = [
     ),
     PlantedBug(
         "readers: whole numbers beside a missing cell keep their digits",
-        "io/origins.py",
+        "io/chunks.py",
         "    return column.cast(pa.float64(), safe=False)\n",
         "    return column\n",
         f"{READERS} -k wide",
@@ -366,14 +366,14 @@ BUGS = [
     ),
     PlantedBug(
         "readers: numbers that were rounded name units",
-        "records/unit_names.py",
+        "records/units.py",
         "    return pc.if_else(lost, pa.scalar(None, text.type), text)\n",
         "    return text\n",
         f"{READERS} -k left_out",
     ),
     PlantedBug(
         "readers: files that pandas wrote have the types they say",
-        "io/origins.py",
+        "io/chunks.py",
         '    written = (schema.metadata or {}).get(b"pandas")\n',
         "    written = None\n",
         f"{READERS} -k wide and parquet",
@@ -415,7 +415,7 @@ BUGS = [
     ),
     PlantedBug(
         "readers: a list in one batch stops them all",
-        "io/common_types.py",
+        "io/joined.py",
         "if has_canonical_text(cells.type) else pa.nulls(len(cells), storage)\n",
         "\n",
         "tests/io/test_common_types.py",
@@ -486,7 +486,7 @@ BUGS = [
     ),
     PlantedBug(
         "weights: pairs of a search count twice as much as they are charged for",
-        "search/pair_counts.py",
+        "search/pair_scores.py",
         "    step: float = 2.0**-WEIGHT_BITS\n",
         "    step: float = 2.0 ** (1 - WEIGHT_BITS)\n",
         "tests/mechanisms/test_queries.py -k weighted",
@@ -619,7 +619,7 @@ BUGS = [
     ),
     PlantedBug(
         "weights of estimators: the public number of rows divides weighted sums",
-        "estimators/factor_analysis.py",
+        "estimators/densities.py",
         "        if self.centred and records.weight is not None:\n",
         "        if self.centred and records.weight is not None and self.n_public is None:\n",
         "tests/estimators/test_weighted_rows.py -k total",
@@ -640,14 +640,14 @@ BUGS = [
     ),
     PlantedBug(
         "steps: clipped row by row, not by unit",
-        "records/sharing.py",
+        "records/sequences.py",
         "            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)\n",
         "            np.maximum.at(squares, owners[pairs], products**2)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
         "steps: the clip forgets how steps of a unit go together",
-        "records/sharing.py",
+        "records/sequences.py",
         "        for lag in range(int(steps.max(initial=0))):\n",
         "        for lag in range(1):\n",
         "tests/mechanisms/test_queries.py -k steps",
@@ -696,7 +696,7 @@ BUGS = [
     ),
     PlantedBug(
         "databases: a key of another unit takes its rows",
-        "records/unit_names.py",
+        "records/units.py",
         "        if branch.unit is None or branch.unit == branch.by:\n",
         "        if branch.by:\n",
         "tests/records/test_database.py -k name_their_unit",
@@ -784,7 +784,7 @@ BUGS = [
     ),
     PlantedBug(
         "linked rows: rows that are drawn again are of the first class",
-        "release/table_samplers.py",
+        "release/tilted_table.py",
         "            classes = codes[self.class_column].astype(np.int64)\n",
         "            classes = 0 * codes[self.class_column].astype(np.int64)\n",
         f"{UNIT_CLASSES} -k take_the_place",
@@ -805,7 +805,7 @@ BUGS = [
     ),
     PlantedBug(
         "workers: units are divided among pieces",
-        "records/source_records.py",
+        "records/private.py",
         "if self._engine is None or self._schema.unit is not None:",
         "if self._engine is None:",
         "tests/engines/test_processes.py -k units",
@@ -826,21 +826,21 @@ BUGS = [
     ),
     PlantedBug(
         "units: which rows count depends on the units before",
-        "records/unit_names.py",
+        "records/units.py",
         "            self._hashes.append(text_hash(name))\n",
         "            self._hashes.append(text_hash(name) + len(self._hashes) << 8 & (1 << 64) - 1)\n",
         "tests/records/test_units.py -k order_and_chunks",
     ),
     PlantedBug(
         "workers: the words that tell lost and doubled pieces are not read",
-        "engines/pads.py",
+        "engines/work.py",
         "return None if total[-TAG_WORDS:].any() else total[:-TAG_WORDS].view(np.int64)",
         "return total[:-TAG_WORDS].view(np.int64)",
         "tests/engines/test_pads.py -k lost",
     ),
     PlantedBug(
         "workers: one pad for all pieces",
-        "engines/pads.py",
+        "engines/work.py",
         'start = piece.to_bytes(8, "big") + bytes(8)',
         "start = bytes(16)",
         "tests/engines/test_pads.py -k alike",
@@ -889,7 +889,7 @@ BUGS = [
     ),
     PlantedBug(
         "what stands for no number is told by the letters of a text",
-        "columns/number_cells.py",
+        "columns/cells.py",
         "    return tuple(numbers[~np.isnan(numbers)].tolist())\n",
         "    return ()\n",
         "tests/attacks/test_storage_types.py -k another_type",
@@ -1101,7 +1101,7 @@ BUGS = [
     ),
     PlantedBug(
         "the rounding of one neighbour's sum alone",
-        "methods/nets/rounding.py",
+        "methods/nets/clipped.py",
         "return 2 * self.most * ",
         "return self.most * ",
         "tests/methods/nets/test_rounding.py -k Bound",
@@ -1115,14 +1115,14 @@ BUGS = [
     ),
     PlantedBug(
         "batches of any size in 32 bits",
-        "methods/nets/sums.py",
+        "methods/nets/sgd.py",
         "self._blocks is not None and len(batch) <= self._blocks.most:",
         "self._blocks is not None:",
         "tests/methods/nets/test_rounding.py -k Batches",
     ),
     PlantedBug(
         "products of as many records as are in the batch",
-        "methods/nets/sums.py",
+        "methods/nets/sgd.py",
         "blocks.block, self._scratch",
         "len(batch), self._scratch",
         "tests/methods/nets/test_rounding.py -k Batches",
@@ -1207,7 +1207,7 @@ BUGS = [
     ),
     PlantedBug(
         "members that come twice are not drawn again",
-        "mechanisms/membership.py",
+        "mechanisms/rounded.py",
         "missing = wanted - np.bincount(keys // n, minlength=len(wanted))",
         "missing = 0 * wanted",
         "tests/mechanisms/test_sampling.py -k law",
@@ -1620,14 +1620,14 @@ BUGS = [
     ),
     PlantedBug(
         "the ledger is charged without its lock",
-        "data_ledger/process.py",
+        "data_ledger/journal.py",
         "        lock.acquire()\n",
         "        pass\n",
         "tests/data_ledger/test_process.py -k thread",
     ),
     PlantedBug(
         "a running fit seems ended once the clock is set",
-        "data_ledger/process.py",
+        "data_ledger/journal.py",
         'return _ticks(number) if sys.platform == "linux" else f"{process.create_time():.3f}"',
         'return f"{process.create_time():.3f}"',
         "tests/data_ledger/test_process.py -k clock",
@@ -2143,7 +2143,7 @@ BUGS = [
     ),
     PlantedBug(
         "a distance is kept out of the norm",
-        "lenses/distance_columns.py",
+        "lenses/date_columns.py",
         "        return {**columns} | {distance.column: distance.steps for distance in self.distances.values()}\n",
         "        return {**columns}\n",
         "tests/schema/test_distances.py -k which_dates",
@@ -2179,7 +2179,7 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: a number counts in every coarser number of decimals",
-        "fitting/kind_counts.py",
+        "fitting/domain_counts.py",
         "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",
         "counts = np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n"
         "            counts[_DECIMALS:_LARGE] = np.cumsum(counts[_DECIMALS:_LARGE][::-1])[::-1]\n"
@@ -2188,7 +2188,7 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: a date counts as a date and as a text",
-        "fitting/kind_counts.py",
+        "fitting/domain_counts.py",
         "total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n",
         "counts = np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)\n"
         "            counts[_TEXT] += counts[_DATES:].sum()\n"
@@ -2197,7 +2197,7 @@ BUGS = [
     ),
     PlantedBug(
         "discovery: how a cell is read follows from the other cells",
-        "fitting/kind_counts.py",
+        "fitting/domain_counts.py",
         "    number = np.where(has_leading_zeros(plain) | is_calling(plain), _PADDED, number)\n",
         "    padded = has_leading_zeros(plain) | is_calling(plain)\n"
         "    number = np.where(padded | padded.any(), _PADDED, number)\n",
@@ -2219,7 +2219,7 @@ BUGS = [
     ),
     PlantedBug(
         "aliases of YAML count as one value",
-        "schema/yaml_events.py",
+        "schema/documents.py",
         "self._total += self._named[event.anchor]",
         "self._total += 1",
         "tests/schema/test_documents.py -k billion",
@@ -2247,7 +2247,7 @@ BUGS = [
     ),
     PlantedBug(
         "a control character in one cell stops a workbook",
-        "io/markup.py",
+        "io/workbook.py",
         "block = rest + block.translate(None, _CONTROLS)",
         "block = rest + block",
         "tests/io/test_excel.py -k characters",
@@ -2261,7 +2261,7 @@ BUGS = [
     ),
     PlantedBug(
         "a line that is too long is cut",
-        "io/text_lines.py",
+        "io/stored.py",
         "            yield None\n",
         "            yield line\n",
         "tests/io/test_set_sources.py -k overlong",
@@ -2275,14 +2275,14 @@ BUGS = [
     ),
     PlantedBug(
         "offsets of Arrow files are taken as they stand",
-        "io/arrow_layout.py",
+        "io/arrow.py",
         "(array if kind is None else array.view(kind)).validate(full=True)",
         "(array if kind is None else array.view(kind)).validate()",
         "tests/io/test_arrow_layout.py -k points_elsewhere",
     ),
     PlantedBug(
         "a text that is no UTF-8 stops an Arrow file",
-        "io/arrow_layout.py",
+        "io/arrow.py",
         "(array if kind is None else array.view(kind)).validate(full=True)",
         "array.validate(full=True)",
         "tests/io/test_arrow_layout.py -k any_content",

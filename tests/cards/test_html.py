@@ -8,8 +8,22 @@ from markupsafe import Markup
 
 import sfumato.cards
 from fixtures.cards import HOSTILE, Card
-from sfumato.cards.html import Html, banner, card, code, facts, fold, grid, listing, paragraph, table
-from sfumato.cards.svg import Bar, bars, interval, parts
+from sfumato.cards.html import (
+    Bar,
+    Html,
+    banner,
+    bars,
+    card,
+    code,
+    facts,
+    fold,
+    grid,
+    interval,
+    listing,
+    paragraph,
+    parts,
+    table,
+)
 
 SHOWN = " ".join(HOSTILE.replace("\u202e", "\ufffd").split())
 
@@ -72,7 +86,7 @@ def _luminance(colour: str) -> float:
 def test_marks_show_on_light_and_on_dark(ground: str) -> None:
     """WCAG 1.4.11 asks for a contrast of 3 of what a picture is made of; text takes the notebook's colour."""
     folder = Path(sfumato.cards.__file__).parent
-    used = set(re.findall(r"#[0-9a-f]{6}", (folder / "svg.py").read_text() + (folder / "card.css").read_text()))
+    used = set(re.findall(r"#[0-9a-f]{6}", (folder / "html.py").read_text() + (folder / "card.css").read_text()))
     assert len(used) > 4
     for colour in used:
         light, dark = sorted([_luminance(colour), _luminance(ground)], reverse=True)

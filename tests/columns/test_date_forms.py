@@ -9,7 +9,7 @@ import pytest
 from sfumato.columns.date_forms import DATE_FORMS, chosen_form, date_forms
 from sfumato.columns.date_text import format_dates, format_fault, has_date, parse_dates, written
 from sfumato.columns.dates import is_zero_date
-from sfumato.columns.resolutions import MICROSECONDS, moments_of, steps_of
+from sfumato.columns.wall_clock import MICROSECONDS, moments_of, steps_of
 
 DAYS = [dt.datetime(2020, 1, 1) + dt.timedelta(days=day) for day in range(0, 900, 7)]
 TIMES = [day + dt.timedelta(minutes=577 * i) for i, day in enumerate(DAYS)]

@@ -15,8 +15,7 @@ from fixtures import tables
 from sfumato import DPMix, MaxEntropy, NonPrivate, create_ledger, load, read_ledger
 from sfumato.data_ledger import data_ledger, ledger_file
 from sfumato.data_ledger.data_ledger import charge, settled
-from sfumato.data_ledger.journal import Journal
-from sfumato.data_ledger.process import network_file_system
+from sfumato.data_ledger.journal import Journal, network_file_system
 from sfumato.errors import BudgetExceededError, ConfigError, OutputError, PrivacyWarning
 from sfumato.privacy.accounting import account, account_curve, account_of_fits, merged
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset

@@ -14,14 +14,14 @@ import filelock
 import psutil
 import pytest
 
-from sfumato.data_ledger import process
-from sfumato.data_ledger.process import ProcessMark, file_lock
+from sfumato.data_ledger import journal
+from sfumato.data_ledger.journal import ProcessMark, file_lock
 from sfumato.errors import OutputError
 
 HOLDING = """
 import sys, time
 from pathlib import Path
-from sfumato.data_ledger.process import file_lock
+from sfumato.data_ledger.journal import file_lock
 with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
@@ -143,7 +143,7 @@ def test_marks_of_before_still_name_this_process():
 
 def test_a_process_that_ended_is_gone_before_it_is_waited_for():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    mark = ProcessMark(ProcessMark.own().host, child.pid, process._start(child.pid))
+    mark = ProcessMark(ProcessMark.own().host, child.pid, journal._start(child.pid))
     assert mark.alive() is True
     child.stdin.close()
     deadline = time.monotonic() + 30

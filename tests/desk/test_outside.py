@@ -7,8 +7,7 @@ import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer
 from sfumato.desk.drafting import draft_schema
-from sfumato.desk.outside import CLAMPED, INSIDE, NOWHERE, outside_marks
-from sfumato.desk.validation import validate
+from sfumato.desk.validation import CLAMPED, INSIDE, NOWHERE, outside_marks, validate
 from sfumato.io.sources import open_source
 from sfumato.schema.schema import Schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.engines.pads import TAG_WORDS, masked, new_key, unmasked
+from sfumato.engines.work import TAG_WORDS, masked, new_key, unmasked
 
 RNG = np.random.default_rng(1)
 PARTS = [RNG.integers(-(2**62), 2**62, (3, 5)) for _ in range(4)]

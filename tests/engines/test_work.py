@@ -12,10 +12,8 @@ import pytest
 
 from harness.deadly import SECRET
 from harness.engine_cases import SCHEMA, table
-from sfumato.engines.pads import new_key, unmasked
-from sfumato.engines.passes import Pass
-from sfumato.engines.pieces import ChunkSource, shares
-from sfumato.engines.work import Answer, Outcome, answered, machine, shared_part, work
+from sfumato.engines.passes import ChunkSource, Pass, shares
+from sfumato.engines.work import Answer, Outcome, answered, machine, new_key, shared_part, unmasked, work
 from sfumato.errors import DataError, EngineError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source

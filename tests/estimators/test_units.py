@@ -16,7 +16,7 @@ from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMea
 from sfumato.estimators.records import SchemaRecords, open_rows
 from sfumato.estimators.row_columns import of_units
 from sfumato.io.sources import open_source
-from sfumato.records.unit_names import unit_names
+from sfumato.records.units import unit_names
 
 N = 600
 BOUNDS = (-4.0, 4.0)

@@ -9,8 +9,8 @@ from fixtures import tables
 from fixtures.command_line import call
 from fixtures.sampling import small_simulations
 from sfumato import EstimateCount, MaxEntropy, NonPrivate, Schema, audit
+from sfumato.columns.bounded import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
-from sfumato.columns.number_grid import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning
 from sfumato.io.sources import open_source
 from sfumato.methods.p3gm.recipe import P3GM

@@ -9,7 +9,7 @@ import sfumato
 from sfumato import FitOptions, MaxEntropy, Schema
 from sfumato.columns import Boolean
 from sfumato.errors import ConfigError
-from sfumato.fitting.fit_options import FitKeywords, SearchKeywords
+from sfumato.fitting.arguments import FitKeywords, SearchKeywords
 
 SCHEMA = Schema(columns={"member": Boolean()}, rows=100)
 METHOD = MaxEntropy(epsilon=1.0)

@@ -9,7 +9,7 @@ from harness.privacy import join
 from sfumato.columns.date_forms import DATE_FORMS
 from sfumato.columns.open import Open
 from sfumato.columns.written import Written
-from sfumato.fitting.kind_counts import KindCounts, cells_that_parse, kinds_of, reasons_of, resolutions_of
+from sfumato.fitting.domain_counts import KindCounts, cells_that_parse, kinds_of, reasons_of, resolutions_of
 from sfumato.mechanisms.queries import Noisy
 
 DAYS = [f"{2019 + day // 360}-{1 + day // 30 % 12:02}-{1 + day % 28:02}" for day in range(0, 700, 11)]

@@ -8,12 +8,11 @@ import pytest
 
 from fixtures.costly import slow_after
 from sfumato import MaxEntropy, Schema
+from sfumato.columns.bounded import OPEN_UNITS
 from sfumato.columns.kinds import Categorical, Identifier, Open
-from sfumato.columns.number_grid import OPEN_UNITS
 from sfumato.data_ledger.journal import Journal
 from sfumato.fitting.account import Account
-from sfumato.fitting.discovery import discover
-from sfumato.fitting.label_threshold import label_threshold
+from sfumato.fitting.discovery import discover, label_threshold
 from sfumato.io.sources import open_source
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.privacy.ledger import Ledger

@@ -8,7 +8,7 @@ import pytest
 from fixtures import tables
 from sfumato import DPGM, P3GM, DPMix, settings
 from sfumato.errors import ConfigError
-from sfumato.fitting.presets import preset_of
+from sfumato.fitting.purposes import preset_of
 from sfumato.methods.registry import METHODS
 from sfumato.privacy.certificate import Certificate
 

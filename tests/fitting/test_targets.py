@@ -8,7 +8,7 @@ import pytest
 from fixtures import tables
 from sfumato import P3GM, Advantage, EstimateCount, MaxEntropy, TruePositiveRate, create_ledger, fit, read_ledger
 from sfumato.errors import BudgetExceededError, ConfigError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.risk import trade_off
 from sfumato.schema.schema import read_schema

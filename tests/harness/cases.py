@@ -15,8 +15,7 @@ from sfumato.columns.kinds import Boolean, Image, Integer
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
-from sfumato.fitting.domain_counts import DomainCounts
-from sfumato.fitting.kind_counts import KindCounts
+from sfumato.fitting.domain_counts import DomainCounts, KindCounts
 from sfumato.lenses.chain import plain_records, plain_schema
 from sfumato.measurements import Cells, MarginalQuery
 from sfumato.mechanisms.contributions import clip_rows, product_bits
@@ -42,7 +41,7 @@ from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.decoding import cell_counts, rank_grid
-from sfumato.methods.p3gm.priors import ClassLatents, unit_mixture
+from sfumato.methods.p3gm.settings import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
@@ -64,8 +63,14 @@ from sfumato.schema.grid import Grid
 from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import AurocTask, ScoreCounts
-from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
-from sfumato.search.pair_counts import CoarsePairCounts, StepPairCounts, WeightedPairCounts, pair_layout
+from sfumato.search.pair_scores import (
+    CoarsePairCounts,
+    MarginalCounts,
+    MarginalLayout,
+    StepPairCounts,
+    WeightedPairCounts,
+    pair_layout,
+)
 
 
 def image_schema(*shape: int) -> Schema:

@@ -14,7 +14,7 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ONE, ScoreQuery
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums, weights_of
-from sfumato.records.feature_records import feature_records, with_features
+from sfumato.records.linked import feature_records, with_features
 from sfumato.records.sequences import Sequences
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import linked_tables

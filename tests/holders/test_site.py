@@ -19,8 +19,7 @@ from fixtures.sampling import few_simulations
 from sfumato import MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders import init_holder
-from sfumato.holders.agreement import Agreement
-from sfumato.holders.cards import Card, HolderSession, Keys
+from sfumato.holders.cards import Agreement, Card, HolderSession, Keys
 from sfumato.holders.messages import ShareContext, masked, message_path, packed_message
 from sfumato.mechanisms.noise_shares import noise_share
 
@@ -104,7 +103,7 @@ TURNED = {"columns": dict(reversed(SCHEMA["columns"].items())), "rows": 900}
 )
 def test_holders_who_agreed_on_something_else_are_refused(site, monkeypatch, fact, names):
     if not fact:
-        monkeypatch.setattr("sfumato.holders.agreement.machine", lambda: b"another")
+        monkeypatch.setattr("sfumato.holders.cards.machine", lambda: b"another")
     options = {"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-6, "messages": site.messages, "holders": 3, **fact}
     (site.messages / "south.card.json").unlink()
     init_holder(site.folder / "other", options.pop("schema"), name="south", **options)
@@ -117,7 +116,7 @@ def test_holders_who_agreed_on_something_else_are_refused(site, monkeypatch, fac
 def test_another_kind_of_machine_is_refused_before_anything_is_drawn_or_charged(tmp_path, monkeypatch, fact, who):
     """Floats are rounded otherwise there: of the holder itself, after its card was made, or of another one."""
     site, other = Site(tmp_path, ledger=True), {"machine": lambda: b"x", "installed_versions": lambda: {"python": "1"}}
-    monkeypatch.setattr(f"sfumato.holders.agreement.{fact}", other[fact])
+    monkeypatch.setattr(f"sfumato.holders.cards.{fact}", other[fact])
     if who == "other":
         (site.messages / "south.card.json").unlink()
         init_holder(tmp_path / "new", SCHEMA, messages=site.messages, name="south", holders=3, epsilon=1.0, delta=1e-6)

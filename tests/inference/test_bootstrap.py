@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato.errors import EstimateError
-from sfumato.inference.bootstrap import stretches
 from sfumato.inference.calibration import Calibration
-from sfumato.inference.totals import Totals
+from sfumato.inference.noisy_totals import Totals
+from sfumato.inference.regression import stretches
 
 
 @pytest.fixture

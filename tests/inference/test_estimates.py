@@ -15,7 +15,7 @@ from sfumato.columns import Boolean, Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.estimator import require_known
-from sfumato.inference.totals import Totals
+from sfumato.inference.noisy_totals import Totals
 from sfumato.measurements import MarginalQuery
 from sfumato.release_front import load
 

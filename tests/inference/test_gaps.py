@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.inference.gaps import fill_gaps
+from sfumato.inference.support import fill_gaps
 from sfumato.maths.streams import public_stream
 
 N = 4_000

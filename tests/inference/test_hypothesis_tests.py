@@ -10,7 +10,7 @@ from statsmodels.stats.oneway import anova_oneway
 
 from sfumato import MaxEntropy
 from sfumato.errors import ConfigError
-from sfumato.inference.hypothesis_tests import HypothesisTest
+from sfumato.inference.joint_errors import HypothesisTest
 
 
 def of_squares(values, covariance):

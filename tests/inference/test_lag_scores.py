@@ -5,9 +5,9 @@ import pytest
 
 from harness.unit_cases import MOST, UNITS, records_of
 from sfumato.inference.lag_scores import PRODUCTS, SQUARES, PairTotals, aim_pairs, pair_forms, pair_place, pair_query
-from sfumato.inference.noisy_scores import Scores
+from sfumato.inference.noisy_totals import Scores
 from sfumato.measurements.cells import BaseCells
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Measurement
 from sfumato.measurements.score_query import ONE
 from sfumato.schema.unit_features import Lag, features_in
 

@@ -11,10 +11,8 @@ from fixtures.costly import slow_after
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.linked_questions import LinkedQuestions, questions_of
-from sfumato.inference.linked_rows import LinkedMeasurements
-from sfumato.records.sequences import STEPS, Sequences, step_records
-from sfumato.records.sharing import Sharing
+from sfumato.inference.linked_rows import LinkedMeasurements, LinkedQuestions, questions_of
+from sfumato.records.sequences import STEPS, Sequences, Sharing, step_records
 
 N = 2_000
 SILENT = {"epsilon": NonPrivate(), "calibration_rows": 400}
@@ -225,7 +223,7 @@ def test_a_model_that_misses_its_measurements_has_no_answer(noisy):
 def test_a_model_that_is_further_off_than_usual_counts_less(noisy, monkeypatch):
     errors = []
     for usual in (0.8, 0.0):
-        monkeypatch.setattr("sfumato.inference.linked_questions._USUAL_SURPRISE", usual)
+        monkeypatch.setattr("sfumato.inference.linked_rows._USUAL_SURPRISE", usual)
         errors.append(LinkedQuestions(noisy).mean("score", None, "population").std_error)
     assert errors[1] > 1.05 * errors[0]
 

@@ -8,7 +8,7 @@ import pytest
 from sfumato import Release
 from sfumato.inference.answers import TableLister
 from sfumato.inference.question_table import BY_KIND, BY_NAME, QUESTIONS, questions_about
-from sfumato.inference.set_answers import SetLister
+from sfumato.inference.set_questions import SetLister
 
 PAGE = Path(__file__).parents[2] / "docs" / "inference.md"
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import DataError
-from sfumato.io.arrow_layout import sound_batches
+from sfumato.io.arrow import sound_batches
 from sfumato.io.sources import open_source
 
 

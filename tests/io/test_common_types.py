@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from sfumato.io.common_types import of_one_type
+from sfumato.io.joined import of_one_type
 
 WITHOUT_TEXT = {
     "lists": pa.array([[1], None]),

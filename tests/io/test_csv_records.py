@@ -8,7 +8,7 @@ import pytest
 from sfumato.errors import ConfigError
 from sfumato.io import csv as csv_source
 from sfumato.io.csv_form import CsvForm, CsvOutput
-from sfumato.io.csv_records import read_long
+from sfumato.io.csv_record_ends import read_long
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import open_source
 

@@ -151,7 +151,7 @@ class TestJsonLines:
         assert PrivateData(open_source(path), Schema(columns={"s": kind}, rows=4)).coded()
 
     def test_a_line_without_end(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("sfumato.io.text_lines.LONGEST_LINE", 40)
+        monkeypatch.setattr("sfumato.io.stored.LONGEST_LINE", 40)
         path = lines(tmp_path / "t.jsonl", {"a": "1"}, {"a": "x" * 200}, {"a": "2"}, {"a": "y" * 100})
         source = open_source(path).under({"a": KINDS["w"]})
         assert read(source) == {"a": ["1", "2"]}

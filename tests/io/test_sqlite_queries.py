@@ -11,8 +11,8 @@ from fixtures.cells import read_cells as read
 from fixtures.costly import slow_after
 from fixtures.silence import SECRET, silent
 from sfumato.errors import ConfigError, DataError
+from sfumato.io.databases import TOTAL
 from sfumato.io.sources import open_source
-from sfumato.io.sqlite_queries import TOTAL
 
 pytestmark = pytest.mark.usefixtures("temporary")
 

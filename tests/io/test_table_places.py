@@ -7,7 +7,7 @@ import pytest
 from fixtures.silence import SECRET
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.databases import table_names
-from sfumato.io.table_places import holds_tables, tables_in
+from sfumato.io.table_folders import holds_tables, tables_in
 
 NAMES = ("persons", "visits")
 

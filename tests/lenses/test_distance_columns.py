@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ConfigError
-from sfumato.lenses.distance_columns import DistancesLens
+from sfumato.lenses.date_columns import DistancesLens
 from sfumato.schema.schema import Schema
 
 DATE = {"kind": "datetime", "lower": "2020-01-01", "upper": "2022-12-31"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.lenses.chain import plain_schema
-from sfumato.lenses.idle_distances import idle_distances, without_idle_distances
+from sfumato.lenses.date_columns import idle_distances, without_idle_distances
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fixtures.costly import slow_after
-from sfumato.columns.number_grid import N_CELLS, SIDE, cell_span, cells_of, number_edges
+from sfumato.columns.bounded import N_CELLS, SIDE, cell_span, cells_of, number_edges
 from sfumato.maths.outer_mass import Axis, NoisyColumn, ends, span
 
 STD = 32.0  # of five columns at ε = 1, δ = 1e-6, a tenth of the budget

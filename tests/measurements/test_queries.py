@@ -10,12 +10,10 @@ import pytest
 
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ReleaseError
-from sfumato.inference.noisy_counts import CountTable, tables_of
-from sfumato.inference.products import Products
+from sfumato.inference.noisy_totals import CountTable, Products, tables_of
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
 from sfumato.measurements.cells import BaseCells
-from sfumato.measurements.measurement import are_too_large
-from sfumato.measurements.queries import MOST_AXES, query_fault
+from sfumato.measurements.queries import MOST_AXES, are_too_large, query_fault
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.reading import Place
 from sfumato.schema.grid import Grid

@@ -21,8 +21,7 @@ from sfumato.mechanisms.noise import NoiseSource, SeededNoise
 from sfumato.mechanisms.norms import noisy_norms_and_sum
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum
 from sfumato.mechanisms.unlisted_words import noisy_words
-from sfumato.privacy.event import GaussianEvent, Noised
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import GaussianEvent, Ledger, Noised
 from sfumato.privacy.plan import Plan, Stage, Subset
 from sfumato.records.engine import Exact, reduce, tally
 

@@ -13,7 +13,7 @@ from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Exact, reduce
-from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
+from sfumato.search.pair_scores import MarginalCounts, MarginalLayout
 
 SIZES = (3, 2)
 STARTS = np.cumsum([0, *SIZES])

@@ -9,7 +9,6 @@ from scipy import stats
 
 from harness.privacy import FALSE_ALARM, accept_only_unit_scale
 from sfumato.errors import ConfigError, LedgerError
-from sfumato.mechanisms.membership import binomial_counts, binomial_table
 from sfumato.mechanisms.mixing import (
     FixedDegreeMixing,
     MixableRecords,
@@ -21,6 +20,7 @@ from sfumato.mechanisms.mixing import (
     product_error,
 )
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
+from sfumato.mechanisms.rounded import binomial_counts, binomial_table
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
 

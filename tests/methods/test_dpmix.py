@@ -14,7 +14,7 @@ from fixtures import tables
 from sfumato import EstimateCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical
 from sfumato.errors import ConfigError, OutputError, UnsupportedEventError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.mechanisms import mixing as mechanism
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing, product_error
 from sfumato.methods import dpmix as recipe

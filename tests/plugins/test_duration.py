@@ -19,7 +19,7 @@ from sfumato.columns.numbers import Integer
 from sfumato.desk.validation import validate
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
 from sfumato.io.sources import open_source
-from sfumato.release.binding import content_hash
+from sfumato.release.manifest import content_hash
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = """\

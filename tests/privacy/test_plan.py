@@ -11,8 +11,7 @@ from sfumato.errors import BudgetExceededError, ConfigError, LedgerError, Privac
 from sfumato.privacy.accounting import account, interval_for, least_delta
 from sfumato.privacy.budget import PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.event import GaussianEvent, Noised
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import GaussianEvent, Ledger, Noised
 from sfumato.privacy.plan import Plan, Stage, Subset, multiplier_for_share
 
 

@@ -14,8 +14,7 @@ from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
 from sfumato.privacy.certificate import Certificate, describe, issue
 from sfumato.privacy.certificate_form import Protected
-from sfumato.privacy.event import GaussianEvent, Noised
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import GaussianEvent, Ledger, Noised
 from sfumato.privacy.plan import Neighbours, Plan, Stage, Subset
 from sfumato.privacy.pld import subset_delta, subset_distribution
 

@@ -7,8 +7,7 @@ import pytest
 from fixtures import linked
 from harness.unit_cases import CENTRE, FEATURES, KINDS, LAG, MOST, SCALE, TABLES, UNITS, records_of, rows_of_units
 from sfumato.io.sources import open_source
-from sfumato.records.feature_records import FeatureRecords, feature_records
-from sfumato.records.linked import LinkedData
+from sfumato.records.linked import FeatureRecords, LinkedData, feature_records
 from sfumato.records.sequences import Sequences
 from sfumato.schema.unit_features import ONE, Lag, features_in
 

@@ -15,8 +15,7 @@ from sfumato.errors import DataError, SchemaError
 from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
 from sfumato.records.engine import reduce
-from sfumato.records.open_data import OpenData
-from sfumato.records.private import PrivateData
+from sfumato.records.private import OpenData, PrivateData
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit
@@ -130,7 +129,7 @@ def test_an_unforeseen_error_says_nothing_of_a_record(monkeypatch):
         raise RuntimeError("Smith")
 
     monkeypatch.setattr("sfumato.columns.kind.total", failing)
-    monkeypatch.setattr("sfumato.records.open_data.total", failing)
+    monkeypatch.setattr("sfumato.records.private.total", failing)
     source = open_source(people())
     for data in (PrivateData(source, schema()), OpenData(source, OpenSchema.of(source))):
         with pytest.raises(DataError, match="report their types") as caught:

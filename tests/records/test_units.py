@@ -16,8 +16,7 @@ from sfumato.fitting.arguments import RowCount
 from sfumato.io.sources import open_source
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.records.engine import reduce
-from sfumato.records.open_data import OpenData
-from sfumato.records.private import PrivateData
+from sfumato.records.private import OpenData, PrivateData
 from sfumato.records.units import content_hashes
 from sfumato.schema.schema import Schema
 from sfumato.schema.unit import Unit

@@ -13,7 +13,7 @@ from fixtures.releases import SMALL, small_frame
 from sfumato import MaxEntropy
 from sfumato.errors import ReleaseError
 from sfumato.privacy import words
-from sfumato.release.binding import content_hash
+from sfumato.release.manifest import content_hash
 from sfumato.release_front import load
 
 

@@ -1,6 +1,6 @@
 """The file of a combined release."""
 
-from sfumato.release.combination import is_combination
+from sfumato.release.files import is_combination
 
 
 def test_other_files_are_none(tmp_path):

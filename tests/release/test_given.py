@@ -15,7 +15,7 @@ from fixtures.releases import SMALL, fit, small_frame
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.columns.kinds import Boolean, Continuous
 from sfumato.errors import ConfigError
-from sfumato.release.linked_blocks import SAMPLE_BLOCK
+from sfumato.release.blocks import SAMPLE_BLOCK
 from sfumato.schema.schema import Schema
 
 ROWS = 20_000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.release.merged_rows import part_sequence
+from sfumato.release.blocks import part_sequence
 
 
 @pytest.mark.parametrize("rows", [(1, 1), (250, 350), (1, 1_000_000), (7, 11, 13, 2, 900)])

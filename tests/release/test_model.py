@@ -17,8 +17,7 @@ from sfumato.columns.kinds import Categorical
 from sfumato.errors import ConfigError, OutputError, PrivacyWarning, ReleaseError, SchemaError
 from sfumato.io.sources import open_source
 from sfumato.release import SourceForm
-from sfumato.release.linked_blocks import SAMPLE_BLOCK
-from sfumato.release.workers import drawn_in_order
+from sfumato.release.blocks import SAMPLE_BLOCK, drawn_in_order
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
 

@@ -25,11 +25,10 @@ from sfumato.privacy.words import shown
 from sfumato.release_front import load
 from sfumato.report import write as writing
 from sfumato.report import write_report
-from sfumato.report.columns import column_figures, pair_figures
+from sfumato.report.columns import column_figures, pair_figures, set_content
 from sfumato.report.estimates import PairLine
 from sfumato.report.page import marked
-from sfumato.report.sets import set_content
-from sfumato.report.verdicts import verdicts
+from sfumato.report.uses import verdicts
 from sfumato.schema.schema import Schema
 
 __all__ = ["small_simulations"]

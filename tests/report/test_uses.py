@@ -12,8 +12,7 @@ from sfumato.columns.kinds import Boolean, Open
 from sfumato.errors import SchemaWarning
 from sfumato.inference.column_lines import ColumnLine
 from sfumato.report.estimates import estimates_of
-from sfumato.report.uses import limit_verdicts, uses_of
-from sfumato.report.verdicts import CLASSIFIER, REGRESSIONS, SOFTWARE, TABLES, UseVerdict
+from sfumato.report.uses import CLASSIFIER, REGRESSIONS, SOFTWARE, TABLES, UseVerdict, limit_verdicts, uses_of
 
 GOOD = [UseVerdict(use, "good", "Little noise.") for use in (TABLES, REGRESSIONS, CLASSIFIER, SOFTWARE)]
 

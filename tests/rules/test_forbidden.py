@@ -4,8 +4,8 @@ import pytest
 
 from fixtures.ruled import random_case
 from sfumato.errors import SchemaError
-from sfumato.rules.example_rows import examples
 from sfumato.rules.forbidden import _conditions, _is_possible
+from sfumato.rules.repair import examples
 from sfumato.schema import ruled
 from sfumato.schema.schema import Schema
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.columns.bounded import Values
-from sfumato.rules.raking import chosen, raked, share_codes
+from sfumato.rules.repair import chosen, raked, share_codes
 
 
 def test_shares_come_back():

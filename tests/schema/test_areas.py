@@ -6,10 +6,10 @@ import pytest
 
 from sfumato import Schema
 from sfumato.errors import SchemaError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import plain_schema
-from sfumato.schema.areas import with_areas
 from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.schema_facts import with_areas
 
 MAP = {"a": "north", "b": "north", "c": "south"}
 DOCUMENT = {

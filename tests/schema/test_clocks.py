@@ -8,7 +8,7 @@ import sfumato
 from harness.coupling import check_sensitivities, coupled
 from sfumato.columns.dates import DateTime
 from sfumato.lenses.chain import plain_schema
-from sfumato.schema.clocks import Clock
+from sfumato.schema.distances import Clock
 from sfumato.schema.schema import Schema
 
 RESOLUTIONS = ["hour", "minute", "second", "millisecond", "microsecond"]

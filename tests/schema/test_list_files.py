@@ -6,7 +6,7 @@ import pytest
 
 from sfumato import MaxEntropy, create_ledger, fit, read_ledger
 from sfumato.errors import SchemaError
-from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.code_lists import refuse_lists_of_data
 
 
 @pytest.fixture

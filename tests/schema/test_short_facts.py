@@ -9,7 +9,7 @@ import sfumato
 from sfumato import Schema
 from sfumato.columns import Categorical, Integer
 from sfumato.errors import SchemaError
-from sfumato.schema.short_facts import column_entry
+from sfumato.schema.references import column_entry
 
 WRITTEN = {
     "bounds of whole numbers": ((0, 120), {"kind": "integer", "lower": 0, "upper": 120}),

@@ -9,8 +9,8 @@ from sfumato.columns import Boolean, Categorical, Continuous, Identifier, Intege
 from sfumato.errors import SchemaError
 from sfumato.lenses.chain import plain_schema
 from sfumato.schema.schema import read_open
+from sfumato.schema.schema_facts import weight_bound, weight_kind
 from sfumato.schema.sources import accepted, read_off, source_lines
-from sfumato.schema.weighting import weight_bound, weight_kind
 
 COLUMNS = {"w": Continuous(lower=1, upper=20), "member": Boolean()}
 FORMS = {

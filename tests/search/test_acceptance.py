@@ -26,7 +26,7 @@ from sfumato.schema.unit import Unit
 from sfumato.search import acceptance, pair_scores, tuning
 from sfumato.search.acceptance import judges_of, verdicts_on, with_criteria
 from sfumato.search.auroc import BINS, AurocTask, ScoreCounts, auroc_of
-from sfumato.search.marginal_counts import MarginalLayout
+from sfumato.search.pair_scores import MarginalLayout
 from sfumato.search.tuning import Search
 
 ROWS = 4_000

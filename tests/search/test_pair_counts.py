@@ -8,7 +8,7 @@ from sfumato.io.sources import open_source
 from sfumato.mechanisms.queries import Noisy
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
-from sfumato.search.pair_counts import pair_layout, squared_distance
+from sfumato.search.pair_scores import pair_layout, squared_distance
 
 SCHEMA = tables.schema()
 LAYOUT = pair_layout(SCHEMA, "income")

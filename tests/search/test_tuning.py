@@ -13,7 +13,7 @@ from fixtures import linked, tables
 from sfumato import P3GM, DPMix, MaxEntropy, NonPrivate, create_ledger, load, read_ledger, tune
 from sfumato.errors import BudgetExceededError, ConfigError
 from sfumato.fitting import account as accounts
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.mechanisms.queries import Noisy
 from sfumato.privacy.accounting import account
 from sfumato.privacy.budget import PrivacyBudget

@@ -11,7 +11,7 @@ from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema
 from sfumato.records.engine import reduce
-from sfumato.search.pair_counts import pair_counts, pair_layout
+from sfumato.search.pair_scores import pair_counts, pair_layout
 
 COLUMNS = {
     "x": Continuous(lower=-4, upper=4),

@@ -17,7 +17,7 @@ from sfumato.audit.tape import Enough, NoiseDraw, Tape, log_ratios
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
 from sfumato.fitting.driver import Fit
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.lenses.chain import plain_schema
 from sfumato.mechanisms.noise import NoiseSource, SeededNoise

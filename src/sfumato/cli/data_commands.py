@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sfumato.desk.review import Question
     from sfumato.desk.rule_breaks import RuleBreaks
     from sfumato.desk.validation import Finding
-    from sfumato.fitting import facts, label_threshold
+    from sfumato.fitting import discovery, purposes
     from sfumato.methods.tables import question_stage
     from sfumato.records import private
     from sfumato.rules import rule_entries as reading
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
     from sfumato.standards import ddi, importers, variable_lists
 else:
-    facts, question_stage = later("sfumato.fitting.facts"), later("sfumato.methods.tables.question_stage")
-    label_threshold, reading = later("sfumato.fitting.label_threshold"), later("sfumato.rules.rule_entries")
+    purposes, question_stage = later("sfumato.fitting.purposes"), later("sfumato.methods.tables.question_stage")
+    discovery, reading = later("sfumato.fitting.discovery"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
     database_drafts = later("sfumato.desk.database_drafts")
     review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
@@ -185,7 +185,7 @@ def _require_measurable(schema: Schema) -> None:
     """Refuse questions that a fit would refuse, all at once."""
     if not schema.questions:
         return
-    refusals = question_stage.question_refusals(facts.Facts(schema.narrowest(), None, None))
+    refusals = question_stage.question_refusals(purposes.Facts(schema.narrowest(), None, None))
     if refusals:
         raise SchemaError(" ".join(refusals))
 
@@ -200,7 +200,7 @@ def _tell_rare_labels(schema: Schema) -> None:
         plan = method.plan(schema, n_public=sfumato.EstimateCount() if n is None else n)
     except SfumatoError:
         return  # the schema is valid, if not for this method
-    if forecast := label_threshold.label_forecast(plan, schema):
+    if forecast := discovery.label_forecast(plan, schema):
         say(f"At epsilon = 1, delta = 1e-06 {forecast}.")
 
 

@@ -13,11 +13,11 @@ import typer
 
 import sfumato
 from sfumato._lazy import later
-from sfumato.cli.combine_commands import combined_at
 from sfumato.cli.data_commands import JsonOption
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import ReleaseArgument
 from sfumato.cli.output import print_json, print_table, say
+from sfumato.cli.publish_commands import combined_at
 from sfumato.errors import ConfigError, did_you_mean, require_open_unit
 from sfumato.inference.question_table import BY_KIND, BY_NAME, QuestionKind, forms
 

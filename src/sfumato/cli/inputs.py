@@ -17,17 +17,17 @@ from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_inputs
 
 if TYPE_CHECKING:
-    from sfumato.io import chunks, database_urls, places, sources, spool, stored, table_places
+    from sfumato.io import chunks, database_urls, places, sources, spool, stored, table_folders
     from sfumato.io.chunks import Source
     from sfumato.records import table_sources as record_tables
-    from sfumato.schema import list_files
+    from sfumato.schema import code_lists
     from sfumato.schema.schema import Schema
 else:
     chunks, places = later("sfumato.io.chunks"), later("sfumato.io.places")
     database_urls = later("sfumato.io.database_urls")
     sources, spool, stored = later("sfumato.io.sources"), later("sfumato.io.spool"), later("sfumato.io.stored")
-    table_places = later("sfumato.io.table_places")
-    record_tables, list_files = later("sfumato.records.table_sources"), later("sfumato.schema.list_files")
+    table_folders = later("sfumato.io.table_folders")
+    record_tables, code_lists = later("sfumato.records.table_sources"), later("sfumato.schema.code_lists")
 
 STANDARD_INPUT = "-"
 
@@ -94,7 +94,7 @@ def open_tables(data: Sequence[str], input_format: str | None = None, known: Sch
                 f"Expected one DATA, got {len(data)}: the schema describes one table. Quote a glob; tables with keys "
                 "are declared as `tables` in the schema."
             )
-        if known is None and table_places.holds_tables(data[0]):
+        if known is None and table_folders.holds_tables(data[0]):
             raise ConfigError("Expected --schema for several tables, got none. Make one: sfumato schema draft.")
         return open_data(data[0], input_format, known)
     assert known is not None
@@ -122,10 +122,10 @@ def open_undescribed(data: Sequence[str], input_format: str | None = None) -> So
         DataError: as `open_data`.
     """
     if len(data) == 1:
-        if not table_places.holds_tables(data[0]):
+        if not table_folders.holds_tables(data[0]):
             return open_data(data[0], input_format)
         _refuse_format(input_format)
-        return {name: sources.open_source(place) for name, place in table_places.tables_in(data[0]).items()}
+        return {name: sources.open_source(place) for name, place in table_folders.tables_in(data[0]).items()}
     texts = {name: place for name, _, place in (text.partition("=") for text in data)}
     if len(texts) < len(data) or not all(texts) or not all(texts.values()) or STANDARD_INPUT in texts.values():
         raise ConfigError(f"Expected NAME=FILE for each of several tables, got {len(data)} other texts.")
@@ -157,7 +157,7 @@ def refuse_data(out: Path, data: Mapping[str, str | Sequence[str] | None], **inp
     refuse_inputs(out, **inputs)
     texts = [text for entry in data.values() for text in ([entry] if isinstance(entry, str) else entry or [])]
     places_named = [place for text in texts for place in (text, text.partition("=")[2]) if place]
-    list_files.refuse_lists_of_data(inputs.get("schema"), places_named)
+    code_lists.refuse_lists_of_data(inputs.get("schema"), places_named)
 
 
 def _paths(text: str) -> list[str]:

@@ -121,8 +121,8 @@ class PublicFacts:
 
     def described(self, known: Schema) -> Schema:
         """The schema with the areas and the questions of the call."""
-        from sfumato.schema.areas import with_areas
         from sfumato.schema.named_questions import with_questions
+        from sfumato.schema.schema_facts import with_areas
 
         return with_questions(with_areas(known, self.areas), self.questions)
 

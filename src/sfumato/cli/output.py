@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato._lazy import later
-from sfumato.cards.text import harmless
+from sfumato.cards.html import harmless
 
 if TYPE_CHECKING:
     from sfumato.inference import column_lines

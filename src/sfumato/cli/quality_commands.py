@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
-    from sfumato.evaluate import coded_tables, database_scores, schemas
+    from sfumato.evaluate import coded_tables, database_scores
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
@@ -52,7 +52,7 @@ else:
     audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
     coded_tables = later("sfumato.evaluate.coded_tables")
     database_scores = later("sfumato.evaluate.database_scores")
-    schemas, kinds = later("sfumato.evaluate.schemas"), later("sfumato.columns.kinds")
+    kinds = later("sfumato.columns.kinds")
     parities = later("sfumato.evaluate.parity")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
@@ -186,7 +186,7 @@ def _close_schema(known: Schema, records: Mapping[str, Source]) -> Schema:
     """Complete a schema with open columns by the real rows: scores are not private anyway."""
     if known.open:
         say("The schema leaves columns open, which a fit estimates: for these scores they are read off REAL.")
-    return schemas.closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
+    return coded_tables.closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
 
 
 def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from rich.progress import Progress
 
 import sfumato
 from sfumato._lazy import later
-from sfumato.cli.combine_commands import combined_at, sample_combined, show_if_combined
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, refuse_data
@@ -57,6 +56,7 @@ from sfumato.cli.outputs import (
     tell_tables,
 )
 from sfumato.cli.progress import stages, tell_duration
+from sfumato.cli.publish_commands import combined_at, sample_combined, show_if_combined
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing

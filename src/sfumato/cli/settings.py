@@ -14,14 +14,14 @@ from sfumato.errors import ConfigError
 if TYPE_CHECKING:
     from sfumato.cli import setting_types
     from sfumato.cli.setting_types import Flat, Setting
-    from sfumato.fitting import presets, synthesizer
-    from sfumato.fitting.presets import Preset
+    from sfumato.fitting import purposes, synthesizer
+    from sfumato.fitting.purposes import Preset
     from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.methods import registry
     from sfumato.schema import documents
 else:
     setting_types, registry = later("sfumato.cli.setting_types"), later("sfumato.methods.registry")
-    presets, synthesizer = later("sfumato.fitting.presets"), later("sfumato.fitting.synthesizer")
+    purposes, synthesizer = later("sfumato.fitting.purposes"), later("sfumato.fitting.synthesizer")
     documents = later("sfumato.schema.documents")
 
 _PRESET = "preset"  # a name of several settings, which no method has for one of its own
@@ -106,7 +106,7 @@ def make_method(method: str, epsilon: float | None, delta: float | None, flat: F
     chosen = registry.find_method(method)
     flat = dict(flat)
     preset = flat.pop(_PRESET, None)
-    base = {} if preset is None else dict(presets.find_preset(presets_of(method), str(preset), method).settings)
+    base = {} if preset is None else dict(purposes.find_preset(presets_of(method), str(preset), method).settings)
     inner = _inside_preset(base, flat)
     plain = {name: value for name, value in flat.items() if name not in inner}
     what = f"the method {method}"

@@ -33,7 +33,7 @@ from sfumato.columns.date_text import (
     parse_dates,
     parts_of,
 )
-from sfumato.columns.resolutions import MICROSECONDS, Resolution
+from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 
 OFFSETS = tuple(
     ["Z", " UTC", " GMT", "-02:30", "-03:30", "-09:30"]

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.bounded import WholeKind
-from sfumato.columns.cells import is_scalar, is_text, plain, read_text, values_of
+from sfumato.columns.cells import is_scalar, is_text, plain, read_floats, read_integers, read_text, values_of
 from sfumato.columns.date_text import (
     default_format,
     format_dates,
@@ -40,10 +40,17 @@ from sfumato.columns.facts import (
     shown,
 )
 from sfumato.columns.kind import Fault, refuse, settle
-from sfumato.columns.number_cells import read_floats, read_integers
-from sfumato.columns.resolutions import MICROSECONDS, Resolution, moment_of, moments_of, step_of, steps_of
 from sfumato.columns.storage import from_text, number_fault, store_integer
-from sfumato.columns.wall_clock import read_microseconds, store_dates
+from sfumato.columns.wall_clock import (
+    MICROSECONDS,
+    Resolution,
+    moment_of,
+    moments_of,
+    read_microseconds,
+    step_of,
+    steps_of,
+    store_dates,
+)
 
 _ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 _DATES = ("month", "week", "day")

@@ -12,13 +12,12 @@ from sfumato.columns.bounded import NumericKind
 from sfumato.columns.bounded import WholeKind as WholeKind
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import shown
-from sfumato.columns.identifiers import Identifier
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.kind import TabularKind as TabularKind
 from sfumato.columns.levels import Categorical, LevelKind, Ordinal
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.columns.open import Open
+from sfumato.columns.open import Identifier, Open
 from sfumato.columns.sets import ItemSet
 from sfumato.entry_points import OURS, canonical, find, names
 from sfumato.errors import SchemaError

@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import (
     dictionary_indices,
     is_bytes,
@@ -36,6 +35,7 @@ from sfumato.columns.cells import (
 from sfumato.columns.facts import flag, float_text, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
+from sfumato.columns.storage import canonical_text, has_canonical_text
 from sfumato.columns.text_forms import without_point
 from sfumato.errors import SchemaError
 

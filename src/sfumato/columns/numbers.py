@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.bounded import NumericKind, Steps, WholeKind
+from sfumato.columns.cells import read_floats, read_integers
 from sfumato.columns.facts import as_fraction, check_order, decimals_of, flag, real_number, shown, whole_number
 from sfumato.columns.kind import refuse, settle
-from sfumato.columns.number_cells import read_floats, read_integers
-from sfumato.columns.number_steps import Steps
 from sfumato.columns.storage import store_float, store_integer
 from sfumato.columns.written import Written
 

@@ -1,4 +1,4 @@
-"""Columns of which only the name, or the name and the kind, is public: a fit estimates the rest with budget.
+"""Columns without codes: those never released, and those of which a fit estimates what is not public.
 
 `sfumato.fitting.discovery` estimates bounds, categories and whether cells are missing, and replaces them by kinds.
 """
@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.canonical import has_canonical_text
 from sfumato.columns.cells import is_scalar, values_of
 from sfumato.columns.date_text import format_dates, has_date, parse_dates
 from sfumato.columns.dates import DateTime
@@ -22,10 +21,10 @@ from sfumato.columns.facts import microseconds_since_epoch
 from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.columns.resolutions import MICROSECONDS, Resolution
-from sfumato.columns.storage import unmodelled
+from sfumato.columns.storage import has_canonical_text, unmodelled
+from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 from sfumato.columns.written import Written
-from sfumato.errors import SchemaError
+from sfumato.errors import ConfigError, SchemaError
 
 OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "datetime", "unknown"]
 YEARS = (1708, 2261)
@@ -38,6 +37,34 @@ _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
     "boolean": Boolean(),
     "unknown": Categorical(categories=("other",)),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifier(ColumnKind):
+    """A column that is never released; it is read only where the schema names it as the unit.
+
+    Example:
+        >>> from sfumato import Schema
+        >>> from sfumato.columns import Integer
+        >>> Schema(columns={"name": Identifier(), "age": Integer(lower=0, upper=120)}).released
+        ('age',)
+    """
+
+    name: ClassVar[str] = "identifier"
+    holds: ClassVar[str] = "identifiers"
+    is_released: ClassVar[bool] = False
+
+    def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> NoReturn:
+        """Refuse: what is never released has no codes."""
+        raise ConfigError(self._not_coded())
+
+    def decode(self, codes: object, storage: pa.DataType) -> NoReturn:
+        """Refuse: what is never released has no values."""
+        raise ConfigError(self._not_coded())
+
+    def storage_fault(self, storage: pa.DataType) -> str | None:
+        """Return None: names may be stored in any type."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical_text, has_canonical_text
 from sfumato.columns.cells import (
     dictionary_indices,
     is_scalar,
@@ -31,7 +30,7 @@ from sfumato.columns.facts import label_text, labels_text, shown, whole_number
 from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
 from sfumato.columns.numbers import Integer
-from sfumato.columns.storage import as_dictionary, from_text
+from sfumato.columns.storage import as_dictionary, canonical_text, from_text, has_canonical_text
 from sfumato.columns.text_forms import without_point
 from sfumato.errors import ConfigError
 

@@ -29,10 +29,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from sfumato.data_ledger.journal import Journal
+from sfumato.data_ledger.journal import Journal, ProcessMark, file_lock, network_file_system
 from sfumato.data_ledger.ledger_file import read_ledger_file, real_path, refuse_ledger, write_ledger_file
 from sfumato.data_ledger.ledger_state import SLACK, ChargedFit, Entry, LedgerState
-from sfumato.data_ledger.process import ProcessMark, file_lock, network_file_system
 from sfumato.errors import (
     BudgetExceededError,
     ConfigError,

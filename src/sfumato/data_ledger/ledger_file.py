@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from sfumato.data_ledger.journal import ProcessMark, network_file_system
 from sfumato.data_ledger.ledger_state import LEDGER_FORMAT, ChargedFit, Entry, LedgerState
-from sfumato.data_ledger.process import ProcessMark, network_file_system
 from sfumato.errors import ConfigError, OutputError, SfumatoError
 from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.strict_json import parse_object

@@ -6,10 +6,12 @@ import bisect
 import hashlib
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
-from sfumato.data_ledger.process import ProcessMark
+from sfumato.cards.html import banner, card, figure, paragraph, parts, shown, table
+from sfumato.data_ledger.journal import ProcessMark
 from sfumato.errors import UnsupportedEventError
 from sfumato.privacy.accounting import account_of_fits
 from sfumato.privacy.budget import PrivacyBudget
@@ -23,6 +25,28 @@ Entry: TypeAlias = Literal["running", "waiting", "finished", "failed"]
 Status: TypeAlias = Entry | Literal["killed", "unknown"]
 LEDGER_FORMAT = "sfumato ledger 3"
 SLACK = 1e-9  # a fit may cost all there is, up to rounding
+
+
+def ledger_card(content: Mapping[str, Any], risks: Iterable[str]) -> str:
+    """Return the card of a ledger: what `ledger --json` says of it, and what the best attacker finds."""
+    budget, spent = content["budget"]["epsilon"], content["spent"]["epsilon"]
+    header = ["charge", "started", "method", "unit", "epsilon alone", "status"]
+    rows = [
+        (f["charge"], *(shown(f[name]) for name in header[1:4]), figure(f["epsilon_alone"], 4), f["status"])
+        for f in content["fits"]
+    ]
+    relation = content["neighbours"].replace("_", "/").replace("replace/one", "replace-one")
+    summary = f"Spent: epsilon = {figure(spent, 4)} of {budget:g}, at delta = {figure(content['budget']['delta'])}."
+    fits = "1 fit" if len(rows) == 1 else f"{len(rows)} fits"
+    used = 1.0 if spent is None else min(spent / budget, 1.0)
+    return card(
+        "Ledger: what all fits of these data cost together",
+        banner(f"{summary} Under {relation}, by {fits}.", alarm=spent is None or spent > budget),
+        *map(paragraph, risks),
+        parts([used], f"{used:.0%} of the budget is spent"),
+        *([table(header, rows, numbers=(4,))] if rows else [paragraph("No fit has charged it yet.")]),
+        paragraph("Epsilons do not simply add up: the account is of all events together.", quiet=True),
+    )
 
 
 @final
@@ -166,7 +190,6 @@ class LedgerState:
         }
 
     def _repr_html_(self) -> str:
-        from sfumato.data_ledger.ledger_card import ledger_card
 
         return ledger_card(self.describe(), self.risks())
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.number_cells import read_floats
+from sfumato.columns.cells import read_floats
 from sfumato.columns.text_forms import decimals, floats, integers
 from sfumato.columns.written import DECIMALS, NEGATIVES, THOUSANDS, Written, with_leading_minus
 

@@ -34,8 +34,8 @@ from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import measures_bodies, names_people, role_of
 from sfumato.desk.long_hints import numbers_of_sets
 from sfumato.desk.survey import ColumnSurvey
+from sfumato.schema.schema_facts import Weight
 from sfumato.schema.unit import Unit
-from sfumato.schema.weight import Weight
 
 _RARE = 10  # a value that occurs fewer times may show a person
 _FEW_LABELS, _TIMES = 12, 3  # labels of a code book: so few, each so often on average

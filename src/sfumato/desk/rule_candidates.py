@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
-from sfumato.columns.resolutions import Resolution
+from sfumato.columns.wall_clock import Resolution
 from sfumato.desk.rule_breaks import values_of
 from sfumato.desk.rule_events import LEAST_BREAKS, implications, label_of
 from sfumato.errors import SchemaError

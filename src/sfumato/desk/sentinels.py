@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from sfumato.columns.cells import is_text
 from sfumato.columns.facts import microseconds_since_epoch
-from sfumato.columns.resolutions import MICROSECONDS
-from sfumato.columns.wall_clock import read_microseconds
+from sfumato.columns.wall_clock import MICROSECONDS, read_microseconds
 from sfumato.desk.number_forms import common_decimal
 from sfumato.desk.survey import ColumnSurvey
 from sfumato.io.chunks import Source

@@ -19,14 +19,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import has_canonical_text
-from sfumato.columns.cells import is_text, joined, plain, read_text, valid_mask, without_tokens
+from sfumato.columns.cells import (
+    is_text,
+    joined,
+    plain,
+    read_floats,
+    read_integers,
+    read_text,
+    valid_mask,
+    without_tokens,
+)
 from sfumato.columns.date_forms import DateForm
-from sfumato.columns.number_cells import read_floats, read_integers
-from sfumato.columns.resolutions import MICROSECONDS, Resolution
 from sfumato.columns.sets import is_set_storage, list_parts
+from sfumato.columns.storage import has_canonical_text
 from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS
-from sfumato.columns.wall_clock import read_microseconds
+from sfumato.columns.wall_clock import MICROSECONDS, Resolution, read_microseconds
 from sfumato.columns.written import Written
 from sfumato.desk.text_survey import MOST_DISTINCT, TextSurvey, ValueCounts
 from sfumato.io.chunks import Source

@@ -26,7 +26,7 @@ from sfumato.columns.kinds import (
     ItemSet,
 )
 from sfumato.columns.open import Open
-from sfumato.columns.resolutions import MICROSECONDS, moment_of, step_of
+from sfumato.columns.wall_clock import MICROSECONDS, moment_of, step_of
 from sfumato.columns.written import Written
 from sfumato.desk.draft_notes import column_note, left_out, missing_texts
 from sfumato.desk.long_hints import set_hint

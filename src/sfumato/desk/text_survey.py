@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.canonical import canonical_text
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, family_counts
 from sfumato.columns.dates import is_zero_date
+from sfumato.columns.storage import canonical_text
 from sfumato.columns.text_forms import is_code, is_number, odd_numbers
 from sfumato.columns.written import Written
 from sfumato.desk.number_forms import NumberForms, Span

@@ -10,7 +10,7 @@ from sfumato.engines.processes import Processes
 from sfumato.errors import ConfigError
 from sfumato.extras import import_extra
 from sfumato.io.chunks import Source
-from sfumato.io.cluster_frames import DaskSource, SparkSource
+from sfumato.io.lazy_frames import DaskSource, SparkSource
 from sfumato.records.engine import Engine
 
 ADDRESSES = "dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT"

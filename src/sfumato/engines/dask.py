@@ -6,12 +6,10 @@ import pickle
 from collections.abc import Iterator
 from typing import Any, final
 
-from sfumato.engines.cluster import Cluster, called
-from sfumato.engines.passes import Pass
-from sfumato.engines.pieces import shares
+from sfumato.engines.passes import Cluster, Pass, called, shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError, EngineError
-from sfumato.io.cluster_frames import DaskSource
+from sfumato.io.lazy_frames import DaskSource
 from sfumato.records.engine import SplitRecords
 
 _RETRIES = 3

@@ -1,20 +1,24 @@
-"""The driver's side of a pass: answers are taken in any order, and make a sum only if every piece came once.
+"""The driver's side of a pass: pieces of the records, calls to a cluster, and answers that make one sum.
 
 Whatever is wrong ends the fit before the mechanism of the pass charges its stage.
 """
 
 from __future__ import annotations
 
+import itertools
 import pickle
-from collections.abc import Iterable
-from typing import final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
+import pyarrow as pa
 
-from sfumato.engines.pads import new_key, unmasked
-from sfumato.engines.work import Answer, Outcome, shared_part
-from sfumato.errors import DataError, EngineError
-from sfumato.records.engine import SplitRecords, Statistic
+from sfumato.engines.work import Answer, Outcome, new_key, shared_part, unmasked
+from sfumato.errors import ConfigError, DataError, EngineError, SfumatoError
+from sfumato.io.chunks import Chunk, Source, table_chunks
+from sfumato.records.engine import Records, Rows, SplitRecords, Statistic
 
 _REASONS: dict[Outcome, str] = {
     Outcome.NO_MEMORY: "a worker had too little memory. Take fewer workers, or smaller pieces",
@@ -24,6 +28,97 @@ _REASONS: dict[Outcome, str] = {
         "without workers, to see the cause"
     ),
 }
+T = TypeVar("T")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ChunkSource(Source):
+    """One chunk of another source.
+
+    Attributes:
+        chunk: its cells.
+    """
+
+    chunk: Chunk
+
+    @classmethod
+    def of(cls, chunk: Chunk, source: Source) -> ChunkSource:
+        """Wrap a chunk of a source."""
+        return cls(**source.outline(), chunk=chunk)
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        yield Chunk(columns={name: self.chunk.columns[name] for name in columns}, n_rows=self.chunk.n_rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the rows of the chunk alone: Arrow would take along what a slice is of."""
+        cells = self.chunk.columns
+        arrays = {name: column for name, column in cells.items() if isinstance(column, np.ndarray)}
+        table = pa.table({name: column for name, column in cells.items() if name not in arrays})
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, table.schema) as writer:
+            writer.write_table(table)
+        outline = self.outline(storage=dict(self.storage))
+        return _unpacked, (outline, list(cells), self.chunk.n_rows, stream.getvalue().to_pybytes(), arrays)
+
+
+def _unpacked(
+    outline: dict[str, Any], names: list[str], n_rows: int, stream: bytes, arrays: dict[str, Any]
+) -> ChunkSource:
+    table = pa.ipc.open_stream(stream).read_all()
+    cells = {name: arrays[name] if name in arrays else table.column(name) for name in names}
+    return ChunkSource(**outline, chunk=Chunk(columns=cells, n_rows=n_rows))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BatchSource(Source):
+    """Record batches that come once, as an engine hands them to a worker.
+
+    Attributes:
+        batches: an iterator; a second pass over it finds nothing.
+    """
+
+    batches: Iterator[pa.RecordBatch]
+
+    def like(self, source: Source) -> BatchSource:
+        """Return these batches as rows of another source."""
+        return replace(
+            self,
+            label=source.label,
+            container=source.container,
+            storage=source.storage,
+            missing_as_text=source.missing_as_text,
+        )
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        yield from table_chunks(self.batches, columns, self.chunk_rows)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Parts of the records that one worker sums, one after the other."""
+
+    parts: tuple[Records, ...]
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        return self.parts[0].max_rows_per_unit
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield the chunks of all parts."""
+        for part in self.parts:
+            yield from part.coded()
+
+
+def shares(records: SplitRecords, pieces: Sequence[Source], most: int) -> list[Records]:
+    """Return the records of pieces in at most so many parts, of neighbouring pieces each."""
+    parts = [records.over(piece) for piece in pieces]
+    n = min(most, len(parts))
+    bounds = [len(parts) * i // n for i in range(n + 1)]
+    return [Several(tuple(parts[low:high])) for low, high in itertools.pairwise(bounds)]
 
 
 @final
@@ -105,3 +200,65 @@ class Pass:
             f"Expected every piece of {self._label} once, got one lost, doubled, or of another pass. Nothing was drawn "
             "from this pass. Fit again."
         )
+
+
+def called(call: Callable[[], T], message: str) -> T:
+    """Return the result of a call.
+
+    Raises:
+        EngineError: with the message, if the cluster fails; nothing of the failure is carried along.
+    """
+    failure = EngineError(message)
+    try:
+        return call()
+    except SfumatoError:
+        raise
+    except Exception:  # noqa: BLE001
+        pass
+    raise failure
+
+
+class Cluster(ABC):
+    """Workers of a cluster, which read files that they all see, or hold the parts of a data frame of their own."""
+
+    frames: ClassVar[type[Source]]
+    silent: ClassVar[str]  # what is said where nothing answers
+
+    def check(self, source: Source) -> None:
+        """Refuse data that the workers cannot read, and a cluster that does not run.
+
+        Raises:
+            ConfigError: says what they can read.
+            EngineError: nothing answers.
+        """
+        if not self._reads(source):
+            raise ConfigError(
+                f"Expected data that the workers can read themselves, got {source.label}. Pass a path or URL of "
+                "Parquet, CSV, JSON lines or Arrow files that all of them see, or a data frame of the cluster; or take "
+                "processes of this machine: workers=... (--workers)."
+            )
+        called(self._ping, self.silent)
+
+    def summed(self, statistic: Statistic, records: SplitRecords, width: int | None) -> np.ndarray | None:
+        """Return the sum over the records, whole numbers modulo 2^64; None if they are summed by the caller."""
+        summing = Pass.of(statistic, records, width) if self._reads(records.source) else None
+        if summing is None:
+            return None
+        answers, n = self._answers(summing, records)
+        for packed in answers:
+            summing.take(packed)
+        return summing.total(range(n))
+
+    def _reads(self, source: Source) -> bool:
+        return source.in_files or isinstance(source, self.frames)
+
+    @abstractmethod
+    def _ping(self) -> object:
+        """Do something on the cluster."""
+
+    @abstractmethod
+    def _answers(self, summing: Pass, records: SplitRecords) -> tuple[Iterable[bytes], int]:
+        """Return the answers to a pass, and how many there are to be."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"

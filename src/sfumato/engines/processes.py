@@ -15,8 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.engines.passes import Pass
-from sfumato.engines.pieces import ChunkSource, shares
+from sfumato.engines.passes import ChunkSource, Pass, shares
 from sfumato.engines.work import work
 from sfumato.errors import EngineError, require_integer
 from sfumato.io.chunks import Source

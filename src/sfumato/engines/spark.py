@@ -14,13 +14,10 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from sfumato.engines.cluster import Cluster, called
-from sfumato.engines.passes import Pass
-from sfumato.engines.pieces import BatchSource, shares
+from sfumato.engines.passes import BatchSource, Cluster, Pass, called, shares
 from sfumato.engines.work import answered, work
 from sfumato.errors import ConfigError
-from sfumato.io.cluster_frames import SparkSource
-from sfumato.io.zones import in_utc
+from sfumato.io.lazy_frames import SparkSource, in_utc
 from sfumato.records.engine import SplitRecords
 
 _MOST = 64  # parts of files

@@ -9,9 +9,8 @@ from sfumato.extras import require_extra
 # before the imports below, which need it
 require_extra("evaluate", "use estimators with the interface of scikit-learn")
 
-from sfumato.estimators.factor_analysis import DPFactorAnalysis  # noqa: E402
+from sfumato.estimators.densities import DPFactorAnalysis, DPGaussianMixture  # noqa: E402
 from sfumato.estimators.kmeans import DPKernelKMeans, DPKMeans  # noqa: E402
-from sfumato.estimators.mixture import DPGaussianMixture  # noqa: E402
 
 __all__ = ["DPFactorAnalysis", "DPGaussianMixture", "DPKMeans", "DPKernelKMeans"]
 

@@ -39,8 +39,8 @@ from sfumato.privacy.plan import Plan, Stage
 from sfumato.release import SourceForm
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import Weight
 from sfumato.schema.unit import Unit
-from sfumato.schema.weight import Weight
 
 Model = TypeVar("Model", FactorModel, GaussianMixture)
 

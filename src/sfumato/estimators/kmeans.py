@@ -28,7 +28,7 @@ from sfumato.methods.mixtures.centres import (
 )
 from sfumato.methods.mixtures.em_moments import Vectors
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stage, kmeans_stages
-from sfumato.models.mixtures.samplers import CentrePoints
+from sfumato.models.mixtures.mixture import CentrePoints
 from sfumato.privacy.plan import Stage
 from sfumato.records.engine import Rows
 

@@ -11,10 +11,9 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import joined
+from sfumato.columns.cells import joined, read_floats
 from sfumato.columns.images import image_numbers
 from sfumato.columns.kinds import ColumnKind, Continuous, Integer
-from sfumato.columns.number_cells import read_floats
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
@@ -23,9 +22,9 @@ from sfumato.privacy.certificate_form import Weighting
 from sfumato.records.engine import Rows, Statistic
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.shapes import ESTIMATORS, require_able
 from sfumato.schema.unit import Unit
-from sfumato.schema.weighting import weighting_of
 
 X = "x"
 WEIGHT = "weight of the record"

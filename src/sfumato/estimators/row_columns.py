@@ -23,8 +23,8 @@ from sfumato.lenses.weights import fractions
 from sfumato.privacy.certificate_form import Weighting
 from sfumato.records.engine import Rows
 from sfumato.records.units import UnitRows
+from sfumato.schema.schema_facts import Weight
 from sfumato.schema.unit import Unit
-from sfumato.schema.weight import Weight
 
 CELLS = "cells"
 

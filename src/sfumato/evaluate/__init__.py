@@ -5,15 +5,13 @@ only if the real data may be published.
 """
 
 from sfumato._lazy import explain_calls
-from sfumato.evaluate.clustering import clustering_accuracy
 from sfumato.evaluate.counting_queries import counting_query_errors
-from sfumato.evaluate.fidelity import correlation_differences, total_variation
+from sfumato.evaluate.fidelity import correlation_differences, rule_breaks, total_variation
 from sfumato.evaluate.likelihood import log_likelihood, release_log_likelihood
 from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows
-from sfumato.evaluate.rule_scores import rule_breaks
 from sfumato.evaluate.scores import evaluate, over_runs
-from sfumato.evaluate.utility import classifier_scores
+from sfumato.evaluate.utility import classifier_scores, clustering_accuracy
 
 __all__ = [
     "classifier_scores",

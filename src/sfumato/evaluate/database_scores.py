@@ -14,8 +14,8 @@ import numpy as np
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, DataError
 from sfumato.evaluate.coded_tables import CodedTable, read_codes
+from sfumato.evaluate.fidelity import rule_scores
 from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_columns, linked_scores
-from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.io.sources import Source
 from sfumato.records.database_records import BranchRecords, DatabaseData
 from sfumato.records.table_sources import TableSources, open_records

@@ -14,7 +14,7 @@ from sfumato.errors import ConfigError, require_instance, require_integer
 from sfumato.evaluate.coded_tables import CodedTable, random_state, read_codes, table_kinds
 from sfumato.extras import require_extra
 from sfumato.maths.streams import public_stream
-from sfumato.models.mixtures.samplers import MixturePoints
+from sfumato.models.mixtures.mixture import MixturePoints
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.schema import Schema, SchemaLike, read_schema

@@ -17,8 +17,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import DataError
 from sfumato.evaluate.coded_tables import CodedTable
-from sfumato.evaluate.fidelity import bin_codes, mean_distance, set_distance
-from sfumato.evaluate.rule_scores import rule_scores
+from sfumato.evaluate.fidelity import bin_codes, mean_distance, rule_scores, set_distance
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
 from sfumato.records.table_sources import open_records

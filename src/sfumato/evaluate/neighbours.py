@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
-from sfumato.desk.outside import INSIDE
+from sfumato.desk.validation import INSIDE
 from sfumato.errors import require_integer
 from sfumato.evaluate.coded_tables import CodedTable, FeatureMap, read_codes, table_kinds
 from sfumato.extras import require_extra

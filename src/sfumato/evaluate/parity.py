@@ -14,7 +14,7 @@ from scipy import special
 from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.inference.families import LINEAR, LOGISTIC, Family
 from sfumato.inference.formulas import Design, read_formula
-from sfumato.inference.linked_questions import questions_of
+from sfumato.inference.linked_rows import questions_of
 from sfumato.inference.regression import fit_formula
 from sfumato.inference.regression_results import Regression
 from sfumato.inference.table_measurements import values

@@ -14,16 +14,13 @@ from scipy import stats
 
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import SchemaError, require_instance, require_integer, require_name, require_open_unit
-from sfumato.evaluate.clustering import clustering
-from sfumato.evaluate.coded_tables import CodedTable, read_codes, table_kinds
+from sfumato.evaluate.coded_tables import CodedTable, closed_schema, not_compared, read_codes, table_kinds
 from sfumato.evaluate.database_scores import scores_of_units
-from sfumato.evaluate.fidelity import mean_distance, read_bins, table_correlations
+from sfumato.evaluate.fidelity import mean_distance, read_bins, rule_scores, table_correlations
 from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.neighbours import table_neighbours
-from sfumato.evaluate.rule_scores import rule_scores
-from sfumato.evaluate.schemas import closed_schema, not_compared
-from sfumato.evaluate.utility import ClassificationTask, train_and_score
+from sfumato.evaluate.utility import ClassificationTask, clustering, train_and_score
 from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.schema.open_schema import open_schema

@@ -17,8 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
-from sfumato.columns.number_grid import (
+from sfumato.columns.bounded import (
     BEYOND,
     MIDDLE_YEAR,
     OPEN_UNITS,
@@ -28,18 +27,28 @@ from sfumato.columns.number_grid import (
     counts_name,
     open_edges,
 )
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
-from sfumato.fitting.domain_counts import DomainCounts, domain_counts, one_row_a_unit
-from sfumato.fitting.kind_counts import PRESENT, KindCounts, Reason, kinds_of, reasons_of, resolutions_of
+from sfumato.fitting.domain_counts import (
+    PRESENT,
+    DomainCounts,
+    KindCounts,
+    Reason,
+    domain_counts,
+    kinds_of,
+    one_row_a_unit,
+    reasons_of,
+    resolutions_of,
+)
 from sfumato.io.sources import Source
 from sfumato.maths.outer_mass import NoisyColumn, span
 from sfumato.mechanisms.queries import Noisy, origin_of
-from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words
-from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words, threshold_of
+from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Engine, tally
-from sfumato.records.open_data import OpenData
+from sfumato.records.private import OpenData
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
 
@@ -49,6 +58,7 @@ _MOST_WORDS = 900
 OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
+_MOST_NAMES = 6
 
 
 def kinds_of_counts(
@@ -336,3 +346,36 @@ def _is_constant(kind: ColumnKind) -> bool:
     if isinstance(kind, Categorical):
         return kind.categories == (OTHER,)
     return isinstance(kind, Integer | Continuous) and kind.upper - kind.lower <= cell_span(SIDE + PARTS)[1]
+
+
+def label_threshold(plan: Plan, schema: Schema) -> float | None:
+    """Return the noisy count from which on a fit keeps a label that nobody listed; half of those with so many are kept.
+
+    A constant of plan and schema. It counts rows, or units, of which discovery reads one row each. None where no column
+    may hold such labels.
+
+    Args:
+        plan: calibrated, of a method that discovers.
+        schema: what is public of the table.
+    """
+    worded = [name for name, kind in schema.open.items() if kind in WORDED]
+    if not worded:
+        return None
+    kinds: dict[str, OpenKind] = {name: "categorical" if name in worded else k for name, k in schema.open.items()}
+    stage = plan[DOMAINS]
+    noise_std = stage.noise_multiplier * domain_counts(schema, kinds).norm_bound
+    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded), unit_rows=1)
+
+
+def label_forecast(plan: Plan, schema: Schema) -> str:
+    """Say how rare a label may be that nobody listed, and still be kept; nothing where no column may hold such."""
+    least = label_threshold(plan, schema)
+    if least is None:
+        return ""
+    names = [repr(name) for name, kind in schema.open.items() if kind in WORDED]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    records = "rows" if schema.unit is None else f"units (one row of each {schema.unit.column!r} is read)"
+    return (
+        f"labels of {', '.join(names[:_MOST_NAMES])}{more} are kept from about {least:.0f} {records} on; rarer ones "
+        f"become {OTHER!r}, unless `categories` lists them or `parents` groups them"
+    )

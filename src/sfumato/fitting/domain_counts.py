@@ -1,24 +1,224 @@
 """Counts of open columns: cells of the public grids of numbers and of years, missing cells, and words.
 
 Proof: docs/proofs/discovery.md.
+
+One release says whether a column holds numbers, dates or labels, how many decimals numbers have, and how dates are
+written. Proof: docs/proofs/discovery.md.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
-from sfumato.columns.number_grid import MISSING, cells_of, year_cells
-from sfumato.columns.open import OpenKind
+from sfumato.columns.bounded import MISSING, cells_of, year_cells
+from sfumato.columns.cells import read_text
+from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
+from sfumato.columns.dates import is_zero_date
+from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.roles import names_people, role_of
+from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth
 from sfumato.columns.written import Written
+from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.mechanisms.unlisted_words import Tally
 from sfumato.records.engine import Rows
-from sfumato.records.open_data import numbers_of, years_of
+from sfumato.records.private import numbers_of, years_of
 from sfumato.schema.schema import Schema
+
+PRESENT = 4.0
+"""Standard deviations of noise at which what is counted is taken to exist."""
+
+LARGEST = 2.0**53
+"""The end of the grids of numbers: beyond it float64 does not tell whole numbers apart."""
+
+Reason: TypeAlias = Literal["empty", "large"]
+
+_MOST_DECIMALS = 6
+_MISSING, _WHOLE, _DECIMALS, _LARGE = 0, 1, 2, _MOST_DECIMALS + 3
+_PADDED, _CODE, _TEXT = _LARGE + 1, _LARGE + 2, _LARGE + 3
+_DATES = _TEXT + 1
+_CELLS = _DATES + len(DATE_FORMS)
+"""Missing, whole number, number of 1 to 6 decimals and of more, number beyond the grid, number with leading zeros,
+other code, other text, and every form of dates."""
+_SHARE = 0.9  # of the cells with a value that have to be numbers, or dates
+_AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
+_FEW = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
+_COMPACT = np.array([is_number_form(form) for form in DATE_FORMS])
+
+
+@dataclass(frozen=True)
+class KindCounts(Counts):
+    """Per column, how many cells are missing, numbers of 0, 1, 2, … decimals, codes, texts, and dates of each form.
+
+    One record adds a single 1 to each of the c columns: norm √c. Value: shape (c, cells).
+    """
+
+    columns: tuple[str, ...]
+    name: str = "counts of cells that parse"
+    step: float = 1.0
+    written: Mapping[str, Written | None] = field(default_factory=dict)
+
+    @property
+    def squares(self) -> float:
+        """The number of columns."""
+        return len(self.columns)
+
+    def zero(self) -> np.ndarray:
+        """Return empty tables."""
+        return np.zeros((len(self.columns), _CELLS))
+
+    def add(self, total: np.ndarray, rows: Rows) -> None:
+        """Count some records."""
+        for i, name in enumerate(self.columns):
+            total[i] += np.bincount(cells_that_parse(rows[name], self.written.get(name)), minlength=_CELLS)
+
+
+def cells_that_parse(column: np.ndarray, written: Written | None = None) -> np.ndarray:
+    """Return the cell of each value, int64 of shape (n,): a function of that value alone.
+
+    Args:
+        column: texts, None where missing; or numbers, NaN where missing.
+        written: how numbers are written in texts.
+    """
+    if column.dtype.kind == "f":
+        column, written = np.array([None if v != v else repr(v) for v in column.tolist()], dtype=object), None
+    texts = read_text(pa.array(column, pa.string()))
+    plain = texts if written is None else written.plain(texts)
+    places, numbers = decimals(plain), floats(plain)
+    is_number = (places >= 0) | (np.isinf(numbers) & ~is_truth(plain))
+    number = np.where(places > 0, _DECIMALS + np.clip(places, 1, _MOST_DECIMALS + 1) - 1, _WHOLE)
+    number = np.where(np.isfinite(numbers) & (np.abs(numbers) >= LARGEST), _LARGE, number)
+    number = np.where(has_leading_zeros(plain) | is_calling(plain), _PADDED, number)
+    cells = np.where(is_number, number, np.where(is_code(plain), _CODE, _TEXT))
+    dates = date_forms(texts)
+    cells = np.where(dates >= 0, _DATES + dates, cells)
+    absent = np.array([text is None for text in column], dtype=bool) | is_zero_date(texts)
+    return np.where(absent, _MISSING, cells).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _ColumnCounts:
+    """The noisy counts of one column.
+
+    Attributes:
+        counts: shape (cells,).
+        noise: standard deviations that make a count stand out.
+    """
+
+    counts: np.ndarray
+    noise: float
+
+    @property
+    def fraction(self) -> float:
+        return float(self.counts[_DECIMALS:_LARGE].sum())
+
+    @property
+    def dates(self) -> np.ndarray:
+        return self.counts[_DATES:]
+
+    def standing(self, cells: np.ndarray, times: float = 1.0) -> float:
+        """Return the sum of the cells that stand out, by so many times the threshold."""
+        return float(cells[cells > times * self.noise].sum())
+
+    @property
+    def whole(self) -> float:
+        """Whole numbers, those among them that could be dates."""
+        return float(self.counts[_WHOLE]) + self.standing(self.dates[_COMPACT])
+
+    @property
+    def numbers(self) -> float:
+        return self.whole + self.fraction
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether numbers stand out, which many cells of noise together do not."""
+        return max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
+
+    @property
+    def texts(self) -> float:
+        """Number of cells that are neither numbers nor dates, less what noise may have added."""
+        return max(float(self.counts[_LARGE:_DATES].sum()) - self.noise / 2, 0.0)
+
+    def date(self) -> DateForm | None:
+        """Return the form of nine in ten cells with a value."""
+        form = chosen_form(self.dates, self.noise)
+        own = np.array([form is not None and other.family == form.family for other in DATE_FORMS])
+        if form is None or self.standing(self.dates[own]) < _AMONG_MANY * self.noise:
+            return None
+        inside = max(self.standing(self.dates[own]), float(self.dates[own].sum()) if own.sum() < len(own) // 8 else 0.0)
+        numbers = max(float(self.counts[_WHOLE]), 0.0) + max(self.fraction, 0.0)
+        others = self.standing(self.dates[~own], _AMONG_MANY) + numbers
+        return form if inside >= _SHARE * (inside + others + self.texts) else None
+
+    def kind(self) -> Open:
+        """Return a column's kind: dates of one form, numbers, or labels."""
+        form = self.date()
+        if form is not None:
+            return Open(kind="datetime", format=form.own_format, resolution=form.resolution)
+        few = max(_FEW * self.numbers, self.noise)
+        coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
+        others = self.texts + self.standing(self.dates[~_COMPACT], _AMONG_MANY)
+        if not self.has_numbers or self.numbers < _SHARE * (self.numbers + others) or coded:
+            return Open(kind="categorical")
+        few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
+        return Open(kind="integer" if self.fraction <= few else "continuous")
+
+    def reason(self) -> Reason | None:
+        """The reason to leave a column out, or to make labels of it; None without."""
+        if self.counts[_LARGE] > max(_FEW * self.numbers, self.noise):
+            return "large"
+        # of thousands of cells without a record, one or another is above a threshold that is meant for one
+        present = (self.counts[1:_DATES] > self.noise).any() or (self.dates > _AMONG_MANY * self.noise).any()
+        return "empty" if self.counts[_MISSING] > self.noise and not present else None
+
+
+def _columns(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, _ColumnCounts]:
+    noise = PRESENT * noisy.noise_std
+    return {name: _ColumnCounts(counts, noise) for name, counts in zip(columns, noisy.value, strict=True)}
+
+
+def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
+    """Return the kind of each column by its noisy counts. Free.
+
+    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, unless codes
+    stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53, which are codes too: those are
+    labels. Whole if at most one number of a hundred, or what noise may be, is not; whole numbers whose name says that
+    they name places or people (`zip`, `patient_id`) are labels.
+    """
+    kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
+    numbers = [name for name in columns if kinds[name].kind == "integer"]
+    codes = [name for name in numbers if role_of(name) == "place" or names_people(name)]
+    return kinds | {name: Open(kind="categorical") for name in codes}
+
+
+def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
+    """Return the reasons to leave columns out: only missing cells, or numbers beyond 2^53. Free."""
+    reasons: dict[str, Reason | None] = {n: counts.reason() for n, counts in _columns(noisy, columns).items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
+    """Return the resolution of columns whose numbers have at most so many decimals, by the noisy counts. Free.
+
+    That of cents is 0.01. A column of which numbers with more than six decimals stand out has none.
+    """
+    resolutions: dict[str, float] = {}
+    for name, counts in zip(columns, noisy.value, strict=True):
+        by_decimals = counts[_DECIMALS:_LARGE]
+        numbers = max(float(counts[_WHOLE] + by_decimals.sum()), 0.0)
+        for decimals_left in range(_MOST_DECIMALS + 1):
+            more = by_decimals[decimals_left:]
+            if more.sum() <= max(_FEW * numbers, PRESENT * noisy.noise_std * math.sqrt(more.size)):
+                resolutions[name] = float(f"1e-{decimals_left}")
+                break
+    return resolutions
 
 
 @dataclass(frozen=True)

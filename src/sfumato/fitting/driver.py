@@ -19,9 +19,8 @@ from sfumato.data_ledger.data_ledger import Charge, charge_data, settled
 from sfumato.data_ledger.journal import Journal, NoMoreNoise
 from sfumato.errors import ConfigError
 from sfumato.fitting.account import Account
-from sfumato.fitting.contents import AS_SOURCE, measurements_of, pandas_form
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.strangers import assumptions_of, silenced, versions_of
+from sfumato.fitting.contents import AS_SOURCE, assumptions_of, measurements_of, pandas_form, silenced, versions_of
+from sfumato.fitting.purposes import Facts
 from sfumato.io.sources import Source
 from sfumato.lenses.lens import Sampler
 from sfumato.mechanisms.noise import NoiseSource
@@ -39,8 +38,8 @@ from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import with_package
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.sources import read_off, source_lines, with_discovered
-from sfumato.schema.weighting import weighting_of
 
 Held = TypeVar("Held", Ledger, SearchLedger)
 T = TypeVar("T")

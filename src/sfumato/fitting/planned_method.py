@@ -14,11 +14,9 @@ from sfumato.fitting.arguments import (
     nominal_budget,
     row_count,
 )
-from sfumato.fitting.discovery import DOMAINS, discovery_stages
+from sfumato.fitting.discovery import DOMAINS, discovery_stages, label_forecast
 from sfumato.fitting.driver import description_of
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.label_threshold import label_forecast
-from sfumato.fitting.presets import Preset, find_preset, preset_of
+from sfumato.fitting.purposes import Facts, Preset, find_preset, preset_of
 from sfumato.fitting.targets import epsilon_for_error, epsilon_for_risk, epsilon_of_each
 from sfumato.privacy.budget import EstimateCount, NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate

@@ -11,6 +11,8 @@ from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
 from sfumato.fitting.account import Account, Exchange
 from sfumato.fitting.arguments import (
+    FitKeywords,
+    FitOptions,
     check_resumable,
     noise_source,
     noisy_row_count,
@@ -21,14 +23,12 @@ from sfumato.fitting.arguments import (
     warn_of_draft,
     warn_of_units,
 )
-from sfumato.fitting.contents import check_types, form_of, pandas_form
+from sfumato.fitting.contents import check_types, form_of, pandas_form, versions_of
 from sfumato.fitting.discovery import discover
 from sfumato.fitting.driver import Driver, Fit, FittedModel
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.fit_options import FitKeywords, FitOptions
 from sfumato.fitting.planned_method import PlannedMethod
 from sfumato.fitting.prior_release import Prior, read_prior
-from sfumato.fitting.strangers import versions_of
+from sfumato.fitting.purposes import Facts
 from sfumato.io.chunks import Source
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
@@ -41,15 +41,14 @@ from sfumato.privacy.plan import Plan
 from sfumato.records.database_records import DatabaseData
 from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
-from sfumato.records.open_data import OpenData
-from sfumato.records.private import PrivateData
+from sfumato.records.private import OpenData, PrivateData
 from sfumato.records.table_sources import TableSources, open_records
 from sfumato.release_front import Release
-from sfumato.schema.areas import with_areas
-from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
+from sfumato.schema.schema_facts import with_areas
 from sfumato.schema.sources import with_discovered, without_rows
 
 

@@ -22,10 +22,9 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from sfumato.engines.pads import TAG_WORDS, pad
+from sfumato.engines.work import TAG_WORDS, pad
 from sfumato.errors import ConfigError, DataError, RoundPendingError
-from sfumato.holders.agreement import digest
-from sfumato.holders.cards import Card, HolderSession, Keys, bytes_of
+from sfumato.holders.cards import Card, HolderSession, Keys, bytes_of, digest
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
 from sfumato.measurements.query_form import write_query

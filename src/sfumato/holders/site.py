@@ -16,13 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sfumato.data_ledger.data_ledger import give_up
-from sfumato.data_ledger.journal import charge_of
-from sfumato.data_ledger.process import file_lock
+from sfumato.data_ledger.journal import charge_of, file_lock
 from sfumato.errors import ConfigError, OutputError, RoundPendingError
-from sfumato.fitting.arguments import check_resumable
-from sfumato.fitting.fit_options import FitOptions
-from sfumato.holders.agreement import Agreement, digest
-from sfumato.holders.cards import SUFFIX, Card, HolderSession, Keys
+from sfumato.fitting.arguments import FitOptions, check_resumable
+from sfumato.holders.cards import SUFFIX, Agreement, Card, HolderSession, Keys, digest
 from sfumato.holders.messages import KEYS, FileExchange, missing, write_bytes
 from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.methods.max_entropy import MaxEntropy

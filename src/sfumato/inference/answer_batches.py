@@ -11,8 +11,8 @@ import numpy as np
 
 from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator
 from sfumato.inference.joint_errors import deviations
+from sfumato.inference.noisy_totals import FEWEST_ROWS
 from sfumato.inference.questions import Questions
-from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 
 _TOGETHER = 64  # cells, each a function of all rows

@@ -25,12 +25,12 @@ from sfumato.inference.estimator import Estimator
 from sfumato.inference.families import FAMILIES, LINEAR
 from sfumato.inference.formulas import Design
 from sfumato.inference.joint_errors import each_level
+from sfumato.inference.noisy_totals import FEWEST_ROWS
 from sfumato.inference.question_table import QUESTIONS, QuestionKind, questions_about
 from sfumato.inference.questions import Questions
 from sfumato.inference.regression import fit_design
 from sfumato.inference.regression_results import Regression, Regressions
 from sfumato.inference.times import Value, length
-from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.maths.arrays import indicators
 from sfumato.schema.set_columns import itemised
 

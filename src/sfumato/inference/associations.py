@@ -19,9 +19,8 @@ from sfumato.errors import ConfigError, EstimateError, require_integer
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator, rests_on
-from sfumato.inference.hypothesis_tests import HypothesisTest
-from sfumato.inference.intervals import size_of
-from sfumato.inference.lengths import SquaredLength
+from sfumato.inference.intervals import SquaredLength, size_of
+from sfumato.inference.joint_errors import HypothesisTest
 from sfumato.inference.questions import Questions
 from sfumato.maths.arrays import indicators
 

@@ -21,9 +21,8 @@ from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.intervals import possible_range
-from sfumato.inference.rows import Rows, is_missing
+from sfumato.inference.rows import Rows, is_missing, require_terms_together, require_together
 from sfumato.inference.table_measurements import TableMeasurements
-from sfumato.inference.together import require_terms_together, require_together
 from sfumato.release.model import ReleaseValue
 
 _MOST_WITHIN = 0.01  # of a variance, within the cells that were counted

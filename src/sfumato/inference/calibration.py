@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from sfumato.inference.totals import RowWeights, Totals, UnitSums
+from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 
 Target = Literal["population", "table"]
 

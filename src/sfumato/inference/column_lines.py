@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sfumato.cards.text import shown
+from sfumato.cards.html import shown
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
 from sfumato.inference.estimated_bounds import estimated_bounds, is_clock, most
-from sfumato.inference.linked_questions import questions_of
+from sfumato.inference.linked_rows import questions_of
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import table_of
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource

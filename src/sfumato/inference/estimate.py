@@ -11,11 +11,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
-from sfumato.columns.resolutions import Resolution
+from sfumato.columns.wall_clock import Resolution
 from sfumato.errors import ConfigError, EstimateError, UnknownGroupError, require_choice, require_flag
 from sfumato.inference.calibration import Target
-from sfumato.inference.hypothesis_tests import HypothesisTest
-from sfumato.inference.joint_errors import JointErrors, any_law, deviations
+from sfumato.inference.joint_errors import HypothesisTest, JointErrors, any_law, deviations
 from sfumato.inference.times import Value, figure, length, moment, plain, shown
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.columns.kinds import ColumnKind, Continuous, DateTime, Integer
-from sfumato.columns.number_grid import (
+from sfumato.columns.bounded import (
     BEYOND,
     MIDDLE_YEAR,
     MISSING,
@@ -25,6 +24,7 @@ from sfumato.columns.number_grid import (
     counts_name,
     open_edges,
 )
+from sfumato.columns.kinds import ColumnKind, Continuous, DateTime, Integer
 from sfumato.columns.open import OpenKind
 from sfumato.errors import EstimateError
 from sfumato.maths.arrays import require_well_formed

@@ -13,10 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.noisy_counts import CountTable, coarsest, tables_of
-from sfumato.inference.products import Products
+from sfumato.inference.noisy_totals import CountTable, Products, Totals, coarsest, tables_of
 from sfumato.inference.table_measurements import TableMeasurements
-from sfumato.inference.totals import Totals
 
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
 _FEWEST_DIRECTIONS = 3

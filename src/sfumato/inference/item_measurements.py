@@ -19,7 +19,7 @@ from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.item_queries import WEIGHT_PARTS, ItemPairQuery, ItemQuery
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Measurement
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.set_columns import SetColumn, sets_alone

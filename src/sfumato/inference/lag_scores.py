@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.inference.noisy_scores import Scores
+from sfumato.inference.noisy_totals import Scores
 from sfumato.inference.score_designs import best_turn, middles
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sfumato.inference.calibrated_rows import By
     from sfumato.inference.estimate import Correlations, Estimate, Estimates
-    from sfumato.inference.hypothesis_tests import HypothesisTest
+    from sfumato.inference.joint_errors import HypothesisTest
     from sfumato.inference.questions import Questions
     from sfumato.inference.set_questions import SetQuestions
 
@@ -253,7 +253,7 @@ class QuestionMethods(RegressionMethods):
             >>> release.answers().query("answered != 'yes'")[["kind", "first", "second", "why"]]  # doctest: +SKIP
         """
         if sets_alone(self._release.schema):
-            from sfumato.inference.set_answers import set_answers
+            from sfumato.inference.set_questions import set_answers
 
             return set_answers(self._of_sets, target=target, level=level, simultaneous=simultaneous)
         from sfumato.inference.answers import answers

@@ -21,14 +21,12 @@ from sfumato.errors import ConfigError, EstimateError, require_flag, require_ins
 from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
 from sfumato.inference.calibration import STRONG
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
-from sfumato.inference.estimator import Estimator
-from sfumato.inference.hypothesis_tests import HypothesisTest
+from sfumato.inference.estimator import Estimator, require_items_by, rows_by_counts, set_column
 from sfumato.inference.intervals import most_variance, of_correlation, of_variance, within_bounds
-from sfumato.inference.rows import is_missing
-from sfumato.inference.set_sizes import require_items_by, rows_by_counts, set_column
+from sfumato.inference.joint_errors import HypothesisTest
+from sfumato.inference.noisy_totals import FEWEST_ROWS
+from sfumato.inference.rows import is_missing, require_together
 from sfumato.inference.times import Value
-from sfumato.inference.together import require_together
-from sfumato.inference.totals import FEWEST_ROWS
 from sfumato.schema.set_columns import IN, SetColumn
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be

@@ -6,37 +6,80 @@ Logistic and Poisson regression solve their score equations on the same rows: pr
 the law of the right side from the model, calibrated. Those of gamma regression are functions of all columns together.
 Standard errors are robust to heteroscedasticity, by the rows' influence values.
 
+How much farther an estimate spreads under its noise than a straight line through it says, a bootstrap finds.
+
 Free: uses released values only.
-Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-aware intervals from noisy statistics).
+Reference: Huber 1967 (the sandwich); Ferrando, Wang and Sheldon 2022 (noise-aware intervals from noisy statistics);
+Efron 1982, the parametric bootstrap.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from sfumato.errors import EstimateError
-from sfumato.inference.bootstrap import stretches
+from sfumato.inference.calibration import Calibration
 from sfumato.inference.estimate import Estimate, answers_by_group
 from sfumato.inference.estimator import LEAST_KNOWN, Estimator, require_known, rests_on
 from sfumato.inference.families import Family
 from sfumato.inference.formulas import Design, ReadFormula, read_formula
-from sfumato.inference.intervals import size_of
+from sfumato.inference.intervals import SquaredLength, size_of
 from sfumato.inference.joint_errors import JointErrors
-from sfumato.inference.lengths import SquaredLength
-from sfumato.inference.predictions import DesignRows
 from sfumato.inference.questions import Questions
-from sfumato.inference.regression_results import Regression, Regressions
-from sfumato.inference.together import require_together
+from sfumato.inference.regression_results import DesignRows, Regression, Regressions
+from sfumato.inference.rows import require_together
+from sfumato.maths.streams import public_stream
 
+DRAWS = 40
+_STREAM = 20_261
+_MOST_LOST = 0.25  # of the draws, which have no solution: noise may then hide whether there is one
+_MIDDLE = stats.norm.ppf(0.84) - stats.norm.ppf(0.16)
 LEAST_LEVEL = 2.0
 """Deviations of its error that the number of rows of a label has to be above 0, for a term of its own."""
 _TINY = 1e-9
+
+
+def stretches(
+    calibration: Calibration, ask: Callable[[np.ndarray], np.ndarray], linear: np.ndarray, what: str
+) -> np.ndarray:
+    """Return the factors by which standard errors of noise are too small, at least 1, shape (k,).
+
+    Noise is redrawn about what was measured, and the question asked of the weights that this gives; the spread is that
+    of the middle 68 % of the answers, which a few wild ones leave alone. The stream of draws is public and fixed, so
+    that an estimate is a function of the release.
+
+    Args:
+        calibration: of the columns of the question.
+        ask: from weights of the model's rows, shape (N,), to coefficients, shape (k,).
+        linear: standard errors by linearisation, shape (k,).
+        what: the question, for messages.
+
+    Raises:
+        EstimateError: a fourth of the draws have no answer.
+    """
+    if not linear.any():
+        return np.ones_like(linear)
+    rng, estimates = public_stream(_STREAM), []
+    for _ in range(DRAWS):
+        weights = calibration.redraw(rng)
+        try:
+            estimates.append(ask(weights))
+        except EstimateError:
+            continue
+    if len(estimates) < (1 - _MOST_LOST) * DRAWS:
+        raise EstimateError(
+            f"Expected {what} to have a solution whatever the noise was, got one that noise decides about. Use fewer "
+            "terms, or fit with a larger epsilon."
+        )
+    low, high = np.quantile(estimates, [0.16, 0.84], axis=0)
+    return np.maximum((high - low) / _MIDDLE / np.where(linear > 0, linear, np.inf), 1.0)
 
 
 def fit_formula(

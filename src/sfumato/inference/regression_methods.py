@@ -27,7 +27,7 @@ class RegressionMethods(ABC):
 
     @property
     def _questions(self) -> Questions:
-        from sfumato.inference.linked_questions import questions_of
+        from sfumato.inference.linked_rows import questions_of
 
         return questions_of(self._release)
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from sfumato.cards.html import Html, card, fold, paragraph, table
-from sfumato.cards.svg import interval
-from sfumato.cards.text import sentence, shown
+from sfumato.cards.html import Html, card, fold, interval, paragraph, sentence, shown, table
 from sfumato.inference.times import Value, figure
 from sfumato.inference.times import shown as text_of
 

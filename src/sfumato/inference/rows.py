@@ -1,13 +1,20 @@
-"""Rows of the model that a question is about: those with some labels, those without a cell, those with a number.
+"""Rows of the model that a question is about: with labels, in spans, without a cell; and what was measured together.
 
 Columns that follow from measured ones by a rule (sums, differences, products, maps, later ends of an order) have the
 values that the rules say of these rows. A mean of a sum is a sum of measured means and a share of a map's label a sum
 of measured shares, so that calibrated rows of what they follow from answer for them.
+
+A function of three columns that were not measured together has a part that is any value under the same measurements.
+How much of its variance functions of pairs say is no sign of that: of a balanced cell of three labels they say 6/7.
+
+Free: uses released values only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Number
 
 import numpy as np
@@ -15,11 +22,11 @@ import pandas as pd
 
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.bounded import Values
+from sfumato.columns.facts import shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, did_you_mean, require_instance
-from sfumato.inference.spans import read_span
-from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.lenses.chain import plain_schema
 from sfumato.rules.cells import absent
 from sfumato.rules.computed import Computed
@@ -27,9 +34,52 @@ from sfumato.rules.rule_plan import RulePlan
 from sfumato.schema.set_columns import IN
 from sfumato.schema.sources import DISCOVERED
 
+_BETWEEN = ".."
+_ENDS = 2
 Terms = frozenset[frozenset[str]]
 """Sets of measured columns: a column is a sum of functions of each."""
 _LABEL = (str, bool, np.bool_, Number)
+_MOST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpan:
+    """Numbers between two, both within; infinite where a side is open."""
+
+    low: float
+    high: float
+
+    def holds(self, numbers: np.ndarray) -> np.ndarray:
+        """Return which numbers lie within, as 0 and 1."""
+        return ((numbers >= self.low) & (numbers <= self.high)).astype(np.float64)
+
+
+def read_span(name: str, kind: TabularKind, value: object) -> NumberSpan:
+    """Return the span that a caller gives of a column of numbers or dates: a pair of ends, None where it is open.
+
+    Raises:
+        ConfigError: it is none, or an end is no value within the column's bounds.
+    """
+    ends: tuple[object, ...] = ()
+    if isinstance(value, str) and _BETWEEN in value:
+        ends = tuple(part.strip() or None for part in value.split(_BETWEEN))
+    elif isinstance(value, tuple):
+        ends = value
+    if len(ends) != _ENDS or all(end is None for end in ends):
+        raise ConfigError(
+            f"Expected a span of {name!r}, such as (18, 65), (18, None) or '18..65', got {shown(value)}. "
+            "A column of labels has shares of each label, one of numbers of spans."
+        )
+    low, high = (None if end is None else _number(name, kind, end) for end in ends)
+    span = NumberSpan(-np.inf if low is None else low, np.inf if high is None else high)
+    if span.low > span.high:
+        raise ConfigError(f"Expected a span of {name!r} whose first end is not above its second, got {shown(value)}.")
+    return span
+
+
+def _number(name: str, kind: TabularKind, end: object) -> float:
+    """Return an end as the model's rows have it: of dates steps since 1970."""
+    return float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])
 
 
 class Following:
@@ -250,3 +300,39 @@ def _label(name: str, value: object) -> str:
 def is_missing(value: object) -> bool:
     """Whether a caller means a missing cell."""
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
+
+
+def measured_together(measured: TableMeasurements, columns: Collection[str]) -> bool:
+    """Whether these columns were measured together."""
+    if len(set(columns)) <= 1 or any(set(columns) <= table.columns for table in measured.tables):
+        return True
+    products = measured.products
+    if products is None:
+        return False
+    own = set() if products.by is None else {products.by.column}
+    return len(set(columns) - own) <= _MOST and set(columns) <= products.columns.keys() | own
+
+
+def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
+    """Refuse a product of sums of functions of columns, where some of its parts were not measured together."""
+    for chosen in itertools.product(*sums):
+        require_together(measured, frozenset().union(*chosen), what)
+
+
+def require_together(measured: TableMeasurements, columns: Collection[str], what: str) -> None:
+    """Refuse a question about columns that were not measured together (`EstimateError`)."""
+    if measured_together(measured, columns):
+        return
+    names = ", ".join(map(repr, sorted(set(columns))))
+    how, known = (
+        "or fit with one of them as the target, which is measured with every two others",
+        "how two columns go together",
+    )
+    if measured.products is None:
+        how, known = "or fit with the method max-entropy, which measures every two", "the columns of its tables"
+    elif measured.products.by is not None:
+        how = f"or fit with one of them as the target, as {measured.class_column!r} is in this release"
+    raise EstimateError(
+        f"Expected a question that the release's measurements answer, got {what}: it asks how {names} go together, and "
+        f"they were not measured together, only {known}. Ask of fewer columns, {how}."
+    )

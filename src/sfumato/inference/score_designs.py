@@ -28,7 +28,7 @@ from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.score_query import LARGEST_NUMBER, MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
-from sfumato.records.feature_records import with_features
+from sfumato.records.linked import with_features
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema

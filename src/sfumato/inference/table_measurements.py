@@ -20,12 +20,17 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import FITTED, Calibration, Places
-from sfumato.inference.gaps import fill_gaps
-from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
-from sfumato.inference.noisy_scores import Scores
-from sfumato.inference.products import Products
-from sfumato.inference.support import ColumnCounts, with_support
-from sfumato.inference.totals import RowWeights, Totals, UnitSums
+from sfumato.inference.noisy_totals import (
+    CountTable,
+    Products,
+    RowWeights,
+    Scores,
+    Totals,
+    UnitSums,
+    pool_tables,
+    tables_of,
+)
+from sfumato.inference.support import ColumnCounts, fill_gaps, with_support
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet
 from sfumato.maths.streams import public_stream
@@ -35,8 +40,8 @@ from sfumato.privacy.plan import Neighbours
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.schema_facts import weight_bound
 from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.weighting import weight_bound
 
 MODEL_ROWS = 1 << 14
 """Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sfumato.columns.resolutions import Resolution, moment_of, step_of
+from sfumato.columns.wall_clock import Resolution, moment_of, step_of
 
 Value = Any
 """A number; of dates a `pandas.Timestamp`, and as an error or a difference a `pandas.Timedelta`."""

@@ -30,7 +30,7 @@ from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ScoreQuery
-from sfumato.records.feature_records import feature_records, with_features
+from sfumato.records.linked import feature_records, with_features
 from sfumato.records.sequences import Sequences
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler

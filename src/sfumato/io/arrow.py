@@ -1,24 +1,27 @@
-"""Parquet files and pyarrow tables.
+"""Parquet files, pyarrow tables, and Arrow IPC in files and streams; layouts that point out of their buffers.
 
 Storage types as text, from a closed list: a release names them, and a stranger's release is not trusted.
+
+Arrow's readers take offsets and indices as they stand in a file. What a cell holds is not looked at: a text that is no
+UTF-8 or a date that is none stands in one record, and stops no other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, ClassVar, final
 
 import pyarrow as pa
+import pyarrow.types as types
 
 from sfumato._lazy import later
 from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
-from sfumato.io.arrow_layout import sound_batches
-from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
-from sfumato.io.origins import pandas_columns
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, pandas_columns, table_chunks
 from sfumato.io.stored import FileSource, StoredFile
 
 if TYPE_CHECKING:
@@ -26,7 +29,70 @@ if TYPE_CHECKING:
 else:  # it brings ssl
     pq = later("pyarrow.parquet")
 
+
 _BUFFER_BYTES = 1 << 20
+_MAGIC = b"ARROW1"  # a file begins with it, a stream does not
+
+
+def sound_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass on batches whose offsets, lengths and indices are those of their buffers.
+
+    Raises:
+        pa.ArrowInvalid: others are not; the message may show cells.
+    """
+    for batch in batches:
+        for column in batch.columns:
+            _check(column)
+        yield batch
+
+
+def _check(array: pa.Array) -> None:
+    array.validate()
+    if isinstance(array, pa.ExtensionArray):
+        _check(array.storage)
+    elif isinstance(array, pa.DictionaryArray):
+        places = pa.nulls(len(array.dictionary))
+        pa.DictionaryArray.from_arrays(array.indices, places, safe=False).validate(full=True)
+        _check(array.dictionary)
+    elif not types.is_primitive(array.type):
+        kind = _plain(array.type)
+        (array if kind is None else array.view(kind)).validate(full=True)
+
+
+@lru_cache(maxsize=1024)
+def _plain(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type of the same buffers in which any bytes are a value; None where Arrow cannot view it so."""
+    for is_kind, plain in _LEAVES:
+        if is_kind(kind):
+            return plain
+    if types.is_decimal(kind):
+        return pa.binary(kind.bit_width // 8)
+    for is_list, make in _LISTS:
+        if is_list(kind):
+            value = _plain(kind.value_type)
+            return None if value is None else make(kind, kind.value_field.with_type(value))
+    if types.is_struct(kind):
+        fields = [(field, _plain(field.type)) for field in kind]
+        if all(plain is not None for _, plain in fields):
+            return pa.struct([field.with_type(plain) for field, plain in fields if plain is not None])
+    nested = types.is_nested(kind) or types.is_dictionary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return None if nested else kind
+
+
+_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
+    (types.is_string, pa.binary()),
+    (types.is_large_string, pa.large_binary()),
+    (types.is_string_view, pa.binary_view()),
+    (types.is_date32, pa.int32()),
+    (types.is_time32, pa.int32()),
+    (types.is_date64, pa.int64()),
+    (types.is_time64, pa.int64()),
+)
+_LISTS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, pa.Field], pa.DataType]], ...] = (
+    (types.is_list, lambda _, field: pa.list_(field)),
+    (types.is_large_list, lambda _, field: pa.large_list(field)),
+    (types.is_fixed_size_list, lambda kind, field: pa.list_(field, kind.list_size)),
+)
 
 
 @final
@@ -192,3 +258,65 @@ def _parsed(text: str) -> pa.DataType | None:
     if (match := _TENSOR.fullmatch(text)) and match[1] in _PLAIN:
         return pa.fixed_shape_tensor(_PLAIN[match[1]], [int(size) for size in match[2].split(",")])
     return None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class IpcSource(FileSource):
+    """A file of Arrow record batches, one of which has to fit into memory."""
+
+    counts_entries: ClassVar[bool] = True
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
+        places = sorted(self.names.index(name) for name in columns)
+        with self.file.reading() as raw:
+            yield from table_chunks(sound_batches(_batches(raw, places)), columns, self.chunk_rows)
+
+
+def open_ipc(file: StoredFile, *, chunk_rows: int) -> IpcSource:
+    """Read the schema of a file or stream of record batches.
+
+    Raises:
+        DataError: it is none or is damaged, or two columns have one name.
+    """
+    message = f"Expected {file.name} to be an Arrow IPC file or stream (Feather version 2), got another or damaged one."
+    schema = attempt(lambda: _read_schema(file), message)
+    check_names(schema.names, file.name)
+    storage = dict(zip(schema.names, schema.types, strict=True))
+    return IpcSource(
+        label=file.name,
+        container="parquet",
+        storage=storage,
+        chunk_rows=chunk_rows,
+        inferred=pandas_columns(schema),
+        file=file,
+    )
+
+
+def read_batches(path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of an IPC file of this machine, with these columns alone."""
+    with pa.OSFile(path) as raw:
+        with pa.ipc.open_file(raw) as reader:
+            names = reader.schema.names
+        raw.seek(0)
+        yield from _batches(raw, sorted(names.index(name) for name in columns))
+
+
+def _read_schema(file: StoredFile) -> pa.Schema:
+    with file.reading() as raw, _reader(raw, None) as reader:
+        return reader.schema
+
+
+def _batches(raw: IO[bytes], places: list[int]) -> Iterator[pa.RecordBatch]:
+    with _reader(raw, places) as reader:
+        if isinstance(reader, pa.RecordBatchFileReader):
+            yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
+        else:
+            yield from reader
+
+
+def _reader(raw: IO[bytes], places: list[int] | None) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
+    options = pa.ipc.IpcReadOptions(included_fields=places)
+    start = raw.read(len(_MAGIC))
+    raw.seek(0)
+    return (pa.ipc.open_file if start == _MAGIC else pa.ipc.open_stream)(raw, options=options)

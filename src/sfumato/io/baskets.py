@@ -21,14 +21,13 @@ from typing import IO, Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.canonical import canonical_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
+from sfumato.columns.storage import canonical_text
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
-from sfumato.io.stored import open_member
-from sfumato.io.text_lines import bounded_lines
+from sfumato.io.stored import bounded_lines, open_member
 
 ITEMS = "items"
 SET_KEYS: Mapping[str, str] = {ITEMS: "indices"}

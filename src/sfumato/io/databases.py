@@ -1,25 +1,187 @@
-"""Tables and queries of databases: `sqlite:///file?table=t`, `duckdb:///file?query=…`, `postgresql://user@host/db?table=t`.
+"""Tables and queries of databases: `sqlite:///file?table=t`, `duckdb:///file?query=…`, `postgresql://user@host/db`.
 
 They are read once, in one statement, into a private temporary file: all passes see one snapshot. Types are those that
 the database declares, where Arrow has them, and text where it does not; SQLite declares none, and its cells are text,
 each by itself. No error shows a query or a password, or what the database said: that may be a cell.
+
+SQLite converts any cell to any type; what raises on a value are some of its functions (`abs` of the least whole number,
+`sum` beyond 64 bits, `json_extract` of what is no JSON). A statement that calls one is refused, by its text alone.
+
+The driver of PostgreSQL gives `money` as cents, and addresses, ranges and much else as bytes of the protocol. So the
+server is asked for the types of the columns first, and turns all but a few into text itself.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
-from sfumato.errors import DataError
+from sfumato.errors import ConfigError, DataError
+from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Reading, Wanted, read_url, table_url
+from sfumato.io.database_urls import Reading, Result, Wanted, identifier, projected, read_url, table_url
 from sfumato.io.duckdb_queries import duckdb_rows
-from sfumato.io.postgresql import postgresql_rows
+from sfumato.io.frames import cell_text
+from sfumato.io.lazy_frames import in_utc, utc_schema
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
-from sfumato.io.sqlite_queries import sqlite_rows
+
+_BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8 = 16, 20, 21, 23, 25, 700, 701
+_ALIKE = {_BOOL, _INT8, _INT2, _INT4, _TEXT, _FLOAT4, _FLOAT8, 19, 1042, 1043, 1083}  # name, char, varchar, time
+_LISTS = {1000, 1016, 1005, 1007, 1009, 1021, 1022, 1015}  # of truth values, numbers and text
+_MONEY, _NUMERIC, _MONEYS, _NUMERICS, _OID = 790, 1700, 791, 1231, 26
+_DATES = {1082: "date", 1114: "timestamp", 1184: "timestamptz"}
+
+_SETTINGS = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "SET LOCAL TIME ZONE 'UTC'",
+    "SET LOCAL datestyle TO ISO, YMD",
+    "SET LOCAL intervalstyle TO iso_8601",
+    "SET LOCAL bytea_output TO hex",
+    "SET LOCAL extra_float_digits TO 1",
+)
+_FUNCTIONS = """
+acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh count
+cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
+glob group_concat hex if ifnull iif instr julianday lag last_value lead length like likelihood likely ln log
+log10 log2 lower ltrim max min mod nullif octet_length percent_rank pi pow power quote radians random rank
+replace round row_number rtrim sign sin sinh soundex sqlite_version sqrt strftime string_agg substr substring
+tan tanh time timediff total trim trunc typeof unhex unicode unixepoch unlikely upper
+"""
+TOTAL = frozenset(_FUNCTIONS.split())
+"""Functions of SQLite that give a value, or none, for any cells."""
+
+_INSTEAD = {
+    "abs": "CASE WHEN x < 0 THEN -x ELSE x END",
+    "sum": "total(x)",
+    "printf": "round(x, n)",
+    "format": "round(x, n)",
+}
+
+
+@contextlib.contextmanager
+def postgresql_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Result]:
+    """Give the columns of a statement, and its rows or none of them, in a snapshot of their own.
+
+    Raises:
+        ConfigError: the driver is not installed.
+        DataError: the server cannot be reached, or the columns have no names of their own.
+    """
+    del chunk_rows  # the driver's own
+    adbc = import_extra("adbc_driver_postgresql.dbapi", "databases")
+    message = "Cannot reach the postgresql database. Check host, port, user, password and name of the database."
+    with contextlib.closing(attempt(lambda: adbc.connect(wanted.place), message)) as connection:
+        with connection.cursor() as cursor:
+            for setting in _SETTINGS:
+                cursor.execute(setting)
+            columns = [_column(name, kind) for name, kind in _types(cursor, wanted).items()]
+            # prepared, so that the server takes one statement
+            cursor.execute(projected(wanted.statement, columns, rows=rows))
+            with contextlib.closing(cursor.fetch_record_batch()) as reader:
+                yield utc_schema(reader.schema), map(in_utc, reader)
+        connection.rollback()
+
+
+def _types(cursor: Any, wanted: Wanted) -> dict[str, int]:  # noqa: ANN401 - the driver is an extra
+    """Return the number of each column's type in the server's catalogue; that of a domain is what it is made of."""
+    cursor.execute(projected(wanted.statement, ["*"], rows=False))
+    with contextlib.closing(cursor.fetch_record_batch()) as reader:
+        names = reader.schema.names
+    check_names(names, wanted.label)
+    typed = ", ".join(f"pg_typeof(records.{identifier(name)})::oid::int8" for name in names)
+    # one row of no values, whatever the records are
+    cursor.execute(f"SELECT {typed} FROM (SELECT 1) AS one LEFT JOIN (\n{wanted.statement}\n) AS records ON false")
+    kinds: list[int] = list(cursor.fetchone())
+    while bases := _bases(cursor, kinds):
+        kinds = [{kind: kind, **bases}[kind] for kind in kinds]
+    return dict(zip(names, kinds, strict=True))
+
+
+def _bases(cursor: Any, kinds: list[int]) -> dict[int, int]:  # noqa: ANN401
+    """Return the base types of the domains among some types."""
+    listed = ", ".join(map(str, sorted(set(kinds))))
+    cursor.execute(f"SELECT oid::int8, typbasetype::oid::int8 FROM pg_type WHERE typtype = 'd' AND oid IN ({listed})")
+    return dict(cursor.fetchall())
+
+
+def _column(name: str, kind: int) -> str:
+    """Return the expression of a column: what Arrow has as it is, all else as the server's text."""
+    column = identifier(name)
+    # by the type's own output, as in a file that the server writes: a cast adds `/32` to an address
+    expression = f"CASE WHEN {column} IS DISTINCT FROM NULL THEN format('%s', {column}) END"
+    if kind in _ALIKE:
+        expression = column
+    elif kind in _LISTS:  # of more dimensions, the driver reads none
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column} END"
+    elif kind == _OID:
+        expression = f"{column}::int8"
+    elif kind == _MONEY:  # its text has the signs of the server's country
+        expression = f"{column}::numeric::text"
+    elif kind in (_MONEYS, _NUMERICS):
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}::numeric[]::text[] END"
+    elif kind == _NUMERIC:
+        expression = f"NULLIF({column}, 'NaN')::text"
+    elif kind in _DATES:  # Arrow has no infinite ones
+        of = _DATES[kind]
+        expression = f"CASE WHEN {column} BETWEEN '0001-01-01'::{of} AND '9999-12-31'::{of} THEN {column} END"
+    return f"{expression} AS {column}"
+
+
+@contextlib.contextmanager
+def sqlite_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Result]:
+    """Give the columns of a statement as text, and its rows or none of them.
+
+    Raises:
+        ConfigError: it calls a function that a cell may stop.
+        DataError: its columns have no names of their own.
+    """
+    # for reading alone; sqlite3 itself takes one statement
+    address = f"file:{quote(str(Path(wanted.place).absolute()))}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+        connection.text_factory = lambda text: text.decode("utf-8", errors="replace")
+        cursor = _executed(connection, projected(wanted.statement, ["*"], rows=rows), wanted.label)
+        names = [column[0] for column in cursor.description]
+        check_names(names, wanted.label)
+        yield pa.schema([(name, pa.string()) for name in names]), _text_tables(cursor, names, chunk_rows=chunk_rows)
+
+
+def _executed(connection: sqlite3.Connection, sql: str, label: str) -> sqlite3.Cursor:
+    refused: list[str] = []
+
+    def allowed(action: int, _: str | None, name: str | None, *__: object) -> int:
+        if action == sqlite3.SQLITE_FUNCTION and str(name).lower() not in TOTAL:
+            refused.append(str(name))
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    connection.set_authorizer(allowed)
+    try:
+        return connection.execute(sql)
+    except sqlite3.Error:
+        if not refused:
+            raise
+    name = refused[0].lower()
+    instead = f"write {_INSTEAD[name]}" if name in _INSTEAD else "leave it out, and declare the column as it is stored"
+    raise ConfigError(
+        f"Expected {label} to call functions that give a value for every cell, got {name}, which one cell can stop: "
+        f"{instead}."
+    )
+
+
+def _text_tables(rows: Iterable[Sequence[object]], names: Sequence[str], *, chunk_rows: int) -> Iterator[pa.Table]:
+    """Yield rows as tables of text, cell by cell; a cell that has no text is missing."""
+    remaining = iter(rows)
+    while part := list(itertools.islice(remaining, chunk_rows)):
+        columns = [pa.array([cell_text(row[i]) for row in part], pa.string()) for i in range(len(names))]
+        yield pa.table(columns, names=list(names))
+
 
 _READINGS: dict[str, Reading] = {"sqlite": sqlite_rows, "duckdb": duckdb_rows, "postgresql": postgresql_rows}
 

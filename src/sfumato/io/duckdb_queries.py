@@ -17,9 +17,9 @@ from sfumato.errors import ConfigError
 from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
 from sfumato.io.database_urls import Result, Wanted, identifier
+from sfumato.io.lazy_frames import in_utc, utc_schema
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
 from sfumato.io.strict_json import mappings_in
-from sfumato.io.zones import in_utc, utc_schema
 
 _ALIKE = re.compile(
     r"(?:BOOLEAN|U?(?:TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\s?\d+\)|VARCHAR)(?:\[\])?"

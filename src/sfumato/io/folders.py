@@ -25,10 +25,10 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.canonical import canonical_text
 from sfumato.columns.cells import plain
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
+from sfumato.columns.storage import canonical_text
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.image_arrays import array_of

@@ -28,8 +28,7 @@ from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.columns.written import Written
-from sfumato.io.chunks import Chunk, Source, check_names
-from sfumato.io.origins import INFERRED_DTYPES
+from sfumato.io.chunks import INFERRED_DTYPES, Chunk, Source, check_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -335,7 +334,7 @@ def _decimal_text(number: Decimal) -> str | None:
 def object_text(cell: object) -> str | None:
     """The text of a cell of a pandas column of objects.
 
-    A number is a float there, as it is where all cells are numbers and one is missing: see `origins.py`.
+    A number is a float there, as it is where all cells are numbers and one is missing: see `chunks.py`.
     """
     if isinstance(cell, int | np.integer) and not LARGEST_EXACT >= cell >= -LARGEST_EXACT:
         try:

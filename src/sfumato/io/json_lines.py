@@ -21,8 +21,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage
 from sfumato.io.chunks import Chunk, Source, attempt, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
-from sfumato.io.stored import FileSource, StoredFile
-from sfumato.io.text_lines import bounded_lines
+from sfumato.io.stored import FileSource, StoredFile, bounded_lines
 
 _PART_BYTES = 16 << 20  # of lines that are not yet a table
 _DEEPEST = 100

@@ -22,8 +22,8 @@ from sfumato.errors import ConfigError
 from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.baskets import holds_sets, write_csr, write_dat, write_npy
 from sfumato.io.chunks import Chunk, Column
+from sfumato.io.csv import as_in_file, csv_body, csv_header
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm, CsvOutput
-from sfumato.io.csv_lines import as_in_file, csv_body, csv_header
 from sfumato.io.folders import MARKER, write_pictures
 from sfumato.io.formats import format_of, suffixes
 from sfumato.io.image_arrays import array_of

@@ -13,24 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.arrow import open_arrow, open_parquet
+from sfumato.io.arrow import open_arrow, open_ipc, open_parquet
 from sfumato.io.baskets import CSR_KEYS, open_baskets
 from sfumato.io.batch_streams import open_stream
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
-from sfumato.io.cluster_frames import open_cluster_frame
 from sfumato.io.csv import open_csv
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm
 from sfumato.io.database_urls import SCHEMES
 from sfumato.io.databases import open_database
-from sfumato.io.excel import open_excel
 from sfumato.io.folders import open_folder
 from sfumato.io.formats import format_of, open_with, suffixes
 from sfumato.io.frames import open_pandas, open_polars, to_pandas, to_polars
 from sfumato.io.image_arrays import KEYS, open_arrays, open_npz, to_arrays
-from sfumato.io.ipc import open_ipc
 from sfumato.io.joined import open_joined
 from sfumato.io.json_lines import open_json_lines
+from sfumato.io.lazy_frames import open_cluster_frame
 from sfumato.io.places import DataFiles, find_folder, find_glob, find_list, find_remote, scheme_of
+from sfumato.io.sheet import open_excel
 from sfumato.io.stored import COMPRESSIONS, StoredFile, format_suffix, stored_file
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from typing import TypeAlias, final
 import pyarrow as pa
 
 from sfumato.errors import DataError
+from sfumato.io.arrow import read_batches
 from sfumato.io.atomic import SECRET
-from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
-from sfumato.io.ipc import read_batches
-from sfumato.io.origins import pandas_columns
+from sfumato.io.chunks import Chunk, Source, check_names, pandas_columns, table_chunks
 
 Batches: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 

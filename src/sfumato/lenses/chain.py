@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.lenses.clock_columns import ClocksLens
-from sfumato.lenses.distance_columns import DistancesLens
+from sfumato.lenses.date_columns import ClocksLens, DistancesLens
 from sfumato.lenses.lens import Lens, Sampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import readable_weight_kind
+from sfumato.schema.schema_facts import readable_weight_kind
 
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:

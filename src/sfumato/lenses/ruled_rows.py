@@ -13,13 +13,10 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import ColumnKind, GivenValue, TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError
-from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Sampler, UnitSampler
-from sfumato.lenses.unit_rules import RuledUnits
+from sfumato.lenses.unit_rules import RuledUnits, implied_values, value_of
 from sfumato.rules.cells import Column, Table, codes_of, joined, put, size, taken
-from sfumato.rules.example_rows import examples
-from sfumato.rules.raking import chosen, raked, share_codes
-from sfumato.rules.repair import Keeper
+from sfumato.rules.repair import Keeper, chosen, examples, raked, share_codes
 from sfumato.rules.rule_plan import RulePlan
 
 _CANDIDATES = 16  # rows of which the nearest to a given value of what is not modelled is taken

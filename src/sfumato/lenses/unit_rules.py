@@ -7,18 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.kind import GivenValue
+from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError
-from sfumato.lenses.given_rules import implied_values, value_of
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.rules.cells import Column, Table, joined, put, size, taken
-from sfumato.rules.example_rows import examples
-from sfumato.rules.repair import Keeper
+from sfumato.rules.repair import Keeper, examples
 from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
-_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
+_EXAMPLE_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
 _FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules
+
+
+def implied_values(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
+    """Return values with all that follows from them.
+
+    Raises:
+        ConfigError: they break a rule.
+    """
+    while True:
+        before = len(known)
+        for rule in plan.rules:
+            for name, value in rule.implied(known).items():
+                known.setdefault(name, value)
+            if all(name in known for name in rule.columns) and rule.broken(dict(known))[0]:
+                raise ConfigError(f"Expected given values that keep the rules, got some that break {rule.place}.")
+        if len(known) == before:
+            return known
+
+
+def value_of(kind: TabularKind, value: GivenValue) -> Column:
+    """Return a given value as rules compare it, shape (1,)."""
+    if isinstance(kind, NumericKind):
+        values, valid = kind.read(value.stored, ())
+        dtype = type(kind.bounds[0])
+        return Values(np.where(valid, values, kind.bounds[0]).astype(dtype), ~valid)
+    return np.array([int(value.code)])
 
 
 class RuledUnits(UnitSampler):
@@ -97,7 +122,7 @@ class RuledUnits(UnitSampler):
             without.append(empty[rows])
             wanted = np.setdiff1d(wanted, place)
             fruitless = 0 if good.size else fruitless + 1
-            if fruitless == _FRUITLESS or len(tables) == _ROUNDS:
+            if fruitless == _FRUITLESS or len(tables) == _EXAMPLE_ROUNDS:
                 break
         if wanted.size:
             raise ConfigError(

@@ -16,7 +16,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.numbers import Continuous
 from sfumato.lenses.lens import Sampler
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import weight_kind
+from sfumato.schema.schema_facts import weight_kind
 
 WEIGHT_BITS = 20
 """Of a weight: a sum of 2^16 weights stays below 2^53, and of `MOST_ROWS` below 2^63."""

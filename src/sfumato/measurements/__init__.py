@@ -2,8 +2,7 @@
 
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
-from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
+from sfumato.measurements.queries import CellEntries, MarginalQuery, Measurement, MomentBits, MomentQuery, Query
 from sfumato.measurements.score_query import ScoreQuery
 
 __all__ = [

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.number_steps import Steps
+from sfumato.columns.bounded import Steps
 from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
-from sfumato.measurements.measurement import LARGEST
-from sfumato.measurements.queries import CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
+from sfumato.measurements.queries import LARGEST, CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
 from sfumato.measurements.score_query import LARGEST_NUMBER, LINKS, ScoreQuery
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from sfumato.columns.kinds import NumericKind, TabularKind
 from sfumato.errors import ConfigError, SchemaError, require_instance
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.measurement import LARGEST, Measurement, are_too_large
-from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.queries import LARGEST, MarginalQuery, Measurement, are_too_large
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 _MOST_VALUES = 4096  # of a number each of which is a cell, where no edges are given

@@ -21,8 +21,7 @@ from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.mechanisms.contributions import step_of, whole_rows
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.queries import on_grid
-from sfumato.privacy.event import GaussianEvent, Noised
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import GaussianEvent, Ledger, Noised
 from sfumato.privacy.plan import Stage, Subset
 
 NON_NEGATIVE_DISTANCE = math.sqrt(2)  # of two vectors without negative entries ÷ their norm bound

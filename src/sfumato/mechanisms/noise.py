@@ -22,8 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import sparse
 
 from sfumato.errors import ConfigError, require_integer, require_open_unit
-from sfumato.mechanisms.membership import binomial_counts, uniform_subsets
-from sfumato.mechanisms.rounded import LARGEST_SCALE, LEAST_SCALE, rounded_normals
+from sfumato.mechanisms.rounded import LARGEST_SCALE, LEAST_SCALE, binomial_counts, rounded_normals, uniform_subsets
 
 Step = float | np.ndarray
 
@@ -238,7 +237,7 @@ class _KeyStream:
         """Return `size` independent Poisson samples of n units as rows of ones, shape (size, n).
 
         Every unit is in every sample with the given probability, independently, up to 2^-110 in total variation per
-        sample (`sfumato.mechanisms.membership`). Takes time and memory for the members only.
+        sample (`sfumato.mechanisms.rounded`). Takes time and memory for the members only.
         """
         require_integer(at_least=0, n=n)
         if probability != 1:

@@ -20,8 +20,7 @@ from sfumato.errors import ConfigError
 from sfumato.measurements.queries import Query
 from sfumato.mechanisms.noise import NoiseSource, Step
 from sfumato.mechanisms.rounded import LARGEST_SCALE
-from sfumato.privacy.event import GaussianEvent
-from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.ledger import GaussianEvent, Ledger
 from sfumato.privacy.origin import Origin, simplest
 from sfumato.records.engine import Exact, Sealed
 

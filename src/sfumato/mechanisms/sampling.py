@@ -44,7 +44,7 @@ def poisson_member_sets(n: int, size: int, *, stage: str, ledger: Ledger, noise:
 
     As `poisson_members`, for several steps at once. What is drawn is how many members a sample has, and which: about
     q·n words of bits instead of n, with the law of n independent coins up to 2^-110 in total variation per sample
-    (`sfumato.mechanisms.membership`).
+    (`sfumato.mechanisms.rounded`).
     """
     probability = sampling_probability(stage, ledger)
     at_once = max(1, _CELLS // max(n, 1))

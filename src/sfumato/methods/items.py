@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.measurements.item_queries import ItemQuery, SetsOf
 from sfumato.mechanisms.statistics import Counts

@@ -18,8 +18,7 @@ from typing import ClassVar, final
 from sfumato.entry_points import built_in
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.purposes import POSES, Fidelity, Pose, Purpose, Training
+from sfumato.fitting.purposes import POSES, Facts, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.branches import (
@@ -29,7 +28,7 @@ from sfumato.methods.linked.branches import (
     run_database,
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
-from sfumato.methods.linked.unit_sums import with_units_measured
+from sfumato.methods.linked.statistics import with_units_measured
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages

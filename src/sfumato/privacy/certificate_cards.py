@@ -5,8 +5,7 @@ Of a stranger's certificate too: nothing is taken for more than text.
 
 from __future__ import annotations
 
-from sfumato.cards.html import Html, banner, card, code, facts, fold, paragraph, table
-from sfumato.cards.svg import parts
+from sfumato.cards.html import Html, banner, card, code, facts, fold, paragraph, parts, table
 from sfumato.privacy import words
 from sfumato.privacy.certificate_form import Statement
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from sfumato._lazy import later
 from sfumato.cards import html as cards
-from sfumato.cards.text import figure, sentence, shown
+from sfumato.cards.html import figure, sentence, shown
 from sfumato.errors import (
     ConfigError,
     UnsupportedEventError,

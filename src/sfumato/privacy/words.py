@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sfumato.cards.text import figure as figure
-from sfumato.cards.text import harmless as harmless
-from sfumato.cards.text import sentence as sentence
-from sfumato.cards.text import shown as shown
-from sfumato.cards.text import whole as whole
+from sfumato.cards.html import figure as figure
+from sfumato.cards.html import harmless as harmless
+from sfumato.cards.html import sentence as sentence
+from sfumato.cards.html import shown as shown
+from sfumato.cards.html import whole as whole
 from sfumato.errors import ReleaseError, UnsupportedEventError
 from sfumato.privacy.certificate_form import JointFit, PlannedStage, PriorRelease, Statement, Verdict
 from sfumato.privacy.plan import Neighbours

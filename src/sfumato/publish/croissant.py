@@ -11,7 +11,7 @@ from pyarrow import types
 from sfumato.privacy import words
 from sfumato.publish.data_card import citation, limits
 from sfumato.publish.publication import Publication
-from sfumato.release.joined_rows import columns_of_tables
+from sfumato.release.blocks import columns_of_tables
 from sfumato.release_front import Release
 
 CROISSANT, RAI = "http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"

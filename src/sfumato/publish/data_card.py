@@ -10,7 +10,7 @@ from sfumato.inference.column_lines import column_lines
 from sfumato.privacy import words
 from sfumato.publish.publication import NOT_STATED, Publication, markdown
 from sfumato.release_front import Release
-from sfumato.report.verdicts import UseVerdict
+from sfumato.report.uses import UseVerdict
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text
 

@@ -1,32 +1,75 @@
-"""Noisy tables of a release: counts of each column and of pairs of columns, with their standard errors.
+"""Tables beside a release: its codebook, and noisy counts of columns and of pairs, with their standard errors.
 
 Free: they are functions of the measurements that the release holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.kinds import NumericKind
+from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.answer_batches import cell_counts
+from sfumato.inference.column_lines import column_lines
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import parts_of_units, units_of
 from sfumato.release_front import Release
+from sfumato.rules import rule_text
 from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.schema import Schema
 
+_SHOWN = ("lower", "upper", "resolution", "nullable", "other", "format")
+_NOT_STATED = "the holder's word"
 MOST_PAIRS, MOST_CELLS = 100, 400
 _MARGIN = 1.96  # standard errors: of an interval of 95 %
 _COUNTS = ("column", "value", "lower", "upper", "missing")
 _PAIRS = ("first_column", "first_value", "second_column", "second_value")
 _FIGURES = ("count", "std_error", "margin", "low", "high")
+
+
+def columns_table(release: Release) -> pa.Table:
+    """Return a row per released column: kind, bounds, number of categories, rules, origin of its facts, losses."""
+    schema, lines = release.schema, {line.name: line for line in column_lines(release)}
+    plan = schema.rule_plan
+    rules = () if plan is None else zip(schema.rules, plan.rules, strict=True)
+    named = [(rule_text(entry), set(rule.columns)) for entry, rule in rules]
+    rows = []
+    for place, name in enumerate(schema.released, 1):
+        kind = schema.columns[name]
+        facts = kind.to_dict()
+        source = schema.sources.get(name, _NOT_STATED)
+        rows.append(
+            {
+                "position": place,
+                "table": next((table for table, own in schema.table_columns.items() if name in own), None),
+                "column": name,
+                "kind": str(facts.get("kind", kind.name)),
+                **{fact: None if facts.get(fact) is None else str(facts[fact]) for fact in _SHOWN},
+                "categories": len(kind.labels) if isinstance(kind, LevelKind) else None,
+                "rules": "; ".join(text for text, columns in named if name in columns) or None,
+                "source": source if isinstance(source, str) else "; ".join(f"{k}: {v}" for k, v in source.items()),
+                "lost": lines[name].loss or None,
+            }
+        )
+    texts = (*("table", "column", "kind"), *_SHOWN, "rules", "source", "lost")
+    types = {**dict.fromkeys(texts, pa.string()), "position": pa.int64(), "categories": pa.int64()}
+    order = ("column", "kind", *_SHOWN, "categories", "rules", "source", "lost")
+    order = ("position", *(["table"] if schema.database else []), *order)
+    return pa.table({name: pa.array([row[name] for row in rows], types[name]) for name in order})
+
+
+def categories_table(schema: Schema) -> pa.Table:
+    """Return a row per label of each released column of labels, in order."""
+    labels = [(name, str(label)) for name, kind in schema.of_kind(LevelKind).items() for label in kind.labels]
+    columns: Mapping[str, list[str]] = {"column": [c for c, _ in labels], "category": [v for _, v in labels]}
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 @dataclass(slots=True)

@@ -26,18 +26,15 @@ from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_in
 from sfumato.io.sinks import write_table
 from sfumato.io.table_folders import MARKER, TableFormat, write_tables
 from sfumato.maths.streams import fresh_seed
-from sfumato.publish.codebook import categories_table, columns_table
 from sfumato.publish.croissant import croissant
 from sfumato.publish.data_card import data_card, hugging_face_card
-from sfumato.publish.deployment_record import registry_record
-from sfumato.publish.noisy_tables import noisy_tables
-from sfumato.publish.publication import Publication
+from sfumato.publish.noisy_tables import categories_table, columns_table, noisy_tables
+from sfumato.publish.publication import Publication, registry_record
 from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
 from sfumato.release.signature import signature_path
 from sfumato.release_front import Release, load
 from sfumato.report.page import render
-from sfumato.report.uses import uses_of
-from sfumato.report.verdicts import UseVerdict
+from sfumato.report.uses import UseVerdict, uses_of
 from sfumato.report.write import page_content, signer
 from sfumato.schema.documents import json_text, yaml_text
 

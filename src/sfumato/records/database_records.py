@@ -28,7 +28,7 @@ from sfumato.records.linked import LinkedRecords
 from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.table_sources import TableSources
-from sfumato.records.unit_names import NOBODY, RowKeys, UnitNumbers
+from sfumato.records.units import NOBODY, RowKeys, UnitNumbers
 from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
 from sfumato.schema.database import Branch
 from sfumato.schema.linked import end_codes, linked_tables

@@ -24,9 +24,9 @@ from sfumato.columns.sets import ItemSet, list_parts, plain_list_type
 from sfumato.errors import SchemaError
 from sfumato.io.baskets import N_ITEMS
 from sfumato.io.chunks import Chunk, Column, Source
-from sfumato.io.common_types import of_one_type
+from sfumato.io.joined import of_one_type
 from sfumato.io.picture_cells import with_pictures
-from sfumato.records.unit_names import unit_names
+from sfumato.records.units import unit_names
 from sfumato.schema.schema import Schema
 
 _PART_BYTES = 1 << 26  # of a file; its cells take several times that in memory

@@ -1,22 +1,120 @@
-"""A source seen through its schema: the records as the rest of Sfumato may read them."""
+"""A source seen through its schema, and before that is known: the records as the rest of Sfumato may read them."""
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, Self, final
 
+import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.cells import values_of
+from sfumato.columns.cells import is_text, plain, read_floats, read_text, total, values_of, without_tokens
+from sfumato.columns.open import Open
+from sfumato.columns.storage import canonical_text, has_canonical_text
+from sfumato.columns.text_forms import is_truth
+from sfumato.columns.wall_clock import moments_of, read_microseconds
+from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
-from sfumato.io.chunks import Chunk, Source
+from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.lenses.chain import plain_records, plain_schema, read_kinds
-from sfumato.records.engine import Engine, Records, Rows
+from sfumato.records.engine import Engine, Records, Rows, Statistic
 from sfumato.records.long_tables import as_records
-from sfumato.records.source_records import SourceRecords
+from sfumato.records.units import Keeper, UnitRows
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import weight_kind
+from sfumato.schema.schema_facts import weight_kind
+
+
+class SourceRecords:
+    """Records of a source, read in chunks, at most `max_rows` of each unit: a base for what codes them.
+
+    Args:
+        source: where the records lie.
+        schema: what is public of them.
+        engine: sums over the records, on workers; by default they are summed here.
+    """
+
+    def __init__(self, source: Source, schema: Schema, engine: Engine | None) -> None:
+        self._source, self._schema, self._engine = source, schema, engine
+        self._units: UnitRows | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return self._schema
+
+    @property
+    def source(self) -> Source:
+        """The source; its metadata are public, its chunks are not."""
+        return self._source
+
+    @property
+    def max_rows_per_unit(self) -> int:
+        """Most records that one unit contributes."""
+        return 1 if self._schema.unit is None else self._schema.unit.max_rows
+
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns of the source that are read: those that are coded, and that of the unit."""
+        unit = self._schema.unit
+        return list(dict.fromkeys([*self._coded_names(), *([] if unit is None else [unit.column])]))
+
+    def over(self, piece: Source) -> Self:
+        """Return the records of a part of the source, to be summed where they are."""
+        part = copy.copy(self)
+        part._source, part._engine, part._units = piece, None, None
+        return part
+
+    def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
+        """Return the sum by the engine, if there is one: see `SummedElsewhere`.
+
+        Records of units are summed here: which rows of a unit count depends on all of them.
+        """
+        if self._engine is None or self._schema.unit is not None:
+            return None
+        return self._engine.summed(statistic, self, width)
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of coded columns: the records that count."""
+        raise NotImplementedError
+
+    def _coded_names(self) -> list[str]:
+        """Return the columns that `_code` codes."""
+        raise NotImplementedError
+
+    def _code(self, chunk: Chunk) -> Rows:
+        """Return the coded columns of a chunk. Total: a cell is coded by itself, whatever it holds."""
+        raise NotImplementedError
+
+    def _coded(self, source: Source, message: str) -> Iterator[Rows]:
+        """Yield chunks of coded columns: the records that count.
+
+        Args:
+            source: the same records, perhaps in another form.
+            message: what is said if a cell cannot be coded: nothing of the cell.
+        """
+        unit, keeper = self._schema.unit, self._keeper()
+
+        def counted(chunk: Chunk) -> Rows:
+            rows = self._code(chunk)
+            return rows if keeper is None or unit is None else keeper.rows_of(chunk.columns[unit.column], rows)
+
+        for chunk in source.chunks(self.read_columns):
+            yield attempt(lambda chunk=chunk: counted(chunk), message)
+
+    def _keeper(self) -> Keeper | None:
+        """Return the chooser of units' rows for one pass; which rows these are is found out in the first."""
+        schema = self._schema
+        if schema.unit is None:
+            return None
+        if self._units is None:
+            missing = schema.missing_in(self._source)
+            self._units = UnitRows.of(self._source, schema.unit, missing, self.read_columns, self._code)
+        return self._units.keeper()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._coded_names())})"
 
 
 class CodedRecords(Records, Protocol):
@@ -131,3 +229,89 @@ def _resembles(name: str, absent: Sequence[str]) -> bool:
 def _listed(names: Sequence[str], most: int = 20) -> str:
     text = ", ".join(repr(name) for name in names[:most])
     return text if len(names) <= most else f"{text}, … ({len(names)} in all)"
+
+
+@final
+class OpenData(SourceRecords):
+    """Records of a source as numbers and texts: of the open columns only, at most `max_rows` of each unit.
+
+    A column comes as float64, NaN where it holds no number (integer, continuous; of dates, the year), or as objects:
+    text, or None where it is missing (all other kinds). What a cell becomes depends on that cell alone.
+
+    Args:
+        source: where the records lie.
+        schema: what is public of them.
+        engine: sums over the records, on workers; by default they are summed here.
+
+    Raises:
+        SchemaError: the source has not the columns of the schema.
+    """
+
+    def __init__(self, source: Source, schema: Schema, engine: Engine | None = None) -> None:
+        PrivateData(source, schema)
+        super().__init__(source, schema, engine)
+
+    def coded(self) -> Iterator[Rows]:
+        """Yield chunks of the open columns; without any, of one released column, for counting records."""
+        message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
+        return self._coded(self._source, message)
+
+    def _coded_names(self) -> list[str]:
+        return list(self._schema.open) or [self._schema.released[0]]
+
+    def _code(self, chunk: Chunk) -> Rows:
+        missing, opened = self._schema.missing_in(self._source), self._schema.of_kind(Open)
+        return {
+            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], missing)
+            for name in self._coded_names()
+        }
+
+
+_LABELS = Open(kind="categorical")
+_AS_NUMBERS = ("integer", "continuous", "datetime")
+
+
+def numbers_of(texts: np.ndarray, written: Written | None = None) -> np.ndarray:
+    """Return texts as float64, NaN where one is no number or None; total. Truth values are words here."""
+    cells = pa.array(texts, pa.string())
+    numbers = Open(kind="continuous", written=written)
+    return np.where(is_truth(read_text(cells)), np.nan, _total(numbers, cells, ()))
+
+
+def years_of(texts: np.ndarray, format: str | None) -> np.ndarray:
+    """Return the year of texts that are dates, float64, NaN where one is no date or None; total."""
+    read = lambda cells: _years(*read_microseconds(cells, (), format))  # noqa: E731
+    return total(read, pa.array(texts, pa.string()), lambda n: np.full(n, np.nan))
+
+
+def _years(micros: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    return np.where(valid, micros.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970, np.nan)
+
+
+def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
+    chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
+    return np.concatenate([_total(kind, chunk, missing) for chunk in chunks])
+
+
+def _total(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    """Read cells; those that Arrow refuses are missing."""
+    none, dtype = (np.nan, np.float64) if kind.kind in _AS_NUMBERS else (None, object)
+    return total(lambda part: _values(kind, part, missing), cells, lambda n: np.full(n, none, dtype=dtype))
+
+
+def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    if kind.kind in ("integer", "continuous"):
+        return read_floats(cells, missing, kind.written)
+    if kind.kind == "datetime":
+        steps, valid = kind.between(2000, 2000).read(cells, missing)
+        return _years(moments_of(steps, kind.resolution), valid)
+    cells = plain(cells)
+    if pa.types.is_dictionary(cells.type):
+        cells = plain(cells).dictionary_decode()
+    if is_text(cells.type):
+        text = without_tokens(read_text(cells), missing)
+    elif has_canonical_text(cells.type):
+        text = without_tokens(canonical_text(cells), missing)
+    else:
+        text = pa.nulls(len(cells), pa.string())
+    return np.array(text.to_pylist(), dtype=object)

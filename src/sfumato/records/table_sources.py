@@ -24,17 +24,17 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.cells import joined, values_of
-from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.open import Identifier
 from sfumato.errors import ConfigError, DataError, PrivacyWarning, SchemaError
 from sfumato.io.chunks import Chunk, Source, guarded
-from sfumato.io.common_types import of_one_type
 from sfumato.io.csv_form import CsvForm
+from sfumato.io.joined import of_one_type
 from sfumato.io.sources import open_source
-from sfumato.io.table_places import tables_in
+from sfumato.io.table_folders import tables_in
 from sfumato.lenses.chain import read_kinds
 from sfumato.records.sequences import RowOrder
-from sfumato.records.unit_names import NOBODY, UnitNumbers
+from sfumato.records.units import NOBODY, UnitNumbers
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
 

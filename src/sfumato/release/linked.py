@@ -14,11 +14,11 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.records.histories import Ahead, off_lines
-from sfumato.release.table_samplers import TableSoftmax
+from sfumato.release.tilted_table import TableSoftmax
 from sfumato.rules.cells import to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
-from sfumato.schema.weight import Weight
+from sfumato.schema.schema_facts import Weight
 
 _ROUNDS = 20  # times that first rows are drawn anew in which something is missing that cannot be
 

@@ -33,26 +33,40 @@ from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import DataSet, UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.maths.threads import few_threads
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Measurement
 from sfumato.privacy import words
 from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import written_types
-from sfumato.release.binding import bound, check_binding, check_measurements, hashes, what_was_checked
-from sfumato.release.blocks import Blocks, block_rows
+from sfumato.release.blocks import (
+    Blocks,
+    DatabaseBlocks,
+    Decoder,
+    LinkedBlocks,
+    block_rows,
+    joined_tables,
+    pairs,
+    rows_with_units,
+)
 from sfumato.release.conditions import Conditions
-from sfumato.release.database_blocks import DatabaseBlocks
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.files import archive_bytes, packed_arrays, read_files, write_files
-from sfumato.release.joined_rows import joined_tables, pairs, rows_with_units
-from sfumato.release.linked_blocks import LinkedBlocks
-from sfumato.release.manifest import ReleaseContent, SourceForm, read, written
-from sfumato.release.row_decoder import Decoder
+from sfumato.release.manifest import (
+    ReleaseContent,
+    SourceForm,
+    bound,
+    check_binding,
+    check_measurements,
+    hashes,
+    read,
+    what_was_checked,
+    written,
+)
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows, repeated_units
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.sources import read_off
-from sfumato.schema.weighting import weighting_of
 
 _MOST_ROW_BYTES = 1 << 24  # of cells, which labels may make long
 _MOST_ROWS = 2**62

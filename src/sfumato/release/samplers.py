@@ -19,8 +19,7 @@ from sfumato.models.item_classes import ItemClasses
 from sfumato.models.sets import IndependentItems
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.linked import LinkedTable
-from sfumato.release.table_samplers import Sampler, TableSoftmax
-from sfumato.release.tilted_table import TiltedTable
+from sfumato.release.tilted_table import Sampler, TableSoftmax, TiltedTable
 from sfumato.schema.schema import Schema
 
 _OF_CORE: Mapping[str, Callable[..., Sampler]] = {

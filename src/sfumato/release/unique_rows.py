@@ -26,9 +26,7 @@ import pyarrow as pa
 from sfumato._lazy import later
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, SampleWarning, require_choice, require_instance
-from sfumato.release.blocks import Blocks
-from sfumato.release.joined_rows import rows_present
-from sfumato.release.linked_blocks import LinkedBlocks
+from sfumato.release.blocks import Blocks, LinkedBlocks, rows_present
 from sfumato.schema.schema import Schema
 
 if TYPE_CHECKING:

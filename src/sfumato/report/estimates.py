@@ -21,8 +21,7 @@ from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
-from sfumato.inference.set_answers import set_answers
-from sfumato.inference.set_questions import SetQuestions
+from sfumato.inference.set_questions import SetQuestions, set_answers
 from sfumato.inference.times import shown
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.set_columns import itemised, sets_alone

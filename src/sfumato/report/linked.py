@@ -15,15 +15,15 @@ from sfumato.columns.kind import TabularKind
 from sfumato.evaluate.database_scores import ReadTable, count_units, read_tables
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.evaluate.linked import LinkedRows, linked_scores
-from sfumato.release.joined_rows import joined_tables
+from sfumato.release.blocks import joined_tables
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures, share_bins
 from sfumato.report.matrix import matrix_of
 from sfumato.report.page import HEIGHT, WIDTH, Rectangle
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
+from sfumato.schema.schema_facts import unweighted
 from sfumato.schema.shapes import EVALUATION, require_able
-from sfumato.schema.weighting import unweighted
 
 SHOWN_UNITS = 10
 MOST_DRAWN = 10_000

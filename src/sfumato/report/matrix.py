@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato.columns.kind import TabularKind
-from sfumato.desk.outside import NOWHERE
+from sfumato.desk.validation import NOWHERE
 from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.privacy.words import shown
 from sfumato.schema.schema import Schema

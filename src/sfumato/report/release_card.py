@@ -11,9 +11,7 @@ from importlib.util import find_spec
 
 import pyarrow as pa
 
-from sfumato.cards.html import Html, banner, card, code, fold, grid, paragraph, piece, table
-from sfumato.cards.svg import Bar, bars
-from sfumato.cards.text import shown, whole
+from sfumato.cards.html import Bar, Html, banner, bars, card, code, fold, grid, paragraph, piece, shown, table, whole
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
@@ -25,11 +23,10 @@ from sfumato.inference.questions import Questions
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
-from sfumato.report.columns import ColumnFigure, Ends, column_figures
+from sfumato.report.columns import ColumnFigure, Ends, column_figures, set_content
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.linked import drawn_units
-from sfumato.report.samples import sheets
-from sfumato.report.sets import set_content
+from sfumato.report.page import sheets
 from sfumato.schema.set_columns import itemised, sets_alone
 
 MOST_COLUMNS = 24

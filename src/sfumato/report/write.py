@@ -11,10 +11,9 @@ import pyarrow as pa
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, OutputError, require_flag, require_integer, require_name, require_path
 from sfumato.evaluate.coded_tables import read_codes
-from sfumato.evaluate.fidelity import read_bins
+from sfumato.evaluate.fidelity import read_bins, rule_scores
 from sfumato.evaluate.image_scores import image_names, read_pictures
 from sfumato.evaluate.mixtures import mixture_scores
-from sfumato.evaluate.rule_scores import rule_scores
 from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra
@@ -25,15 +24,12 @@ from sfumato.records.table_sources import open_records
 from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
-from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures
+from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures, set_content
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import linked_content
 from sfumato.report.matrix import matrix_of
-from sfumato.report.page import render, require_templates
-from sfumato.report.samples import image_column, sheets
-from sfumato.report.sets import set_content
-from sfumato.report.uses import uses_of
-from sfumato.report.verdicts import among_others
+from sfumato.report.page import image_column, render, require_templates, sheets
+from sfumato.report.uses import among_others, uses_of
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
 

@@ -14,7 +14,7 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.dates import DateTime
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
-from sfumato.columns.resolutions import MICROSECONDS, Resolution, moments_of, steps_of
+from sfumato.columns.wall_clock import MICROSECONDS, Resolution, moments_of, steps_of
 
 Column: TypeAlias = np.ndarray | Values
 Table: TypeAlias = dict[str, Column]

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.columns.resolutions import Resolution
+from sfumato.columns.wall_clock import Resolution
 from sfumato.rules.cells import Kinds, Table, coarsest, fitted, from_steps, in_steps
 from sfumato.rules.rule import Frozen, Rule
 

@@ -1,30 +1,108 @@
-"""Rows that keep all rules, of rows that nearly do.
+"""Rows that keep all rules: of rows that nearly do, or, where a model has none, of public facts alone.
 
 A row that breaks a rule is changed where one change is the obvious one; then the columns of the rules at hand are
 those of another row that keeps them: of the same class, with the same conditions if there is one, and otherwise as
 alike as can be. Given columns and given classes are never changed.
+
+Mending moves shares: what breaks an implication moves one way only. Of more rows than are needed, those are taken whose
+weights bring the shares back as far as rules allow: iterative proportional fitting (Deming and Stephan 1940), which is
+the law nearest to that of the mended rows among those with these shares.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from sfumato.columns.bounded import Values
-from sfumato.rules.cells import Column, Table, put, size, taken
+from sfumato.columns.bounded import NumericKind, Values
+from sfumato.errors import SchemaError
+from sfumato.maths.streams import public_stream
+from sfumato.rules.cells import Column, Kinds, Table, joined, put, size, taken, to_codes
 from sfumato.rules.rule import Frozen, Implication, NullIf, Rule
 from sfumato.rules.rule_plan import RulePlan
 from sfumato.rules.terms import all_hold
 
+_ROUNDS = 12
+_BINS = 24
 _CANDIDATES = 8  # rows of which the most alike is taken
 _PASSES = 3
 
 Reserve = Callable[[int], Iterator[Table]]
 """Yields more rows that keep the rules of a component, which is named by its number."""
+_ROWS, _EXAMPLE_ROUNDS, _ENOUGH = 2048, 24, 256
+_MOST_TRIED = 24  # rules of which a part that contradicts itself is looked for
+_AT_POINTS, _MISSING = 0.5, 0.15  # shares of cells at numbers that rules name, and of missing ones
+_NOTHING: Mapping[str, Column] = {}
+
+
+def share_codes(before: Table, after: Table, names: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return per column the codes of its cells before and after: levels, or bins of numbers with one for missing."""
+    codes = []
+    for name in names:
+        old, new = before[name], after[name]
+        if isinstance(old, Values):
+            known = old.values[~old.absent]
+            edges = np.unique(np.quantile(known, np.linspace(0, 1, _BINS + 1)[1:-1])) if known.size else np.zeros(0)
+            codes.append((_binned(old, edges), _binned(new, edges)))
+        else:
+            assert isinstance(new, np.ndarray)
+            codes.append((old, new))
+    return codes
+
+
+def _binned(column: Column, edges: np.ndarray) -> np.ndarray:
+    assert isinstance(column, Values)
+    return np.where(column.absent, edges.size + 1, np.searchsorted(edges, column.values, side="left"))
+
+
+def raked(codes: Sequence[tuple[np.ndarray, np.ndarray]], first: np.ndarray, *, most: float) -> np.ndarray:
+    """Return weights of n mended rows, mean 1, under which they have the shares of the rows before.
+
+    Args:
+        codes: per column, codes of the rows before and of the n mended ones.
+        first: weights to begin with, shape (n,), above 0.
+        most: what a weight may be at most: a row is taken once.
+    """
+    n = first.size
+    weights = first * (n / first.sum())
+    for _ in range(_ROUNDS):
+        for before, after in codes:
+            levels = int(max(before.max(initial=0), after.max(initial=0))) + 1
+            target = np.bincount(before, minlength=levels) / max(before.size, 1)
+            share = np.bincount(after, weights, minlength=levels) / weights.sum()
+            scale = np.divide(target, share, out=np.ones(levels), where=share > 0)
+            weights *= scale[after]
+            total = weights.sum()
+            weights = np.minimum(weights * (n / total), most) if total > 0 else first
+    return weights * (n / weights.sum())
+
+
+def chosen(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return n different places, going up, each as likely as its weight says where that is at most 1.
+
+    Systematic sampling; of fewer rows with a weight than are needed, others are taken too.
+    """
+    if n >= weights.size:
+        return np.arange(weights.size)
+    weights = np.maximum(weights, 1e-9)
+    likely = weights * (n / weights.sum())
+    while (likely > 1).any():  # what is taken for sure leaves its part to the others
+        sure = likely >= 1
+        rest = weights[~sure].sum()
+        likely = np.where(sure, 1.0, weights * ((n - sure.sum()) / rest))
+    steps = np.floor(np.cumsum(likely) + rng.random())
+    places = np.flatnonzero(np.diff(np.concatenate([[0.0], steps])) > 0)
+    # rounding of the sum may leave one too many or too few
+    if places.size > n:
+        return places[:n]
+    if places.size < n:
+        others = np.setdiff1d(np.arange(weights.size), places)
+        places = np.sort(np.concatenate([places, others[: n - places.size]]))
+    return places
 
 
 @final
@@ -183,3 +261,78 @@ def _alike(column: Column, rows: np.ndarray, donors: Column, at: np.ndarray) -> 
         return (same & ~gone[0] & ~gone[1]) | (gone[0] & gone[1])
     assert isinstance(donors, np.ndarray)
     return column[rows][:, None] == donors[at]
+
+
+def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTHING) -> Table:
+    """Return rows that keep the rules of a component; none if none was found.
+
+    Args:
+        plan: the rules.
+        component: its number.
+        given: values that all rows have, shape (1,) each.
+    """
+    rules, columns = plan.components[component]
+    plan, given = plan.parts[component], {name: value for name, value in given.items() if name in columns}
+    keeper, rng = Keeper(plan, frozen=tuple(given)), public_stream(component)
+    points: dict[str, list[float]] = {}
+    for rule in rules:
+        for name, numbers in rule.points.items():
+            points.setdefault(name, []).extend(numbers)
+    tables: list[Table] = []
+    for _ in range(_EXAMPLE_ROUNDS):
+        table = _random_rows(plan, points, rng)
+        for name, value in given.items():
+            put(table, np.arange(_ROWS), name, value[np.zeros(_ROWS, dtype=np.int64)])
+        plan.follow(table, tuple(given))
+        keeper.project(table)
+        good = np.flatnonzero(~keeper.broken(table, rules))
+        tables.append(taken({name: table[name] for name in columns}, good))
+        if sum(size(part) for part in tables) >= _ENOUGH:
+            break
+    return joined(tables)
+
+
+def require_rows(plan: RulePlan) -> None:
+    """Refuse rules that leave no row.
+
+    Raises:
+        SchemaError: names the rules that cannot be kept together.
+    """
+    for number, (rules, _) in enumerate(plan.components):
+        if not size(examples(plan, number)):
+            places = ", ".join(dict.fromkeys(rule.place for rule in _contradictory(plan.kinds, rules)))
+            raise SchemaError(f"Expected rules that some row keeps, found none that keeps {places}. Take one out.")
+
+
+def _contradictory(kinds: Kinds, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return some of the rules of which still no row keeps all, and of no fewer; all where they are very many."""
+    for rule in rules if len(rules) <= _MOST_TRIED else ():
+        fewer = tuple(other for other in rules if other.place != rule.place)
+        plan = RulePlan(kinds, (fewer,))
+        if fewer and any(not size(examples(plan, number)) for number in range(len(plan.components))):
+            return _contradictory(kinds, fewer)
+    return rules
+
+
+def _random_rows(plan: RulePlan, points: Mapping[str, list[float]], rng: np.random.Generator) -> Table:
+    codes: dict[str, np.ndarray] = {}
+    for name, kind in plan.free.items():
+        if isinstance(kind, NumericKind):
+            codes[name] = _random_numbers(kind, [] if name in plan.gaps else points.get(name, []), rng)
+        else:
+            codes[name] = rng.integers(0, kind.n_levels, _ROWS)
+    return plan.assembled(codes)
+
+
+def _random_numbers(kind: NumericKind, points: list[float], rng: np.random.Generator) -> np.ndarray:
+    lower, upper = kind.bounds
+    named = np.array([lower, upper, *points], dtype=np.int64 if isinstance(lower, int) else np.float64)
+    if isinstance(lower, int):
+        named = np.unique(np.concatenate([named - 1, named, named + 1]))
+    else:
+        named = np.unique(np.concatenate([named, np.nextafter(named, -np.inf), np.nextafter(named, np.inf)]))
+    at = to_codes(kind, Values(named, np.zeros(named.size, dtype=bool)))
+    codes = np.where(rng.random(_ROWS) < _AT_POINTS, rng.choice(at, _ROWS), rng.random(_ROWS))
+    if kind.nullable:
+        codes[rng.random(_ROWS) < _MISSING] = np.nan
+    return codes

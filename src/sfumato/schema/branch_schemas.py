@@ -22,10 +22,10 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.identifiers import Identifier
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.kinds import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
+from sfumato.columns.open import Identifier
 from sfumato.schema.database import Branch, Database
 from sfumato.schema.linked import new_name, nullable_kind, part_schema
 from sfumato.schema.schema import Schema

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.cards.html import Html, banner, card, code, facts, fold, listing, paragraph, table
-from sfumato.cards.text import shown
+from sfumato.cards.html import Html, banner, card, code, facts, fold, listing, paragraph, shown, table
 from sfumato.columns.open import Open
 from sfumato.rules import rule_text
 from sfumato.schema.schema_facts import SchemaFacts

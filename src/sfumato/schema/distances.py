@@ -1,9 +1,12 @@
-"""Distances between dates: of two dates of a row the signed time from one to the other, one column more beside them.
+"""Columns beside dates: the signed time from one date of a row to another, and the time of day of a moment.
 
 Cells of a date that spans years are days and weeks wide, and what a model knows of two of them together is smooth: a
 discharge some days after its admission would be drawn as often before it. So the distance is a whole number of its own,
 of the same two cells: one column more of the same record, by which no norm, sensitivity or event is other than those of
 a table with that column.
+
+Of a column of moments that spans years, what happens between eight and eleven o'clock would be drawn at any hour. So
+its time of day is a column more of the same cell, likewise.
 """
 
 from __future__ import annotations
@@ -16,14 +19,91 @@ import numpy as np
 
 from sfumato.columns.dates import DateTime
 from sfumato.columns.numbers import Integer
-from sfumato.columns.resolutions import MICROSECONDS
+from sfumato.columns.wall_clock import MICROSECONDS
 from sfumato.rules import RulePlan
 from sfumato.schema.schema_facts import SchemaFacts
 
+_FEWEST_DAYS = 3  # of a span in which clocks tell more than the moments themselves
 _FEWEST_STEPS = 24  # of a date that has a distance: of fewer, each is a cell of its own
 _OVERLAP = 0.25  # of all that two bounds span, the part that both do
 _COARSE, _FINE = 0.25, 16  # of a distance, by which a date may be off; and steps up to which it may not
 _ROUNDS = 4  # times that another row's distance is tried where a row's own leads out of the bounds
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A column of moments, and the column of whole numbers that says their time of day.
+
+    Attributes:
+        name: of the column of moments.
+        kind: of its moments, finer than a day.
+        column: name of the column of times of day.
+    """
+
+    name: str
+    kind: DateTime
+    column: str
+
+    @property
+    def per_day(self) -> int:
+        """Steps of a day."""
+        return MICROSECONDS["day"] // self.kind.microseconds
+
+    @property
+    def width(self) -> int:
+        """Steps of the moments that are one step of the clock: a minute, or a step where that is longer."""
+        return max(MICROSECONDS["minute"] // self.kind.microseconds, 1)
+
+    @property
+    def times(self) -> Integer:
+        """The kind of the times of day, in steps of the clock since midnight."""
+        return Integer(lower=0, upper=self.per_day // self.width - 1, nullable=self.kind.nullable)
+
+    def read(self, codes: np.ndarray) -> np.ndarray:
+        """Return the codes of times of day of coded moments, shape (n,): each of its own alone, NaN where missing."""
+        times = (_steps(self.kind, codes) % self.per_day) // self.width
+        return np.where(np.isnan(codes), np.nan, times / self.times.upper)
+
+    def set(self, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return coded moments of the same days at other times, within the bounds; without a time, as they are."""
+        first, last = self.kind.bounds
+        steps = _steps(self.kind, codes)
+        clock = np.rint(np.nan_to_num(times) * self.times.upper).astype(np.int64)
+        moved = steps // self.per_day * self.per_day + clock * self.width + steps % self.width
+        # days at the ends of the bounds may be no whole days
+        moved = np.where((moved < first) | (moved > last) | np.isnan(times), steps, moved)
+        return np.where(np.isnan(codes), np.nan, (moved - first) / (last - first))
+
+
+def _free_dates(schema: SchemaFacts, plan: RulePlan | None) -> list[tuple[str, DateTime]]:
+    """Released columns of dates that no rule computes or models otherwise; none of linked rows."""
+    if schema.unit is not None and schema.unit.linked:
+        return []
+    dates = schema.of_kind(DateTime).items()
+    return [(n, k) for n, k in dates if plan is None or (n not in plan.follows and plan.free.get(n, k) == k)]
+
+
+def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
+    """Return the clocks of released columns of moments by name: those finer than a day, over several days.
+
+    Linked rows have none, nor what rules compute or model by its distance from another column.
+    """
+    clocks: dict[str, Clock] = {}
+    for name, kind in _free_dates(schema, plan):
+        column = f"{name}: time of day"
+        if kind.is_clock or kind.microseconds >= MICROSECONDS["day"] or column in schema.columns:
+            continue
+        clock = Clock(name, kind, column)
+        first, last = kind.bounds
+        if last - first >= _FEWEST_DAYS * clock.per_day:
+            clocks[name] = clock
+    return clocks
+
+
+def with_clocks(codes: dict[str, np.ndarray], clocks: Mapping[str, Clock]) -> dict[str, np.ndarray]:
+    """Return coded rows with the columns of times of day."""
+    return codes | {clock.column: clock.read(codes[name]) for name, clock in clocks.items()}
 
 
 @final
@@ -113,14 +193,11 @@ def distances_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Distan
     Of those listed before it, it is the one of the same resolution whose bounds are most alike, and of these the last.
     Linked rows have none, nor what rules compute or model by its distance from another column.
     """
-    if schema.unit is not None and schema.unit.linked:
-        return {}
     distances: dict[str, Distance] = {}
     before: dict[str, DateTime] = {}
-    for name, kind in schema.of_kind(DateTime).items():
-        free = plan is None or (name not in plan.follows and plan.free.get(name, kind) == kind)
+    for name, kind in _free_dates(schema, plan):
         first, last = kind.bounds
-        if not free or last - first + 1 < _FEWEST_STEPS:
+        if last - first + 1 < _FEWEST_STEPS:
             continue
         alike = [
             (_overlap(kind, other), place, of)

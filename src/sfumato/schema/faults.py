@@ -13,13 +13,12 @@ from sfumato.columns.open import Open
 from sfumato.errors import SchemaError, did_you_mean
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion
+from sfumato.schema.database import count
 from sfumato.schema.linked_faults import database_faults, linked_faults
 from sfumato.schema.named_questions import FORMULAS, question_faults, read_question
-from sfumato.schema.schema_facts import SchemaFacts
+from sfumato.schema.schema_facts import LEAST, MOST, SchemaFacts, Weight
 from sfumato.schema.shapes import pair_faults
-from sfumato.schema.table_entries import count
 from sfumato.schema.unit import Unit
-from sfumato.schema.weight import LEAST, MOST, Weight
 
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:

@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.columns.bounded import Steps
 from sfumato.columns.kinds import NumericKind, TabularKind
-from sfumato.columns.number_steps import Steps
 from sfumato.errors import ConfigError, ReleaseError, require_integer
 from sfumato.maths.arrays import malformed
 from sfumato.schema.schema import Schema

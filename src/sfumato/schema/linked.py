@@ -25,11 +25,9 @@ from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.schema.clocks import Clock
-from sfumato.schema.distances import Distance
+from sfumato.schema.distances import Clock, Distance
 from sfumato.schema.schema import Schema
-from sfumato.schema.schema_facts import Keyed
-from sfumato.schema.weight import Weight
+from sfumato.schema.schema_facts import Keyed, Weight
 
 MOST_CHANGE = 1.5
 """The most that a line through values between 0 and 1 rises from the first of them to the last, of any number."""

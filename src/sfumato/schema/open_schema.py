@@ -22,15 +22,13 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.identifiers import Identifier
-from sfumato.columns.open import Open, OpenKind
+from sfumato.columns.open import Identifier, Open, OpenKind
 from sfumato.errors import ConfigError, SchemaError, SchemaWarning, did_you_mean, require_flag, require_instance
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
-from sfumato.schema.references import with_references
+from sfumato.schema.references import ColumnFacts, with_references
 from sfumato.schema.schema import Schema, SchemaLike, read_open, read_schema
-from sfumato.schema.short_facts import ColumnFacts
 
 _LEFT_OUT = {"kind": Identifier.name}
 

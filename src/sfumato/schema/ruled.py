@@ -17,8 +17,8 @@ from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.open import Open
 from sfumato.errors import SchemaError, SchemaWarning
 from sfumato.rules import RulePlan, read_rules, rule_text
-from sfumato.rules.example_rows import require_rows
 from sfumato.rules.forbidden import require_conditions
+from sfumato.rules.repair import require_rows
 from sfumato.rules.rule_entries import MOST_RULES, numeric_columns
 from sfumato.schema.schema_facts import AnySchema, Keyed, SchemaFacts
 from sfumato.schema.set_columns import itemised

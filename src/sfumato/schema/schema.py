@@ -28,12 +28,9 @@ from sfumato.errors import ConfigError, SchemaError
 from sfumato.rules import RulePlan
 from sfumato.rules.rule_entries import numeric_columns
 from sfumato.schema.accept import criteria_of
-from sfumato.schema.areas import area_faults, read_areas, require_one_area
-from sfumato.schema.clocks import Clock, clocks_of
 from sfumato.schema.code_lists import has_reference
-from sfumato.schema.distances import Distance, distances_of
+from sfumato.schema.distances import Clock, Distance, clocks_of, distances_of
 from sfumato.schema.documents import json_text, read_document, write_text, yaml_text
-from sfumato.schema.entries import read_kind
 from sfumato.schema.faults import (
     column_faults,
     criteria_faults,
@@ -47,14 +44,13 @@ from sfumato.schema.faults import (
 )
 from sfumato.schema.named_questions import question_faults, read_questions
 from sfumato.schema.reader import Reader, read_reader
-from sfumato.schema.references import with_references
+from sfumato.schema.references import read_kind, with_references
 from sfumato.schema.ruled import plain_rules, rule_plan
-from sfumato.schema.schema_facts import SchemaFacts
+from sfumato.schema.schema_facts import SchemaFacts, area_faults, read_areas, require_one_area, weight_of
 from sfumato.schema.set_columns import SetColumn, set_columns
 from sfumato.schema.sources import frozen, sources_faults, thawed
 from sfumato.schema.tables import read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
-from sfumato.schema.weight import weight_of
 
 _KEYS = (
     "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept",

@@ -1,27 +1,109 @@
-"""The facts of a schema, and what follows from them one by one: below what checks, derives, reads and writes them."""
+"""The facts of a schema, and what follows from them one by one: below what checks, derives, reads and writes them.
+
+Areas are columns of labels that everything else is counted by, such as counties, clinics or branches:
+
+    areas: [county]
+    areas: [region, county]      # a rule says the region of each county
+
+One column is counted and drawn before all others; those above it follow from it by rules, so that their totals agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from sfumato.columns.bounded import NumericKind
-from sfumato.columns.kinds import ColumnKind, Image, ItemSet
+from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.kinds import ColumnKind, Continuous, Image, ItemSet
+from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.text_forms import MISSING_TOKENS
+from sfumato.errors import SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.csv_form import CsvOutput
+from sfumato.privacy.certificate_form import Weighting
 from sfumato.schema.accept import Criterion
 from sfumato.schema.database import Database
 from sfumato.schema.reader import Reader, csv_output
 from sfumato.schema.unit import Unit
-from sfumato.schema.weight import Weight
 
+LEAST, MOST = 1e-30, 1e30
+"""Of bounds and totals: errors are squared and noise has a fine grid, which 64-bit floats hold within these."""
 FactSource: TypeAlias = str | Mapping[str, str]
 """A word for all facts of a column, or one per fact."""
 K = TypeVar("K", bound=ColumnKind)
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """The column of survey weights: how many of the population a row stands for.
+
+    Sums are weighted, and samples are rows of the weighted population. A weight above the bound counts as the bound;
+    one that is missing, no number or below 0 counts as 0.
+
+    Attributes:
+        column: the column of weights; it is never released.
+        upper: the largest weight that counts, a public bound between 1e-30 and 1e30; by default the column's own upper
+            bound.
+        total: the sum of all weights, where it is known publicly and exactly; between 1e-30 and 1e30.
+
+    Example:
+        >>> from sfumato import Schema
+        >>> from sfumato.columns import Boolean, Continuous
+        >>> columns = {"w": Continuous(lower=0, upper=20), "member": Boolean()}
+        >>> Schema(columns=columns, weight=Weight(column="w")).released
+        ('member',)
+    """
+
+    column: str
+    upper: float | None = None
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise SchemaError(f"Expected weight to name a column, got column={shown(self.column)}.")
+        for name in ("upper", "total"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _positive(getattr(self, name), name))
+
+    def to_entry(self) -> str | dict[str, Any]:
+        """Return the weight as plain values: the column alone where nothing else is said."""
+        rest = {name: getattr(self, name) for name in ("upper", "total") if getattr(self, name) is not None}
+        return {"column": self.column, **rest} if rest else self.column
+
+
+def _positive(value: object, name: str) -> float:
+    number = plain_value(value)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or not number > 0:
+        raise SchemaError(f"Expected {name} of weight to be a number above 0, got {shown(value)}.")
+    if not LEAST <= number <= MOST:
+        raise SchemaError(
+            f"Expected {name} of weight between {LEAST:g} and {MOST:g}, got {shown(value)}. State weights in another "
+            "unit, such as thousands of people."
+        )
+    return number
+
+
+def weight_of(entry: object, faults: list[str]) -> Weight | None:
+    """Return the weight that an entry says: a column, or a mapping; or note what is wrong with it."""
+    if entry is None or isinstance(entry, Weight):
+        return entry
+    content: Any = {"column": entry} if isinstance(entry, str) else entry
+    if not isinstance(content, Mapping) or "column" not in content or set(content) - {"column", "upper", "total"}:
+        faults.append(
+            "Expected weight to name a column, or to hold column, upper and perhaps total, such as {column: w, "
+            "upper: 20}."
+        )
+        return None
+    try:
+        return Weight(**content)
+    except SchemaError as error:
+        faults.append(str(error))
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,3 +237,103 @@ class Keyed(Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Keyed) and self._key == other._key
+
+
+def with_areas(schema: AnySchema, areas: Sequence[str] | None) -> AnySchema:
+    """The schema with the areas of a call, where it names some.
+
+    Raises:
+        SchemaError: they are no columns of labels, or do not follow from one of them.
+    """
+    return schema if areas is None else replace(schema, areas=areas)
+
+
+def read_areas(areas: object, faults: list[str]) -> tuple[str, ...]:
+    """Names of the columns, each once, or note what is wrong with them."""
+    if isinstance(areas, str) or not isinstance(areas, list | tuple) or not all(isinstance(a, str) for a in areas):
+        faults.append(f"Expected areas to be a list of column names, such as [county], got {shown(areas)}.")
+        return ()
+    if len(set(areas)) < len(areas):
+        faults.append("Expected each column of areas once, got one twice.")
+    return tuple(areas)
+
+
+def area_faults(schema: SchemaFacts, areas: Collection[str]) -> list[str]:
+    """Columns of areas that are not released, or hold no labels."""
+    labels = schema.of_kind(LevelKind)
+    return [
+        f"Expected areas to name released columns of declared labels, got {shown(name)}. Declare it as categorical, "
+        "ordinal or boolean, or take it out."
+        for name in areas
+        if name not in labels
+    ]
+
+
+def require_one_area(schema: SchemaFacts, follows: Collection[str]) -> None:
+    """Refuse areas of which several, or none, are free of rules.
+
+    Args:
+        schema: whose areas these are.
+        follows: columns that follow from others by rules.
+
+    Raises:
+        SchemaError: says which.
+    """
+    free = [name for name in schema.areas if name not in follows]
+    if len(free) == 1 or not schema.areas:
+        return
+    if free:
+        raise SchemaError(
+            f"Expected areas of which one says the others by rules, got {free[0]!r} and {free[1]!r} apart. Add a rule "
+            f"that maps each label of one to its label of the other (`derived`), or name one of them."
+        )
+    raise SchemaError(
+        f"Expected areas of which one follows from no rule, got {schema.areas[0]!r}, which does. Name the column that "
+        "it follows from."
+    )
+
+
+_Facts = TypeVar("_Facts", bound=SchemaFacts)
+
+
+def weight_bound(schema: SchemaFacts) -> float:
+    """Return the largest weight that counts."""
+    weight = schema.weight
+    assert weight is not None
+    return float(weight.upper if weight.upper is not None else schema.columns[weight.column].upper)  # type: ignore[attr-defined]
+
+
+def weight_kind(schema: SchemaFacts) -> Continuous:
+    """Return how the weight's cells are read and modelled: numbers from 0 to the bound, written as the column says."""
+    assert schema.weight is not None
+    name = schema.weight.column
+    written = getattr(schema.columns[name], "written", None)
+    kind = schema.reader.resolved(Continuous(lower=0, upper=weight_bound(schema), written=written), name)
+    assert isinstance(kind, Continuous)
+    return kind
+
+
+def readable_weight_kind(schema: SchemaFacts) -> Continuous:
+    """Return `weight_kind` where what is no number is missing, and no number in the middle of the bounds."""
+    return replace(weight_kind(schema), nullable=True)
+
+
+def unweighted(schema: _Facts) -> _Facts:
+    """Return the schema of rows of the weighted population, as samples are: without the weight, for rows alone."""
+    if schema.weight is None:
+        return schema
+    unit, column = schema.unit, schema.weight.column
+    if unit is not None:
+        unit = replace(unit, constant=tuple(name for name in unit.constant if name != column))
+    columns = {name: kind for name, kind in schema.columns.items() if name != column}
+    sources = {name: source for name, source in schema.sources.items() if name != column}
+    return replace(schema, columns=columns, unit=unit, weight=None, sources=sources)
+
+
+def weighting_of(schema: SchemaFacts) -> Weighting | None:
+    """Return the weights' entry in a certificate; None without."""
+    if schema.weight is None:
+        return None
+    total = schema.weight.total
+    total = None if total is None else float(total)
+    return Weighting(column=schema.weight.column, upper=weight_bound(schema), total=total)

@@ -16,8 +16,7 @@ from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError, did_you_mean
-from sfumato.schema.database import Branch, Database
-from sfumato.schema.table_entries import column_names
+from sfumato.schema.database import Branch, Database, column_names
 from sfumato.schema.unit import Unit
 
 _OF_UNITS = ("key", "rows", "columns")

@@ -8,8 +8,7 @@ from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
-from sfumato.schema.database import Database
-from sfumato.schema.table_entries import column_names, count, read_ends
+from sfumato.schema.database import Database, column_names, count, read_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

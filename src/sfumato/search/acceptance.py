@@ -18,7 +18,7 @@ from scipy import special
 from sfumato.errors import ConfigError, EstimateError, NotAcceptedError
 from sfumato.extras import require_extra
 from sfumato.inference.families import FAMILIES
-from sfumato.inference.linked_questions import questions_of
+from sfumato.inference.linked_rows import questions_of
 from sfumato.inference.regression import fit_formula
 from sfumato.inference.regression_results import Regression
 from sfumato.inference.score_designs import question_columns, require_term
@@ -39,7 +39,7 @@ from sfumato.schema.accept import OF_RELEASE, POSITIVE, Criterion, read_criteria
 from sfumato.schema.named_questions import read_question
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import AurocTask, ScoreCounts, auroc_of
-from sfumato.search.marginal_counts import MarginalCounts, MarginalLayout
+from sfumato.search.pair_scores import MarginalCounts, MarginalLayout
 
 _SAMPLES, _BLOCK, _SEED = 1 << 18, 1 << 14, 1
 _TAUGHT = 1 << 15

@@ -21,11 +21,10 @@ from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.errors import ConfigError, require_instance, require_open_unit
 from sfumato.fitting.account import Account
-from sfumato.fitting.arguments import noise_source, number_of_rows, warn_of_draft
+from sfumato.fitting.arguments import FitOptions, SearchKeywords, noise_source, number_of_rows, warn_of_draft
 from sfumato.fitting.contents import check_types, form_of
 from sfumato.fitting.driver import Driver, Fit, FittedModel, description_of, interim_release
-from sfumato.fitting.facts import Facts
-from sfumato.fitting.fit_options import FitOptions, SearchKeywords
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.lenses.chain import PlainRows, plain_schema
 from sfumato.lenses.lens import DataSet
@@ -46,11 +45,11 @@ from sfumato.records.table_sources import open_records
 from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
-from sfumato.schema.areas import with_areas
-from sfumato.schema.list_files import refuse_lists_of_data
+from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
+from sfumato.schema.schema_facts import with_areas
 from sfumato.schema.set_columns import itemised
 from sfumato.schema.shapes import CRITERIA, SEARCH, require_able
 from sfumato.search.acceptance import (

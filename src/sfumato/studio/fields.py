@@ -14,8 +14,8 @@ from sfumato.columns.kinds import Identifier
 from sfumato.desk.review import Document, forget_source, questions, with_answers
 from sfumato.errors import SchemaError
 from sfumato.schema.open_schema import OpenSchema
+from sfumato.schema.references import column_entry
 from sfumato.schema.schema import Schema
-from sfumato.schema.short_facts import column_entry
 
 KINDS = {
     "integer": "whole numbers", "continuous": "numbers", "datetime": "dates or times", "boolean": "yes or no",

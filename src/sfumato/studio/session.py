@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.data_ledger.data_ledger import final_write
 from sfumato.desk.drafting import draft_schema
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.fitting.label_threshold import label_threshold
+from sfumato.fitting.discovery import label_threshold
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.chunks import Source
 from sfumato.io.sources import open_source
@@ -214,7 +214,7 @@ class StudioSession:
 
         Columns to be discovered are `assumed`, and the budget is what discovery leaves.
         """
-        from sfumato.fitting.facts import Facts
+        from sfumato.fitting.purposes import Facts
 
         schema, rows = with_stand_ins(self.schema()), self._declared(budget)
         if rows is None:

@@ -18,12 +18,10 @@ from sfumato.methods.dpgm.components import (  # noqa: E402
     StackedAutoencoders,
     StackedMachines,
 )
-from sfumato.methods.nets.autoencoder import Heads, Output  # noqa: E402
+from sfumato.methods.nets.autoencoder import Groups, Heads, Output  # noqa: E402
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms  # noqa: E402
-from sfumato.methods.nets.clipped import clip_factors  # noqa: E402
-from sfumato.methods.nets.rounding import blocks_for  # noqa: E402
+from sfumato.methods.nets.clipped import blocks_for, clip_factors  # noqa: E402
 from sfumato.methods.nets.sgd import Descent, descend  # noqa: E402
-from sfumato.methods.nets.stacked import Groups  # noqa: E402
 from sfumato.models.nets.flat import Part  # noqa: E402
 from sfumato.privacy.ledger import Ledger  # noqa: E402
 from sfumato.privacy.plan import Plan, Stage  # noqa: E402

@@ -15,7 +15,7 @@ from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.evaluate import evaluate
 from sfumato.fitting import account
 from sfumato.mechanisms import queries
-from sfumato.release import linked_blocks
+from sfumato.release import blocks
 from sfumato.report import write_report
 
 FEW = 1_500
@@ -98,7 +98,7 @@ def test_the_first_units_do_not_depend_on_how_many(release):
 
 
 def test_batches_are_small_and_go_on(release, monkeypatch):
-    monkeypatch.setattr(linked_blocks, "SAMPLE_BLOCK", 64)
+    monkeypatch.setattr(blocks, "SAMPLE_BLOCK", 64)
     batches = list(release.batches(300, seed=4))
     assert max(batch.num_rows for batch in batches) <= 64
     ids = pa.concat_tables(batches)["patient"].to_numpy()

@@ -9,10 +9,10 @@ import pytest
 
 from fixtures.linked import ROWS, schema, visits
 from sfumato import MaxEntropy, NonPrivate
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.methods.linked import recipe
 from sfumato.methods.tables.recipe import TableFacts
-from sfumato.records.sharing import Sharing
+from sfumato.records.sequences import Sharing
 from sfumato.schema.linked import linked_tables
 
 N = 20_000

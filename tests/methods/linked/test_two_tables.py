@@ -15,7 +15,7 @@ from fixtures.linked import apart, figures
 from fixtures.two_tables import joined, schema, tables, with_visits
 from sfumato import DPMix, EstimateCount, MaxEntropy, NonPrivate, Schema, fit, load, tune
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.release import blocks, linked_blocks
+from sfumato.release import blocks
 
 FEW = 1_500
 
@@ -92,8 +92,7 @@ def test_batches_of_both_go_on_and_workers_draw_the_same(release, monkeypatch):
     for name in ("persons", "visits"):
         whole = pa.concat_tables([part[name] for part in one])
         assert pa.concat_tables([part[name] for part in two]).equals(whole)
-    for module in (blocks, linked_blocks):
-        monkeypatch.setattr(module, "SAMPLE_BLOCK", 64)
+    monkeypatch.setattr(blocks, "SAMPLE_BLOCK", 64)
     small = list(release.table_batches(300, seed=4))
     assert max(part["visits"].num_rows for part in small) <= 64
     assert pa.concat_tables([part["persons"] for part in small])["patient"].to_pylist() == list(range(1, 301))

@@ -12,7 +12,7 @@ from fixtures.costly import slow_after
 from sfumato import MaxEntropy, NonPrivate, Schema, load
 from sfumato.errors import ConfigError, ReleaseError, SampleWarning
 from sfumato.methods.linked import recipe
-from sfumato.release import blocks, linked_blocks
+from sfumato.release import blocks
 
 FEW, SLOPE = 2_000, 0.3
 METHOD = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
@@ -83,8 +83,7 @@ def test_a_target_costs_as_much_as_none():
 
 @pytest.mark.parametrize("counts", [{"f": 300, "m": 41}, {"m": 5}, {"f": 0}], ids=str)
 def test_as_many_units_of_each_class_as_are_asked_for(release, both, counts, monkeypatch):
-    for module in (blocks, linked_blocks):
-        monkeypatch.setattr(module, "SAMPLE_BLOCK", 64)
+    monkeypatch.setattr(blocks, "SAMPLE_BLOCK", 64)
     exactly = {label: n for label, n in counts.items() if n}
     rows = release.sample(class_counts=counts, seed=1)
     assert rows.drop_duplicates("patient")["sex"].value_counts().to_dict() == exactly
@@ -202,8 +201,7 @@ def test_every_row_of_a_unit_is_also_one_of_another_unit(release, columns):
 
 
 def test_units_are_whole_and_those_that_were_drawn(release, monkeypatch):
-    for module in (blocks, linked_blocks):
-        monkeypatch.setattr(module, "SAMPLE_BLOCK", 64)
+    monkeypatch.setattr(blocks, "SAMPLE_BLOCK", 64)
     columns = ["sex", "state", "born"]
     rows = release.sample(300, seed=3, unique_rows="drop", unique_columns=columns)
     drawn = release.sample(300 * 16, seed=3)

@@ -8,7 +8,7 @@ import pytest
 from fixtures import linked, two_tables
 from sfumato import MaxEntropy, NonPrivate, load
 from sfumato.errors import ConfigError, EstimateError, SchemaError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.methods.tables.question_forecast import question_forecasts
 from sfumato.methods.tables.question_stage import NAME
 

@@ -10,11 +10,18 @@ from torch import nn  # noqa: E402
 
 import sfumato.methods.nets.shares as shares  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise  # noqa: E402
-from sfumato.methods.nets.clipped import ClippedGradients, RecordGradients, clip_factors  # noqa: E402
+from sfumato.methods.nets.clipped import (  # noqa: E402  # noqa: E402
+    UNIT,
+    Blocks,
+    ClippedGradients,
+    RecordGradients,
+    blocks_for,
+    clip_factors,
+    products_are_whole,
+)
 from sfumato.methods.nets.gradients import Task, TaskGradients  # noqa: E402
-from sfumato.methods.nets.rounding import UNIT, Blocks, blocks_for, products_are_whole  # noqa: E402
+from sfumato.methods.nets.sgd import BatchSums  # noqa: E402
 from sfumato.methods.nets.shares import ConvShare, LinearShare  # noqa: E402
-from sfumato.methods.nets.sums import BatchSums  # noqa: E402
 
 FACTORS = 2 * 2.0**-24  # what clip factors and weighted gradients are rounded by: the margin of clipping covers it
 SIZES = [1, 7, 30, 300, 600]

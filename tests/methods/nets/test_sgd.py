@@ -6,13 +6,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks need the extra nets")
 from torch import nn  # noqa: E402
 
+import sfumato.methods.nets.sgd as batch_sums  # noqa: E402
 import sfumato.methods.nets.sgd as sgd  # noqa: E402
-import sfumato.methods.nets.sums as batch_sums  # noqa: E402
 from harness.privacy import STAGE, FakeRecords, accept_only_unit_scale  # noqa: E402
 from sfumato.data_ledger.journal import Progress  # noqa: E402
 from sfumato.errors import LedgerError, TrainingError  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
-from sfumato.methods.nets.rounding import blocks_for  # noqa: E402
+from sfumato.methods.nets.clipped import blocks_for  # noqa: E402
 from sfumato.methods.nets.sgd import (  # noqa: E402
     Descent,
     Task,

@@ -9,9 +9,8 @@ from scipy import optimize, special
 
 import sfumato
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.methods.sets.latent import CountedItems, _Fit, _Weights
+from sfumato.methods.sets.latent import CountedItems, _Fit, _Weights, prefixes, slopes, suffixes, without_each
 from sfumato.methods.sets.pairs import CountedPairs, ItemPairCounts, size_bins, squared_length
-from sfumato.methods.sets.sums import prefixes, slopes, suffixes, without_each
 from sfumato.models.item_classes import ItemClasses
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema

@@ -9,7 +9,7 @@ import pytest
 from sfumato import P3GM, MaxEntropy, NonPrivate, Schema, load
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError, SchemaError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.methods.tables.question_forecast import question_forecasts
 from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.question_tilt import fit_tilts

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.maths.streams import public_stream
-from sfumato.methods.nets.autoencoder import Output, as_tensor, draw_start
+from sfumato.methods.nets.autoencoder import Groups, Output, StackedLinear, as_tensor, draw_start, stacked_sum
 from sfumato.methods.nets.clipped import RecordGradients
 from sfumato.methods.nets.gradients import Gradients, NetworkGradients
-from sfumato.methods.nets.stacked import Groups, StackedLinear, stacked_sum
 from sfumato.models.nets.decoder import Layers
 from sfumato.models.nets.ensemble import Boltzmann
 from sfumato.models.nets.flat import Part

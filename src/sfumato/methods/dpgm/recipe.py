@@ -22,8 +22,7 @@ import numpy as np
 from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.maths.streams import public_stream
-from sfumato.methods.dpgm.calibration import calibrated, links
-from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength
+from sfumato.methods.dpgm.profiles import ClusterProfiles, Profiles, TotalLength, calibrated, links
 from sfumato.methods.dpgm.settings import RBM, VAE, Component, MixtureShares
 from sfumato.methods.mixtures.centres import nearest, random_directions
 from sfumato.methods.mixtures.kmeans import fit_kmeans, kmeans_stage
@@ -314,9 +313,8 @@ class DPGM(Synthesizer):
             StackedAutoencoders,
             StackedMachines,
         )
-        from sfumato.methods.nets.autoencoder import Heads, Output, level_slices
+        from sfumato.methods.nets.autoencoder import Groups, Heads, Output, level_slices
         from sfumato.methods.nets.sgd import Descent, train
-        from sfumato.methods.nets.stacked import Groups
 
         biases = np.stack([links(means, vectors) for means in profiles.means])
         chosen, k, m = self.component, self.n_clusters, vectors.dimension

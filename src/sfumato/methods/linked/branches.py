@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import plain_schema
 from sfumato.methods.linked.recipe import (
     LinkedNames,

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
 from sfumato.methods.linked.intraclass import without_levels, without_offsets
@@ -51,7 +51,7 @@ from sfumato.release.linked import LinkedTable
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
-from sfumato.schema.weighting import weight_bound
+from sfumato.schema.schema_facts import weight_bound
 
 UNITS = Names("units: marginals", "units: second moments")
 STEPS = Names("steps: marginals", "steps: second moments")

@@ -2,7 +2,7 @@
 
 Factors of a linear layer's gradient, w = c g and a, are brought to norms near 1 by powers of two before they are
 multiplied in 32 bits: then nothing overflows, and what vanishes is below 2^-80 of a clip norm. What 32 bits make of a
-sum is bounded in `sfumato.methods.nets.rounding`; a convolution's gradients are summed in 64 bits.
+sum is bounded in `sfumato.methods.nets.clipped`; a convolution's gradients are summed in 64 bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.errors import ConfigError
-from sfumato.methods.nets.stacked import StackedLinear, stacked_sum
+from sfumato.methods.nets.autoencoder import StackedLinear, stacked_sum
 
 _LEAST = 2.0**-90  # a factor with a shorter norm counts as zero: its entries may be flushed
 _LARGEST = 2.0**120  # much beyond it the power of two would be no normal number

@@ -44,8 +44,6 @@ from sfumato.methods.nets.decoding import (
     sampler_of,
     schedule,
 )
-from sfumato.methods.p3gm.presets import presets, released, written
-from sfumato.methods.p3gm.priors import fit_class_prior, fit_mixture_prior
 from sfumato.methods.p3gm.settings import (
     IMAGES,
     ByClass,
@@ -57,7 +55,12 @@ from sfumato.methods.p3gm.settings import (
     Shares,
     StandardNormal,
     Start,
+    fit_class_prior,
+    fit_mixture_prior,
+    presets,
     published,
+    released,
+    written,
 )
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.mixtures.covariances import FullCovariance

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.errors import require_integer, require_open_unit
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.shrinkage import denoised
 from sfumato.mechanisms.queries import Noisy

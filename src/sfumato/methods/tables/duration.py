@@ -8,7 +8,7 @@ months) may take ten times as long, and so may machines differ.
 from __future__ import annotations
 
 from sfumato.columns.kind import TabularKind
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.chain import Effort
 from sfumato.methods.tables.recipe import TableFacts, classes_apart, entry_noise, orders_of

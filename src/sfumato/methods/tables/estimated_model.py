@@ -19,13 +19,12 @@ import numpy as np
 from sfumato.columns.kinds import TabularKind
 from sfumato.errors import ConfigError, ReleaseError, require_instance
 from sfumato.fitting.contents import pandas_form
-from sfumato.inference.noisy_counts import CountTable, pool_tables, tables_of
+from sfumato.inference.noisy_totals import CountTable, pool_tables, tables_of
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.measurement import Measurement
-from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.queries import MarginalQuery, Measurement
 from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.features import ColumnShares, Features

@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.inference.noisy_counts import CountTable, pool_tables
+from sfumato.inference.noisy_totals import CountTable, pool_tables
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.measurement import Measurement
+from sfumato.measurements.queries import Measurement
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
 from sfumato.methods.tables.features import ColumnShares

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.methods.tables.question_stage import NAME, planned_parts

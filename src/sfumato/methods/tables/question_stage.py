@@ -21,10 +21,10 @@ import numpy as np
 
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
-from sfumato.inference.noisy_scores import LINKS
+from sfumato.inference.noisy_totals import LINKS
 from sfumato.inference.score_designs import aim_scores, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS, SIZES
@@ -44,8 +44,8 @@ from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
+from sfumato.schema.schema_facts import weight_bound
 from sfumato.schema.unit_features import Lag, lag_of
-from sfumato.schema.weighting import weight_bound
 
 NAME = "named questions"
 """Of the stage."""

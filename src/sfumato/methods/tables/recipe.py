@@ -20,7 +20,7 @@ import numpy as np
 from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
@@ -43,7 +43,7 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid, Grid
-from sfumato.schema.weighting import weight_bound
+from sfumato.schema.schema_facts import weight_bound
 
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
 

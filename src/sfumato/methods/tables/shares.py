@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.lenses.idle_distances import idle_distances
+from sfumato.lenses.date_columns import idle_distances
 from sfumato.maths.constants import SIZES
 from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy

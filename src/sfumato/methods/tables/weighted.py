@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.fitting.driver import Fit
-from sfumato.fitting.facts import Facts
+from sfumato.fitting.purposes import Facts
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
@@ -21,7 +21,7 @@ from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.recipe import Measuring, Settings
 from sfumato.records.engine import Rows
-from sfumato.schema.weighting import weight_bound
+from sfumato.schema.schema_facts import weight_bound
 
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of unweighted tables
 

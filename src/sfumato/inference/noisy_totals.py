@@ -1,0 +1,319 @@
+"""What a release measured with noise: totals, tables of counts, second moments of features, and scores.
+
+A table summed over some of its axes is a noisy table of the others; tables of the same cells from several queries are
+one, weighted by the inverse of their noise variances.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from sfumato.inference.formulas import ReadFormula, read_formula
+from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
+from sfumato.measurements.queries import CellEntries, MarginalQuery, Measurement, MomentQuery
+from sfumato.measurements.score_query import ONE, Link, ScoreQuery
+from sfumato.schema.named_questions import mean_formula
+
+FEWEST_ROWS = 3
+"""Of the model, that a function is not 0 in: of others it says nothing."""
+LINKS: Mapping[str, Link] = {"ols": "identity", "logit": "logit", "poisson": "log"}
+"""Of the regressions that can be named before a fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Noisy totals of functions of a record.
+
+    Attributes:
+        functions: of the model's rows, shape (N, p).
+        totals: noisy, over all records, shape (p,).
+        variances: of their independent noise, shape (p,).
+    """
+
+    functions: np.ndarray
+    totals: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: list[Totals]) -> Totals:
+        """Several together."""
+        return cls(
+            np.concatenate([part.functions for part in parts], axis=1),
+            np.concatenate([part.totals for part in parts]),
+            np.concatenate([part.variances for part in parts]),
+        )
+
+    def with_rows(self) -> Totals:
+        """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
+        frequent = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        return Totals(self.functions[:, frequent], self.totals[frequent], self.variances[frequent])
+
+
+@dataclass(frozen=True, slots=True)
+class RowWeights:
+    """Weights of records, for the errors of drawing them.
+
+    Attributes:
+        each: weight of a record like each of the model's rows, shape (N,). Rows are drawn by the weighted law, so the
+            mean of a function times `each` is Σ w²·function ÷ Σ w of the records.
+        records: the public number of records.
+        fixed: whether the weights' sum is public, and no sample changes it.
+    """
+
+    each: np.ndarray
+    records: float
+    fixed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Sums over the rows of each unit.
+
+    Attributes:
+        owners: the unit of each row, from 0, shape (N,).
+        units: how many units there are.
+    """
+
+    owners: np.ndarray
+    units: int
+
+    @cached_property
+    def _rows(self) -> sparse.csr_matrix:
+        n = self.owners.size
+        return sparse.csr_matrix((np.ones(n), (self.owners, np.arange(n))), shape=(self.units, n))
+
+    def of(self, functions: np.ndarray) -> np.ndarray:
+        """Functions of the rows added up, shape (units, k), of shape (N, k)."""
+        return np.asarray(self._rows @ functions)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Values of units at each of their rows, shape (N,)."""
+        return values[self.owners]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """Noisy sums of the products of two features.
+
+    Attributes:
+        query: of the pooled sum.
+        pooled: over all records, shape (d, d).
+        variance: of its noise on the diagonal; half of it off the diagonal.
+        by: the column whose cells have sums of their own, if there is one.
+        by_class: these sums, shape (k, d, d).
+        class_variance: likewise of their noise.
+        class_column: the column of classes, whether they have sums of their own or not.
+    """
+
+    query: MomentQuery
+    pooled: np.ndarray
+    variance: float
+    by: Cells | None = None
+    by_class: np.ndarray | None = None
+    class_variance: float = 0.0
+    class_column: str | None = None
+
+    @classmethod
+    def of(cls, measurements: Iterable[Measurement], class_column: str | None, weight: str = "") -> Products | None:
+        """The first pooled sum among measurements, with that by class of the same features; None without.
+
+        Args:
+            measurements: of a table.
+            class_column: whose classes its model tells apart.
+            weight: the column by which the table's rows count: other sums are left out; "" where each counts once.
+        """
+        moments = ((m, m.query) for m in measurements if isinstance(m.query, MomentQuery))
+        queries = [(m, query) for m, query in moments if not query.whole_rows and query.weight == weight]
+        first = next(((m, query) for m, query in queries if not query.by), None)
+        if first is None:
+            return None
+        pooled, query = first
+        variance = pooled.noise_std**2
+        second = next(((m, q) for m, q in queries if q.by and _same(q.features, query.features)), None)
+        if second is None:
+            return cls(query, pooled.value, variance, class_column=class_column)
+        by, matrices = second[1].by[0], second[0]
+        return cls(query, pooled.value, variance, by, matrices.value, matrices.noise_std**2, by.column)
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """The place of each column's features."""
+        return {entries.cells.column: j for j, entries in enumerate(self.query.features)}
+
+    @property
+    def features(self) -> dict[str, int]:
+        """The places of `columns` without that of `classes`."""
+        return {name: place for name, place in self.columns.items() if place != self.classes}
+
+    @property
+    def classes(self) -> int | None:
+        """The place of an indicator of the class, or of all rows; None where there is none."""
+        places = self.columns
+        return places.get(self.class_column or ALL_ROWS, places.get(ALL_ROWS))
+
+    def matrices(self, *, by_class: bool) -> int:
+        """How many sums there are, of which those by class count where they are asked for."""
+        return 1 + len(self.by_class) if by_class and self.by_class is not None else 1
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Where the entries of each column begin, and the last end."""
+        return np.cumsum([0, *(entries.whole.shape[1] for entries in self.query.features)])
+
+    def width(self, place: int) -> int:
+        """Number of entries of a column."""
+        return self.query.features[place].whole.shape[1]
+
+    def vectors(self, place: int) -> np.ndarray:
+        """CellEntries of each cell of a column, as they are summed, shape (cells, q)."""
+        return self.query.features[place].whole * self.query.unit
+
+    def clipping(self, base: BaseCells) -> np.ndarray:
+        """By how much clipping weighs each row down, shape (N,)."""
+        u = self.query.clipping([base.of(entries.cells) for entries in self.query.features])
+        return u * 2.0**-self.query.bits.weights
+
+
+def _same(one: tuple[CellEntries, ...], other: tuple[CellEntries, ...]) -> bool:
+    return len(one) == len(other) and all(
+        a.cells.same(b.cells) and np.array_equal(a.whole, b.whole) for a, b in zip(one, other, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Noisy sums of turned, clipped scores.
+
+    Attributes:
+        measurement: of a `ScoreQuery`.
+    """
+
+    measurement: Measurement
+
+    @property
+    def query(self) -> ScoreQuery:
+        """The scores."""
+        query = self.measurement.query
+        assert isinstance(query, ScoreQuery)
+        return query
+
+    def of_regression(self, read: ReadFormula, family: str) -> bool:
+        """Whether they are of this regression: the same left side, terms and family."""
+        if LINKS.get(family) != self.query.link or set(read.columns) != self.query.columns:
+            return False
+        return read.terms == read_formula(self.query.formula, read.columns).terms
+
+    def of_mean(self, name: str, by: Sequence[str]) -> bool:
+        """Whether they are of the mean of a column in each group of others."""
+        if {name, *by} != self.query.columns:
+            return False
+        return self.of_regression(read_formula(mean_formula(name, by), (name, *by)), "ols")
+
+    def totals(self, base: BaseCells) -> Totals:
+        """The scores of a model's rows, and their noisy sums."""
+        measurement = self.measurement
+        variances = np.full(measurement.value.size, measurement.noise_std**2)
+        return Totals(self.query.scores(base) / ONE, measurement.value, variances)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountTable:
+    """Noisy numbers of records in the cells of some columns.
+
+    Attributes:
+        axes: cells of the columns, by their names.
+        value: shape (sizes of the axes …).
+        variance: of each entry's independent noise.
+    """
+
+    axes: tuple[Cells, ...]
+    value: np.ndarray
+    variance: float
+
+    @classmethod
+    def all_of(cls, measurement: Measurement, weight: str = "") -> list[CountTable]:
+        """The tables of a measurement; none of what counts no cells, or rows otherwise than the table's rows count.
+
+        Args:
+            measurement: of any query.
+            weight: the column by which the table's rows count; "" where each counts once.
+        """
+        query = measurement.query
+        if not isinstance(query, MarginalQuery) or query.whole_rows or query.weight != weight:
+            return []
+        tables = zip(query.tables, query.split(measurement.value), strict=True)
+        whole = [cls((*query.by, *axes), value, measurement.noise_std**2) for axes, value in tables]
+        return [table.over(table.columns) for table in whole]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns whose cells are told apart."""
+        return frozenset(axis.column for axis in self.axes) - {ALL_ROWS}
+
+    def over(self, columns: Collection[str]) -> CountTable:
+        """The table of those of its columns that are named, summed over the others."""
+        axes = sorted((i for i, a in enumerate(self.axes) if a.column in columns), key=lambda i: self.axes[i].column)
+        summed = [i for i in range(len(self.axes)) if i not in axes]
+        terms = float(math.prod(self.axes[i].size for i in summed))
+        value = self.value.transpose([*axes, *summed]).reshape(*(self.axes[i].size for i in axes), -1).sum(axis=-1)
+        return CountTable(tuple(self.axes[i] for i in axes), value, self.variance * terms)
+
+    def same_cells(self, other: CountTable) -> bool:
+        """Whether both count the same cells."""
+        return len(self.axes) == len(other.axes) and all(map(Cells.same, self.axes, other.axes))
+
+    def totals(self, base: BaseCells, n_rows: int) -> Totals:
+        """The cells' indicators on a model's rows, but of cells with hardly a row, and their counts."""
+        place = np.zeros(n_rows, dtype=np.int64)
+        if self.axes:
+            place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
+        cells = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
+        functions = (place[:, None] == cells).astype(np.float64)
+        return Totals(functions, self.value.reshape(-1)[cells], np.full(cells.size, self.variance))
+
+
+def pool_tables(tables: Iterable[CountTable]) -> list[CountTable]:
+    """The tables with those of the same cells put together."""
+    groups: dict[tuple[tuple[str, int], ...], list[list[CountTable]]] = {}
+    for table in tables:
+        alike = groups.setdefault(tuple((axis.column, axis.size) for axis in table.axes), [])
+        same = next((group for group in alike if group[0].same_cells(table)), None)
+        alike.append([table]) if same is None else same.append(table)
+    return [_average(group) for alike in groups.values() for group in alike]
+
+
+def _average(tables: Sequence[CountTable]) -> CountTable:
+    exact = [table for table in tables if not table.variance]
+    if exact or len(tables) == 1:
+        return (exact or tables)[0]
+    precisions = [1 / table.variance for table in tables]
+    value = sum(table.value * (part / sum(precisions)) for table, part in zip(tables, precisions, strict=True))
+    return CountTable(tables[0].axes, np.asarray(value), 1 / sum(precisions))
+
+
+def tables_of(tables: Iterable[CountTable], columns: Collection[str]) -> list[CountTable]:
+    """The tables of these columns: of one column at its finest and its coarsest cells, of several at the coarsest."""
+    brought = pool_tables(table.over(columns) for table in tables)
+    coarse = coarsest(brought)
+    if len(columns) != 1 or not brought:
+        return coarse
+    finest = max(brought, key=lambda table: (len(table.axes), table.value.size, -table.variance))
+    return coarse if any(table is finest for table in coarse) else [finest, *coarse]
+
+
+def coarsest(tables: Collection[CountTable]) -> list[CountTable]:
+    """Of the tables of the same columns the one with the fewest cells, and of several such that of the least noise."""
+    least: dict[frozenset[str], CountTable] = {}
+    for table in tables:
+        other = least.setdefault(table.columns, table)
+        if (table.value.size, table.variance) < (other.value.size, other.variance):
+            least[table.columns] = table
+    return list(least.values())
