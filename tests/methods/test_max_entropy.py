@@ -139,7 +139,7 @@ class TestSizes:
         assert not found[-2].effort.low_rank
 
     def test_many_classes_are_not_told_apart_pair_by_pair(self):
-        assert table_model._by_class(table_model.TableFacts(n_classes=7, n_features=10, n_level_cells=30), 0.0) == 0
+        assert table_model._by_class(table_model.TableFacts(n_classes=33, n_features=10, n_level_cells=30), 0.0) == 0
 
     def test_a_target_alone_is_one_class(self):
         schema = Schema(columns={"a": Boolean()}, rows=100)

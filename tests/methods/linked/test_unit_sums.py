@@ -150,7 +150,6 @@ def test_two_tables_have_units_without_rows():
     ("question", "words"),
     [
         ("ols: `mean of score` ~ log(`mean of score` + born)", "products of functions"),
-        ("table: last of score, mean of score, born", "at most"),
         ("ols: `last of score` ~ nothing", "nothing"),
         ("ols: `last of score` ~ patient", "patient"),
     ],
