@@ -149,6 +149,16 @@ def test_whatever_the_noise_arrays_are_those_of_a_sampler(size, rows, seed):
     assert ((x >= 0) & (x <= 1)).all()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_images_have_their_light_where_counts_of_bins_are_below_their_noise(seed):
+    statistic = Profiles(ENCODER.layout)
+    intensities = Intensities.of(statistic, with_noise(10, seed, ROWS)(statistic))
+    lit = Lit.of(ENCODER.layout.pictures(ROWS["x"]))
+    light = intensities.curves[lit.bins(D)].sum(axis=1) / lit.area
+    assert np.abs(light - 1).mean() < 0.08
+    assert light.min() > 0.7
+
+
 def test_a_class_without_images_takes_after_the_others():
     pooled = np.diag([4.0, 3.0, 2.0, 1.0])
     factors = class_factors(Noisy(np.stack([1000 * pooled, np.zeros((4, 4))]), 5.0), np.array([1000.0, 1.0]))

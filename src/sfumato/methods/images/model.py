@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
-from scipy.ndimage import uniform_filter1d
 from scipy.optimize import isotonic_regression
 
 from sfumato.maths.gaussian import nearest_positive, shrink_spectrum, shrinkage_weight, symmetric_noise_edge
@@ -17,9 +16,7 @@ from sfumato.models.images.warps import PoseRange
 from sfumato.plugins import Noisy
 
 MOST_AXES = 40
-_SEEN = 2.0  # a bin counts if it holds this many standard deviations of its noise
-_NEIGHBOUR = float(np.exp(-2.0))  # weight of the next bin's profile
-_SMOOTHING = 112  # values of an image per rank that a curve is smoothed over
+_SEEN = 3.0  # a bin counts if it holds this many standard deviations of its noise
 _LEAST_VARIANCE = 0.005
 # clip norm ÷ what earlier releases make one expect: a clipped tail costs more than the noise of a looser bound
 _SUMS_SLACK, _POOLED_SLACK, _MOMENTS_SLACK = 1.1, 1.1, 1.3
@@ -44,41 +41,57 @@ class Intensities:
     @classmethod
     def of(cls, statistic: Profiles, noisy: Noisy) -> Intensities:
         """Read them off the noisy sums: bins below the noise take the curve of the nearest bin above it."""
-        layout = statistic.layout
+        layout, d = statistic.layout, statistic.layout.dimension
         by_bin, rest = statistic.split(noisy.value)
-        counts = by_bin[:, -1] / statistic.constant
-        counts = np.where(counts > _SEEN * noisy.noise_std / statistic.constant, counts, 0.0)
-        if counts.sum() <= 0:  # all noise: images of any area, of linearly falling intensity
-            counts = np.ones(AREA_BINS)
-            by_bin = by_bin * 0
+        area = d * ((np.arange(AREA_BINS) + 0.5) / AREA_BINS) ** 2
+        # hardly any image is lit beyond about twice its area: what is seen there is noise
+        reach = np.minimum(2.2 * area + 20, d).astype(np.intp)
+        counts = _counts(statistic, by_bin, area, reach, noisy.noise_std / statistic.constant)
+        if not counts.any():  # all noise: images of any area, of linearly falling intensity
+            counts, by_bin = np.ones(AREA_BINS), by_bin * 0
         total = counts.sum()
-        root = np.sqrt(layout.dimension) * (np.arange(AREA_BINS) + 0.5) / AREA_BINS
+        each = np.maximum(counts, 1.0) * statistic.weights
         limits = PoseRange(*layout.picture[1:]).limits
         share = rest[:-1] / total / (statistic.constant / np.sqrt(len(limits)))
         return cls(
-            curves=_curves(by_bin[:, :-1] / statistic.weights[:, None], counts, root),
-            area=float(counts @ root**2 / total),
+            curves=_curves(by_bin[:, :-1] / each[:, None], (noisy.noise_std / each) ** 2, counts / total, area, reach),
+            area=float(counts @ area / total),
             pose=np.clip(2 * share - 1, -1.0, 1.0) * limits,
             bordered=float(np.clip(rest[-1] / statistic.constant / total, 0.0, 1.0)),
         )
 
 
-def _curves(sums: np.ndarray, counts: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Return non-increasing, smooth mean curves per bin, each joined with its neighbours in proportion to counts."""
-    d = sums.shape[1]
-    places = np.arange(AREA_BINS)
-    join = _NEIGHBOUR ** ((places[:, None] - places) ** 2) * (counts > 0)
-    means = (join @ sums) / np.maximum(join @ counts, 1.0)[:, None]
-    means = uniform_filter1d(means, max(1, d // _SMOOTHING), axis=1, mode="nearest")
-    curves = np.empty_like(means)
-    for b in places:
-        # hardly any image is lit beyond about twice its area: what is seen there is noise
-        means[b, int(2.2 * root[b] ** 2) + 20 :] = 0.0
-        curves[b] = np.clip(isotonic_regression(means[b], increasing=False).x, 0.0, 1 / 0.05)
+def _counts(statistic: Profiles, by_bin: np.ndarray, area: np.ndarray, reach: np.ndarray, error: float) -> np.ndarray:
+    """Return the images of each bin, 0 where they may be noise.
+
+    They are counted, with a standard `error`; and their values ÷ exposure, which sum to the area, tell it again.
+    """
+    counts, each = by_bin[:, -1] / statistic.constant, statistic.weights * area
+    by_area = np.array([row[:m].sum() for row, m in zip(by_bin, reach, strict=True)]) / each
+    # areas are spread over their bin, as if evenly in √a: without noise, counts decide
+    spread = np.maximum(by_area, 0.0) / (np.sqrt(3) * (np.arange(AREA_BINS) + 0.5))
+    variance = reach * (error * statistic.constant / each) ** 2 + spread**2
+    share = error**2 / np.maximum(error**2 + variance, np.finfo(np.float64).tiny)
+    counts = counts + share * (by_area - counts)
+    return np.where(counts > _SEEN * error * np.sqrt(1 - share), counts, 0.0)
+
+
+def _curves(means: np.ndarray, noise: np.ndarray, part: np.ndarray, area: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """Return non-increasing curves per bin; a bin without images has the curve of the nearest one that has some.
+
+    Each is shrunk to the curve of all bins, stretched to its area, by what `noise`, of a value's variance, explains.
+    """
+    ranks, curves = np.arange(means.shape[1]) + 0.5, np.zeros_like(means)
+    places = np.flatnonzero(part)
+    for b, m in zip(places, reach[places], strict=True):
+        each = [np.interp(ranks[:m] * area[other] / area[b], ranks, means[other], right=0.0) for other in places]
+        curve = part[places] @ np.stack(each)
+        apart = means[b, :m] - curve
+        curve += shrinkage_weight(float(apart @ apart), float(m * noise[b])) * apart
+        curves[b, :m] = np.clip(isotonic_regression(curve, increasing=False).x, 0.0, 1 / 0.05)
         if not curves[b].any():
-            curves[b] = np.maximum(1 - np.arange(d) / (2 * root[b] ** 2), 0.0)
-    filled = np.flatnonzero(counts > 0)
-    return curves[filled[np.abs(filled - places[:, None]).argmin(axis=1)]]
+            curves[b] = np.maximum(1 - (ranks - 0.5) / (2 * area[b]), 0.0)
+    return curves[places[np.abs(places - np.arange(AREA_BINS)[:, None]).argmin(axis=1)]]
 
 
 def sums_clip_norm(intensities: Intensities, encoder: ImageEncoder) -> float:
@@ -156,8 +169,7 @@ class Spread:
             rest[part] = (rest[part] + rest[part].mean()) / 2
         high = statistic.high_frequencies
         energies = np.maximum(np.diag(noisy.value)[low:] / n, 0.0) / np.maximum(np.bincount(high), 1)
-        # columns: a public guess of their variance beside the axes'
-        columns = 0.001 * encoder.layout.dimension * encoder.n_columns / 7
+        columns = 0.001 * encoder.layout.dimension * encoder.n_columns / 7  # a public guess of their variance
         norm = float(np.sqrt(max(variances.sum(), _LEAST_VARIANCE) + columns))
         return cls(axes, np.sqrt(np.concatenate([rest, energies[high]])), _MOMENTS_SLACK * norm)
 

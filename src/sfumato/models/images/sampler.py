@@ -81,10 +81,10 @@ class ImagePortrait:
         """Return n images of the schema's dtype and shape, within its bounds, and their label codes."""
         if classes is None:
             classes = rng.choice(self._shares.size, size=n, p=self._shares)
-        with np.errstate(all="ignore"):  # a stranger's arrays may overflow anywhere
+        with np.errstate(all="ignore"):  # a stranger's arrays may overflow anywhere; what comes of it is put in bounds
             pictures = self._pictures(classes, rng)
-        if self._teacher is not None:
-            self._agree(pictures, classes, rng)
+            if self._teacher is not None:
+                self._agree(pictures, classes, rng)
         rows = {str(self._image): self._layout.stored(pictures)}
         if self._label is not None:
             rows[str(self._label)] = classes.astype(np.int32)
@@ -94,8 +94,7 @@ class ImagePortrait:
         """Return the teacher's label of each picture."""
         assert self._teacher is not None
         coefficients, offsets = self._teacher
-        with np.errstate(all="ignore"):
-            return np.nan_to_num(gradient_features(pictures, self._encoder) @ coefficients + offsets).argmax(axis=1)
+        return np.nan_to_num(gradient_features(pictures, self._encoder) @ coefficients + offsets).argmax(axis=1)
 
     def _agree(self, pictures: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> None:
         """Redraw, in place and a few times, pictures that the teacher would give another label than their class."""
@@ -109,16 +108,13 @@ class ImagePortrait:
         """Return pictures in [0, 1], shape (n, c, h, w)."""
         d, q = self._layout.dimension, self._axes.shape[1]
         normals = rng.standard_normal((len(classes), self._factors.shape[1])) * self._spread
-        coefficients = np.zeros((len(classes), d), dtype=np.float32)
         rest = rng.standard_normal((len(classes), d), dtype=np.float32) * self._residual_std
-        # a stranger's arrays may overflow; whatever comes of it is put back into the bounds
-        with np.errstate(all="ignore"):
-            for k in np.unique(classes):
-                members = classes == k
-                normals[members] = normals[members] @ self._factors[k].T
-            coefficients += self._means[classes, :d]
-            coefficients[:, : self._axes.shape[0]] += normals[:, :q] @ self._axes.T
-            columns = self._means[classes, d:] + normals[:, q:]
+        for k in np.unique(classes):
+            members = classes == k
+            normals[members] = normals[members] @ self._factors[k].T
+        coefficients = self._means[classes, :d].astype(np.float32)
+        coefficients[:, : self._axes.shape[0]] += normals[:, :q] @ self._axes.T
+        columns = self._means[classes, d:] + normals[:, q:]
         coefficients = np.clip(np.nan_to_num(coefficients), -_LARGEST, _LARGEST)
         pose, exposure, area = self._encoder.columns(np.nan_to_num(columns))
         pictures = np.clip(self._encoder.canonical(coefficients), -_FARTHEST, _FARTHEST)
@@ -127,27 +123,21 @@ class ImagePortrait:
         if self._elastic and self._layout.can_be_posed:
             pictures = elastic(pictures, self._elastic * min(height, width) / _PIXELS, rng)
         if self._jitter and pose.size:
-            pose = pose + self._jitter * rng.normal(size=pose.shape) * self._jitters()
+            pose += self._jitter * _JITTER * [width / _PIXELS, height / _PIXELS, 1, 1, 1] * rng.normal(size=pose.shape)
         pictures = self._encoder.posed(pictures, pose, outside=-_FARTHEST)
         flat = pictures.reshape(len(pictures), -1)
         order = np.argsort(-flat, axis=1, kind="stable")
-        with np.errstate(all="ignore"):
-            shown = self._profiles[area_bins(area, d)] * exposure[:, None]
+        shown = self._profiles[area_bins(area, d)] * exposure[:, None]
         np.put_along_axis(flat, order, np.clip(np.nan_to_num(shown), 0.0, 1.0).astype(np.float32), axis=1)
         return flat.reshape(pictures.shape)
 
     def _texture(self, rest: np.ndarray, pictures: np.ndarray) -> np.ndarray:
         """Return what the axes leave out, where pictures are lit: as much of it in all as if it were everywhere."""
-        with np.errstate(all="ignore"):
-            texture = self._encoder.canonical(np.clip(np.nan_to_num(rest), -_LARGEST, _LARGEST))
+        texture = self._encoder.canonical(np.clip(np.nan_to_num(rest), -_LARGEST, _LARGEST))
         lit = np.clip(pictures, 0.0, _BRIGHTEST)
         size = np.sqrt(np.mean(lit.reshape(len(lit), -1) ** 2, axis=1))
         texture *= lit / np.maximum(size, _LEAST_LIT)[:, None, None, None]
         return np.clip(texture, -_FARTHEST, _FARTHEST)
-
-    def _jitters(self) -> np.ndarray:
-        _, height, width = self._layout.picture
-        return _JITTER * np.array([width / _PIXELS, height / _PIXELS, 1, 1, 1])
 
 
 def _reference(parameters: Mapping[str, np.ndarray], layout: ImageLayout) -> np.ndarray | None:
