@@ -16,7 +16,7 @@ from sfumato.models.images.warps import PoseRange
 from sfumato.plugins import Noisy
 
 MOST_AXES = 40
-_SEEN = 3.0  # a bin counts if it holds this many standard deviations of its noise
+_SEEN = 3.0  # a bin, or a faint tail, counts if it is this many standard deviations of its noise
 _LEAST_VARIANCE = 0.005
 # clip norm ÷ what earlier releases make one expect: a clipped tail costs more than the noise of a looser bound
 _SUMS_SLACK, _POOLED_SLACK, _MOMENTS_SLACK = 1.1, 1.1, 1.3
@@ -68,8 +68,7 @@ def _counts(statistic: Profiles, by_bin: np.ndarray, area: np.ndarray, reach: np
     """
     counts, each = by_bin[:, -1] / statistic.constant, statistic.weights * area
     by_area = np.array([row[:m].sum() for row, m in zip(by_bin, reach, strict=True)]) / each
-    # areas are spread over their bin, as if evenly in √a: without noise, counts decide
-    spread = np.maximum(by_area, 0.0) / (np.sqrt(3) * (np.arange(AREA_BINS) + 0.5))
+    spread = np.maximum(by_area, 0.0) / (np.sqrt(3) * (np.arange(AREA_BINS) + 0.5))  # areas vary within a bin
     variance = reach * (error * statistic.constant / each) ** 2 + spread**2
     share = error**2 / np.maximum(error**2 + variance, np.finfo(np.float64).tiny)
     counts = counts + share * (by_area - counts)
@@ -81,14 +80,15 @@ def _curves(means: np.ndarray, noise: np.ndarray, part: np.ndarray, area: np.nda
 
     Each is shrunk to the curve of all bins, stretched to its area, by what `noise`, of a value's variance, explains.
     """
-    ranks, curves = np.arange(means.shape[1]) + 0.5, np.zeros_like(means)
-    places = np.flatnonzero(part)
+    ranks, places, curves = np.arange(means.shape[1]) + 0.5, np.flatnonzero(part), np.zeros_like(means)
     for b, m in zip(places, reach[places], strict=True):
         each = [np.interp(ranks[:m] * area[other] / area[b], ranks, means[other], right=0.0) for other in places]
         curve = part[places] @ np.stack(each)
         apart = means[b, :m] - curve
         curve += shrinkage_weight(float(apart @ apart), float(m * noise[b])) * apart
-        curves[b, :m] = np.clip(isotonic_regression(curve, increasing=False).x, 0.0, 1 / 0.05)
+        curve = isotonic_regression(curve, increasing=False).x
+        faint = curve < _SEEN * np.sqrt(part[b] * noise[b] / m)  # a tail that may be noise would be a haze
+        curves[b, :m] = np.where(faint, 0.0, np.minimum(curve, 1 / 0.05))
         if not curves[b].any():
             curves[b] = np.maximum(1 - (ranks - 0.5) / (2 * area[b]), 0.0)
     return curves[places[np.abs(places - np.arange(AREA_BINS)[:, None]).argmin(axis=1)]]
