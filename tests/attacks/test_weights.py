@@ -73,6 +73,13 @@ def test_a_record_of_the_bound_is_seen_as_far_as_it_is_charged(monkeypatch):
     assert attack(monkeypatch, fitted(schema(), None), frame, with_row(frame, -1e9)) == 0
 
 
+def test_settings_do_not_follow_from_the_true_sum_of_weights(monkeypatch):
+    """Clip norms are those of a list, of which one record more chooses another only where it is much of the sum."""
+    for rows in (8, 16, 32):
+        frame = people()[:rows].assign(w=1e9)
+        attack(monkeypatch, fitted(schema(), None, epsilon=60.0), frame, with_row(frame, 1e9))
+
+
 def test_little_noise_and_moments_by_class(monkeypatch):
     frame = people()
     fit = fitted(schema(), "g", epsilon=60.0)
