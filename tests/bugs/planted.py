@@ -881,13 +881,6 @@ BUGS = [
         "tests/attacks/test_storage_types.py -k form_of_samples",
     ),
     PlantedBug(
-        "truth values as text are no numbers",
-        "columns/text_forms.py",
-        "    text = _numbered(ascii_text(text))\n",
-        "    text = ascii_text(text)\n",
-        "tests/attacks/test_storage_types.py -k other_cells",
-    ),
-    PlantedBug(
         "what stands for no number is told by the letters of a text",
         "columns/cells.py",
         "    return tuple(numbers[~np.isnan(numbers)].tolist())\n",
