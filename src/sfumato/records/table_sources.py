@@ -249,8 +249,8 @@ def _warn_of_shared_keys(database: Database, name: str, has_units: bool) -> None
     """Warn of a table whose rows are matched by a key of rows alone, although they name their unit, too."""
     if has_units and database.is_nested(name) and (branch := database.branch(name)).unit is None:
         warnings.warn(
-            f"The table {name!r} names persons too, but its rows are matched by {branch.by!r} alone. Where two persons "
-            f"share one, the guarantee is that of two records: declare the persons' key as `unit` of {name!r}.",
+            f"The table {name!r} names persons too, but its rows are matched by {branch.by!r} alone. Where persons "
+            f"share such keys, one of them may change the records of all: declare their key as `unit` of {name!r}.",
             PrivacyWarning,
             7,
         )
