@@ -46,7 +46,8 @@ from sfumato.schema.unit_features import features_in, named_in
 _COMBINATIONS, _STREAM = 4096, 50_126
 _SAME = 1e-6  # of a term: what evaluating it may lose
 _BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
-_RIDGE, _ROUNDS = 1e-4, 25
+_RIDGE, _ROUNDS = 1e-4, 25  # the first in a term's own variance: in its unit it would rule terms far from 0
+_LEAST_RIDGE = 1e-8  # of a term that no row has
 _TURNS = 12  # steps to the best turn
 _OFF = 0.1  # deviations by which a model's mean of what clipping takes away may be off
 _PARTS = np.append(1 - np.geomspace(0.3, 0.001, 24), 1.0)  # of rows whose scores are not clipped: what is tried
@@ -312,7 +313,7 @@ def joint_scores(
         left, terms = equation.sides(measured.base)
         right, own = np.stack(terms, axis=1), _shares(equation, measured, of_rows)
         parts = right * equation.residual(left, terms)[:, None]
-        slope = (right * (own * curvature(equation, right))[:, None]).T @ right
+        slope = (right * (own * curvature(equation, right))[:, None]).T @ right + _ridge(right, own)
         aim = _wanted(parts, slope, own, _constant(right, equation.present(measured.base)))
         turn = _turn_or_scale(parts, aim, own, allowed, noise / np.sqrt(share))
         back = np.linalg.inv(turn)
@@ -349,20 +350,25 @@ def _constant(right: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 def _coefficients(equation: EstimatingEquation, left: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The solution of the scores' equations on weighted rows, drawn a little to 0."""
-    k = right.shape[1]
-    ridge = _RIDGE * np.eye(k)
+    ridge = _ridge(right, weights)
     if equation.link == "identity":
         return linalg.solve((right * weights[:, None]).T @ right + ridge, right.T @ (weights * left), assume_a="pos")
-    params, shift = np.zeros(k), equation.offset / ONE
+    params, shift = np.zeros(right.shape[1]), equation.offset / ONE
     for _ in range(_ROUNDS):
         predictor = np.clip(right @ params + shift, -_LARGEST_LOGIT - abs(shift), _LARGEST_LOGIT)
         mean = special.expit(predictor) if equation.link == "logit" else np.exp(predictor)
         slope = mean * (1 - mean) if equation.link == "logit" else mean
-        gradient = right.T @ (weights * (left - mean)) - _RIDGE * params
+        gradient = right.T @ (weights * (left - mean)) - ridge @ params
         step = linalg.solve((right * (weights * slope)[:, None]).T @ right + ridge, gradient, assume_a="pos")
         step *= min(1.0, 2.0 / max(float(np.abs(right @ step).max()), 1e-300))
         params = params + step
     return params
+
+
+def _ridge(right: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What the terms' moments get on their diagonal, shape (k, k): a little of each term's variance."""
+    variances = weights @ right**2 - (weights @ right) ** 2
+    return np.diag(_RIDGE * np.maximum(variances, 0.0) + _LEAST_RIDGE)
 
 
 def curvature(equation: EstimatingEquation, right: np.ndarray) -> np.ndarray:
@@ -380,12 +386,12 @@ def _wanted(scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant
 
     Args:
         scores: of rows, shape (N, k).
-        slope: minus the derivative of their mean in the coefficients, shape (k, k).
+        slope: minus the derivative of their mean in the coefficients, shape (k, k), positive definite.
         weights: of the rows, of sum 1.
         constant: terms that matter less, shape (k,).
     """
     k, size = scores.shape[1], float(weights @ (scores**2).sum(axis=1))
-    inverse = np.linalg.pinv(slope + _RIDGE * np.eye(k))
+    inverse = np.linalg.inv(slope)
     spread = (scores * weights[:, None]).T @ scores + (_FAINT * size / k + _TINY) * np.eye(k)
     sampling = np.diagonal(inverse @ spread @ inverse)
     return inverse @ np.diag(np.where(constant, _INTERCEPT, 1.0) / sampling) @ inverse
