@@ -47,14 +47,10 @@ def aimed_scores(*questions: str, scale: float = 3.0, weight: str = "") -> Score
     return ScoreQuery(tuple(equations), turn, weight)
 
 
-def question_sums(shares=(1.0, 3.0, 1.0), *, scale: float = 3.0, column: str = "") -> QuestionSums:
-    """A table, two regressions as one vector, and a third by itself."""
-    first, second, third, _ = REGRESSIONS
+def question_sums(shares=(1.0, 3.0), *, scale: float = 3.0, column: str = "") -> QuestionSums:
+    """A table, and two regressions as one vector."""
+    first, second, *_ = REGRESSIONS
     axes = (Cells.of(COLUMNS["city"]), Cells.of(COLUMNS["member"]))
-    queries = [
-        MarginalQuery((axes,), weight=column),
-        aimed_scores(first, second, scale=scale, weight=column),
-        aimed_scores(third, scale=scale, weight=column),
-    ]
+    queries = [MarginalQuery((axes,), weight=column), aimed_scores(first, second, scale=scale, weight=column)]
     parts = zip(queries, weights_of(shares), strict=True)
     return QuestionSums(tuple(QuestionPart(f"part {i}", q, w) for i, (q, w) in enumerate(parts)), column)

@@ -1,10 +1,10 @@
 """How wide the answers to named questions will be, from public facts alone.
 
 A regression's intervals are compared with those of the records themselves: noise adds to the variance of drawing them
-about 7·k·σ²/(w²·n·√m), with k terms, w² the question's share of the stage, σ the stage's noise, and m regressions whose
-scores are clipped as one vector. Terms of rare labels and long tails take more, and what noise hides is allowed for
-beside. Of a table's cells the noise is known exactly. A correlation of pairs of rows of a unit has the forecast of its
-seven terms, as units are aimed at that are less alike.
+about 7·k·σ²/(w²·n·m^¼), with k terms, w² the question's share, σ the stage's noise, and m regressions whose scores are
+clipped as one vector. Terms of rare labels and long tails take more, and what noise hides is allowed for beside. Of a
+table's cells the noise is known exactly. A correlation of pairs of rows of a unit has the forecast of its seven terms,
+as units are aimed at that are less alike.
 """
 
 from __future__ import annotations
