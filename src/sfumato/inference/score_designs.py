@@ -323,7 +323,7 @@ def joint_scores(
         wanted.append(share**2 * cost / max(float(np.trace(cost)), _TINY))
         each.append(own)
     together = np.concatenate(scores, axis=1)
-    joint = _turn_or_scale(together, linalg.block_diag(*wanted), np.mean(each, axis=0), allowed, noise)
+    joint = _turn_or_scale(together, np.asarray(linalg.block_diag(*wanted)), np.mean(each, axis=0), allowed, noise)
     turn = joint @ linalg.block_diag(*turns)
     largest = max(float(np.abs(turn).max()) * ONE / LARGEST_NUMBER, 1.0)
     return ScoreQuery(tuple(equations), np.rint(turn * (ONE / largest)).astype(np.int64))
