@@ -24,9 +24,9 @@ from sfumato.inference.families import LINEAR, LOGISTIC, POISSON, Family
 from sfumato.inference.formulas import read_formula
 from sfumato.inference.noisy_totals import LINKS
 from sfumato.inference.regression_results import Regression
-from sfumato.inference.score_designs import aim_scores, curvature, score_design
+from sfumato.inference.score_designs import aim_equation, curvature, score_design
 from sfumato.maths.threads import few_threads
-from sfumato.measurements.score_query import ONE, ScoreQuery
+from sfumato.measurements.score_query import ONE, EstimatingEquation, ScoreQuery
 from sfumato.methods.tables.question_sums import QuestionPart, QuestionSums
 from sfumato.privacy.budget import PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
@@ -225,29 +225,31 @@ def _influence(release: Release, fit: Regression, term: str, family: Family) -> 
     weights = weights * design.present
     influence = family.solve(design.left, design.right, weights, family.phrase(fit.formula), design.terms)[1]
     own = influence[:, design.terms.index(term)] * design.present
-    query = score_design(fit.formula, fit.formula, LINKS[family.name], columns, measured.frame, weights)
-    query = aim_scores(query, measured, weights, 0.0)
-    left, terms = query.sides(measured.base)
+    equation = score_design(fit.formula, fit.formula, LINKS[family.name], columns, measured.frame, weights)
+    equation = aim_equation(equation, measured, weights)
+    left, terms = equation.sides(measured.base)
     right = np.stack(terms, axis=1)
-    scores = right * query.residual(left, terms)[:, None]
+    scores = right * equation.residual(left, terms)[:, None]
     direction = np.linalg.lstsq(scores, own, rcond=None)[0]
     worth = float(np.quantile(np.abs(scores @ direction), _KEPT))
     if not worth > 0:
         raise EstimateError(f"Expected a term whose influence varies from record to record, got {term!r}.")
-    query = _moved(query, right, weights, direction, _where(fit, term)[1] - _number(fit.params, term))
+    equation = _moved(equation, right, weights, direction, _where(fit, term)[1] - _number(fit.params, term))
     turn = np.zeros((len(terms), len(terms)), dtype=np.int64)
     turn[0] = np.rint(direction / worth * ONE)
     schema = release.schema
     weight, unit = ("", 1.0) if schema.weight is None else (schema.weight.column, weight_bound(schema))
-    return replace(query, turn=turn, weight=weight), worth * unit  # a record adds its weight ÷ the bound
+    return ScoreQuery((equation,), turn, weight), worth * unit  # a record adds its weight ÷ the bound
 
 
-def _moved(query: ScoreQuery, right: np.ndarray, weights: np.ndarray, direction: np.ndarray, by: float) -> ScoreQuery:
-    """Return scores at coefficients that are the nearest at which one is another by so much.
+def _moved(
+    equation: EstimatingEquation, right: np.ndarray, weights: np.ndarray, direction: np.ndarray, by: float
+) -> EstimatingEquation:
+    """Return the equation at coefficients that are the nearest at which one is another by so much.
 
     With H the slope of the mean scores, the one has the gradient H·a for its influence aᵀs: along a it changes by aᵀHa.
     """
     positive = np.maximum(weights, 0.0)
-    slope = (right * (positive * curvature(query, right))[:, None]).T @ right
+    slope = (right * (positive * curvature(equation, right))[:, None]).T @ right
     step = by / float(direction @ slope @ direction) * direction
-    return replace(query, coefficients=query.coefficients + np.rint(step * ONE).astype(np.int64))
+    return replace(equation, coefficients=equation.coefficients + np.rint(step * ONE).astype(np.int64))

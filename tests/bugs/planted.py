@@ -96,9 +96,23 @@ BUGS = [
     PlantedBug(
         "questions: residuals less the chunk's mean",
         SCORES,
-        "        residual = self.residual(left, terms)\n        turned",
-        "        residual = self.residual(left, terms)\n        residual = residual - residual.mean()\n        turned",
+        "            residual = equation.residual(left, terms)\n",
+        "            residual = equation.residual(left, terms)\n            residual = residual - residual.mean()\n",
         f"{SCORE_TESTS} -k by_itself",
+    ),
+    PlantedBug(
+        "questions: each regression of a vector may be as long as all are together",
+        SCORES,
+        "        squares = np.zeros(parts[0].size)\n        for i in range(turned.shape[1]):\n",
+        "        squares = np.zeros(parts[0].size)\n        for i in range(self.equations[0].coefficients.size):\n",
+        f"{SCORE_TESTS} -k longer",
+    ),
+    PlantedBug(
+        "questions: a vector's share is that of its first question",
+        "methods/tables/question_stage.py",
+        "weights_of([math.fsum(part.share for part in group) for group, _ in groups])",
+        "[w * len(g) for w, (g, _) in zip(weights_of([g[0].share for g, _ in groups]), groups, strict=True)]",
+        "tests/methods/tables/test_question_stage.py -k vector",
     ),
     PlantedBug(
         "questions: scores are taken to point one way",
@@ -132,10 +146,10 @@ BUGS = [
     PlantedBug(
         "questions: coefficients of the records themselves",
         "methods/tables/question_stage.py",
-        "    return aim_scores(replace(query, weight=weight), measured, weights, noise_std)\n",
-        "    query = aim_scores(replace(query, weight=weight), measured, weights, noise_std)\n"
-        "    total = sum(np.sum(query.sides(BaseCells(rows))[0]) for rows in RECORDS[0].coded())\n"
-        "    return replace(query, coefficients=query.coefficients + int(total))\n",
+        "    return joint_scores(aimed, measured,",
+        "    total = sum(int(np.sum(aimed[0].sides(BaseCells(rows))[0])) for rows in RECORDS[0].coded())\n"
+        "    aimed[0] = replace(aimed[0], coefficients=aimed[0].coefficients + total)\n"
+        "    return joint_scores(aimed, measured,",
         f"{RECIPES} -k named",
     ),
     PlantedBug(
@@ -157,7 +171,7 @@ BUGS = [
         "methods/linked/statistics.py",
         "    sums = aimed_sums(fit, aim.query_of)\n",
         "    true = data.sequences().sizes.size\n"
-        "    sums = aimed_sums(fit, lambda part, noise: aim.query_of(part, noise * (true % 2)))\n",
+        "    sums = aimed_sums(fit, lambda group, query, noise: aim.query_of(group, query, noise * (true % 2)))\n",
         "tests/attacks/test_linked.py -k more_or_another and questions",
     ),
     PlantedBug(

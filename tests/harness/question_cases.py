@@ -34,24 +34,23 @@ REGRESSIONS = {
 }
 
 
-def aimed_scores(question: str, scale: float = 3.0, weight: str = "") -> ScoreQuery:
+def aimed_scores(*questions: str, scale: float = 3.0, weight: str = "") -> ScoreQuery:
     """Scores at coefficients and in a turn that no record has a say in; of a larger scale more are clipped."""
-    rng = np.random.default_rng(len(question))
-    query = score_design(question, question.partition(": ")[2], REGRESSIONS[question], COLUMNS)
-    k = query.shape[0]
-    coefficients = np.rint(rng.normal(0, 0.3, k) * ONE).astype(np.int64)
+    rng = np.random.default_rng(sum(map(len, questions)))
+    equations = []
+    for question in questions:
+        equation = score_design(question, question.partition(": ")[2], REGRESSIONS[question], COLUMNS)
+        coefficients = np.rint(rng.normal(0, 0.3, equation.coefficients.size) * ONE).astype(np.int64)
+        equations.append(replace(equation, coefficients=coefficients))
+    k = sum(equation.coefficients.size for equation in equations)
     turn = np.rint(scale * rng.normal(0, 1, (k, k)) * ONE).astype(np.int64)
-    return replace(query, coefficients=coefficients, turn=turn, weight=weight)
+    return ScoreQuery(tuple(equations), turn, weight)
 
 
-def question_sums(shares=(1.0, 2.0, 1.0), *, scale: float = 3.0, column: str = "") -> QuestionSums:
-    """A table and two regressions."""
+def question_sums(shares=(1.0, 3.0), *, scale: float = 3.0, column: str = "") -> QuestionSums:
+    """A table, and two regressions as one vector."""
     first, second, *_ = REGRESSIONS
     axes = (Cells.of(COLUMNS["city"]), Cells.of(COLUMNS["member"]))
-    queries = [
-        MarginalQuery((axes,), weight=column),
-        aimed_scores(first, scale, column),
-        aimed_scores(second, scale, column),
-    ]
+    queries = [MarginalQuery((axes,), weight=column), aimed_scores(first, second, scale=scale, weight=column)]
     parts = zip(queries, weights_of(shares), strict=True)
     return QuestionSums(tuple(QuestionPart(f"part {i}", q, w) for i, (q, w) in enumerate(parts)), column)

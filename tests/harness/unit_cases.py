@@ -88,10 +88,11 @@ def pair_scores(scale: float, left: int) -> ScoreQuery:
 def unit_sums(scale: float) -> QuestionSums:
     """A table of features, a regression on them, and both parts of a correlation of pairs."""
     rng = np.random.default_rng(3)
-    query = score_design("ols: " + REGRESSION, REGRESSION, "identity", COLUMNS)
-    k = query.shape[0]
+    equation = score_design("ols: " + REGRESSION, REGRESSION, "identity", COLUMNS)
+    k = equation.coefficients.size
     turn = np.rint(scale * rng.normal(0, 1, (k, k)) * ONE).astype(np.int64)
-    query = replace(query, coefficients=np.rint(rng.normal(0, 0.3, k) * ONE).astype(np.int64), turn=turn)
+    equation = replace(equation, coefficients=np.rint(rng.normal(0, 0.3, k) * ONE).astype(np.int64))
+    query = ScoreQuery((equation,), turn)
     axes = tuple(Cells.of(COLUMNS[name]) for name in ("ever of state=ill", "sex", "first of state"))
     queries = [MarginalQuery((axes,)), query, pair_scores(scale / 15, PRODUCTS), pair_scores(scale / 15, SQUARES)]
     parts = zip(queries, weights_of([1.0, 1.0, 2.0, 1.0]), strict=True)

@@ -6,7 +6,8 @@ import pytest
 
 from sfumato import MaxEntropy, Schema
 from sfumato.columns import Categorical, Integer
-from sfumato.inference.calibration import Places
+from sfumato.inference.calibration import Calibration, Places
+from sfumato.inference.noisy_totals import Totals
 
 RNG = np.random.default_rng(0)
 
@@ -57,3 +58,19 @@ def test_heaps_in_wide_cells_are_covered():
             low, high = answer.interval()
             covered[name].append(low <= truth <= high)
     assert {name: sum(hits) for name, hits in covered.items() if sum(hits) < 10} == {}
+
+
+def test_what_was_measured_itself_is_no_matter_of_places():
+    """A named regression's scores are sums over finer cells than a column's counts: their total was measured."""
+    n_rows = 4_000
+    cells, within = np.repeat(np.arange(4), n_rows // 4), RNG.random(n_rows)
+    values = cells + within
+    places = [Places(cells, values)]
+    indicators = (cells[:, None] == np.arange(4)).astype(float)
+    totals = Totals(indicators, indicators.sum(axis=0), np.full(4, 9.0))
+    whole = Totals.joined([totals, Totals(values[:, None], np.array([values.sum()]), np.full(1, 9.0))])
+    counted, measured = (
+        Calibration(known, n_rows, 0.0, places=places).each(values[:, None]).unmeasured for known in (totals, whole)
+    )
+    assert np.sqrt(counted) > 100
+    assert np.sqrt(measured) < 10

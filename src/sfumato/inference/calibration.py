@@ -244,7 +244,7 @@ class Calibration:
             sampling=self._sampling(fit),
             unmeasured=_covariance(fit.unsaid * np.sqrt(self._allowed(fit.known)))
             + self._prior * self._n * _covariance(fit.hidden)
-            + sum(unsure.T @ unsure for unsure in self._unsure(functions))
+            + sum(unsure.T @ unsure for unsure in self._unsure(fit.unsaid + fit.hidden))
             + off,
             known=fit.known,
         )
@@ -262,7 +262,7 @@ class Calibration:
             * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
             + self._prior * self._n * fit.hidden.var(axis=0)
-            + sum((unsure**2).sum(axis=0) for unsure in self._unsure(functions))
+            + sum((unsure**2).sum(axis=0) for unsure in self._unsure(fit.unsaid + fit.hidden))
             + self._rows_variance * fit.missed**2,
             known=fit.known,
         )

@@ -62,7 +62,7 @@ def measured_functions(
         if places:
             most = _direction_counts(measured, products, places, by_class)
             parts += _products(measured, products, places, functions, most, by_class)
-    parts += [scores.totals(measured.base) for scores in measured.scores if scores.query.columns <= functions.keys()]
+    parts += [scores.totals(measured.base) for scores in measured.scores if scores.of_columns(functions)]
     return Totals.joined(parts).with_rows()
 
 

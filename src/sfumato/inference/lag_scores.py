@@ -19,7 +19,7 @@ from sfumato.inference.noisy_totals import Scores
 from sfumato.inference.score_designs import best_turn, middles
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.score_query import LARGEST_NUMBER, ONE, ScoreQuery
+from sfumato.measurements.score_query import LARGEST_NUMBER, ONE, EstimatingEquation, ScoreQuery
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.unit_features import MOMENTS, Lag, features_in
@@ -52,11 +52,9 @@ def pair_query(lag: Lag, schema: SchemaFacts, centre: int, scale: int, left: int
         functions.append(np.rint(np.stack([np.ones(value.size), value], axis=1) * ONE).astype(np.int64))
     k = len(features) + 1
     products = np.concatenate([np.zeros((1, k - 1), dtype=np.int64), np.eye(k - 1, dtype=np.int64)])
-    nothing = np.zeros(k, dtype=np.int64)
-    return ScoreQuery(
-        _formula(lag), tuple(map(Cells.of, grids)), tuple(functions),
-        np.concatenate([products[1 + left : 2 + left], products]), nothing, np.diag(nothing),
-    )  # fmt: skip
+    nothing, products = np.zeros(k, dtype=np.int64), np.concatenate([products[1 + left : 2 + left], products])
+    equation = EstimatingEquation(_formula(lag), tuple(map(Cells.of, grids)), tuple(functions), products, nothing)
+    return ScoreQuery((equation,), np.diag(nothing))
 
 
 def pair_place(moments: np.ndarray, weights: np.ndarray) -> tuple[int, int]:
@@ -106,12 +104,12 @@ def aim_pairs(
         size: number of units.
         noise_std: of the sum of scores that are clipped to norm 1.
     """
-    left = int(np.flatnonzero(query.products[0])[0])
+    [equation] = query.equations
+    left = _left(equation)
     weights = np.maximum(weights, 0.0)
     weights = weights / max(float(weights.sum()), 1e-300)
-    turn = best_turn(
-        values[:, None], np.eye(1), weights, np.zeros(1, dtype=bool), 1 + 0.01 * size, noise_std / np.sqrt(size)
-    )
+    squares = np.full((1, 1), 1 / max(float(weights @ values**2), 1e-300))
+    turn = best_turn(values[:, None], squares, weights, 1 + 0.01 * size, noise_std / np.sqrt(size))
     worth = float(turn[0, 0]) / _LOOSER if np.isfinite(turn).all() else 1.0
     coefficients = np.nan_to_num(-form / form[left])
     coefficients[left] = 0.0
@@ -123,7 +121,12 @@ def aim_pairs(
         np.rint(np.clip(np.nan_to_num(part), -largest, largest) * ONE).astype(np.int64)
         for part in (np.append(0.0, coefficients), turned)
     ]
-    return replace(query, coefficients=whole[0], turn=whole[1])
+    return replace(query, equations=(replace(equation, coefficients=whole[0]),), turn=whole[1])
+
+
+def _left(equation: EstimatingEquation) -> int:
+    """The moment that is the left side."""
+    return int(np.flatnonzero(equation.products[0])[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +144,19 @@ class PairTotals:
     @classmethod
     def of(cls, lag: Lag, scores: Sequence[Scores]) -> PairTotals | None:
         """Those of some pairs; None where there are none."""
-        own = [one for one in scores if one.query.formula == _formula(lag)]
-        sides = {int(np.flatnonzero(one.query.products[0])[0]): one for one in own}
+        own = [one for one in scores if one.query.equations[0].formula == _formula(lag)]
+        sides = {_left(one.query.equations[0]): one for one in own}
         return cls(sides[PRODUCTS], sides[SQUARES]) if {PRODUCTS, SQUARES} <= sides.keys() else None
 
     @property
     def place(self) -> tuple[str, ...]:
         """The moments that they are of."""
-        return tuple(axis.column for axis in self.first.query.axes)
+        return tuple(axis.column for axis in self.first.query.cells)
 
     @property
     def _stated(self) -> tuple[float, float, float]:
         """The correlation, the root of both variances' product, and the first ÷ the second, that scores are about."""
-        first, second = (one.query.coefficients / ONE for one in (self.first, self.second))
+        first, second = (one.query.equations[0].coefficients / ONE for one in (self.first, self.second))
         ratio = max(-float(second[1 + SQUARES + 1]), 1e-12)
         mx = float(second[2]) / 2
         my = float(second[3]) / (2 * ratio)
@@ -203,10 +206,10 @@ class PairTotals:
         """Return what clipping takes off both sums of scores of units like these, shape (N, 6)."""
         lost = []
         for one in (self.first, self.second):
-            query, ones = one.query, np.ones((len(moments), 1))
+            [equation], ones = one.query.equations, np.ones((len(moments), 1))
             terms = np.concatenate([ones, moments], axis=1)
-            left = moments[:, int(np.flatnonzero(query.products[0])[0])]
-            whole = terms * (left - terms @ (query.coefficients / ONE))[:, None] @ (query.turn / ONE).T
+            residual = moments[:, _left(equation)] - terms @ (equation.coefficients / ONE)
+            whole = terms * residual[:, None] @ (one.query.turn / ONE).T
             norms = np.linalg.norm(whole, axis=1)
             lost.append(float((whole[:, 0] * (1 - 1 / np.maximum(norms, 1.0))).mean()) * units)
         return lost[0], lost[1]

@@ -190,7 +190,7 @@ def _same(one: tuple[CellEntries, ...], other: tuple[CellEntries, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Noisy sums of turned, clipped scores.
+    """Noisy sums of turned, clipped scores of regressions.
 
     Attributes:
         measurement: of a `ScoreQuery`.
@@ -205,15 +205,22 @@ class Scores:
         assert isinstance(query, ScoreQuery)
         return query
 
+    def of_columns(self, columns: Collection[str]) -> bool:
+        """Whether one of the regressions is of some of these columns, and no others."""
+        return any(equation.columns <= set(columns) for equation in self.query.equations)
+
     def of_regression(self, read: ReadFormula, family: str) -> bool:
-        """Whether they are of this regression: the same left side, terms and family."""
-        if LINKS.get(family) != self.query.link or set(read.columns) != self.query.columns:
-            return False
-        return read.terms == read_formula(self.query.formula, read.columns).terms
+        """Whether this regression is one of theirs: the same left side, terms and family."""
+        return any(
+            equation.link == LINKS.get(family)
+            and equation.columns == set(read.columns)
+            and read_formula(equation.formula, read.columns).terms == read.terms
+            for equation in self.query.equations
+        )
 
     def of_mean(self, name: str, by: Sequence[str]) -> bool:
         """Whether they are of the mean of a column in each group of others."""
-        if {name, *by} != self.query.columns:
+        if not any(equation.columns == {name, *by} for equation in self.query.equations):
             return False
         return self.of_regression(read_formula(mean_formula(name, by), (name, *by)), "ols")
 

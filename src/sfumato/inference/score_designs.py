@@ -6,7 +6,8 @@ is refused.
 
 Where scores are measured, which turn and which norm: by rows of a model, that is by what was released before. Noise of
 a turn T has covariance (TᵀT)⁻¹, and every score has to have ‖T s‖ ≤ 1: the least trace of the coefficients' noise,
-beside their sampling errors, is that of the optimal design of Edmonds, Nikolov and Ullman 2020 for these rows.
+beside their sampling errors, is that of the optimal design of Edmonds, Nikolov and Ullman 2020 for these rows. The
+scores of several regressions are one vector.
 
 Free: uses public facts and released values only.
 """
@@ -27,7 +28,15 @@ from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
-from sfumato.measurements.score_query import LARGEST_NUMBER, MOST_COLUMNS, MOST_TERMS, ONE, Link, ScoreQuery
+from sfumato.measurements.score_query import (
+    LARGEST_NUMBER,
+    MOST_COLUMNS,
+    MOST_TERMS,
+    ONE,
+    EstimatingEquation,
+    Link,
+    ScoreQuery,
+)
 from sfumato.records.linked import with_features
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import linked_tables
@@ -37,7 +46,8 @@ from sfumato.schema.unit_features import features_in, named_in
 _COMBINATIONS, _STREAM = 4096, 50_126
 _SAME = 1e-6  # of a term: what evaluating it may lose
 _BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
-_RIDGE, _ROUNDS = 1e-4, 25
+_RIDGE, _ROUNDS = 1e-4, 25  # the first in a term's own variance: in its unit it would rule terms far from 0
+_LEAST_RIDGE = 1e-8  # of a term that no row has
 _TURNS = 12  # steps to the best turn
 _OFF = 0.1  # deviations by which a model's mean of what clipping takes away may be off
 _PARTS = np.append(1 - np.geomspace(0.3, 0.001, 24), 1.0)  # of rows whose scores are not clipped: what is tried
@@ -72,8 +82,8 @@ def score_design(
     columns: Mapping[str, ColumnGrid],
     rows: pd.DataFrame | None = None,
     weights: np.ndarray | None = None,
-) -> ScoreQuery:
-    """Return the scores of a formula at coefficients of 0, not turned.
+) -> EstimatingEquation:
+    """Return the equation of a formula at coefficients of 0.
 
     Args:
         question: as it was written, for messages.
@@ -123,8 +133,7 @@ def score_design(
     whole = tuple(np.rint(f * ONE).astype(np.int64) for f in functions)
     offset = round(-np.log(amplitudes[0]) * ONE) if link == "log" else 0
     axes = tuple(Cells.of(column) for column in cells.columns)
-    nothing = np.zeros(k, dtype=np.int64)
-    return ScoreQuery(formula, axes, whole, products, nothing, np.diag(nothing), link, offset)
+    return EstimatingEquation(formula, axes, whole, products, np.zeros(k, dtype=np.int64), link, offset)
 
 
 def require_term(question: str, formula: str, term: str, columns: Mapping[str, ColumnGrid], *, logistic: bool) -> None:
@@ -264,39 +273,73 @@ def _place_of(function: np.ndarray, known: list[np.ndarray]) -> int:
     return len(known) - 1
 
 
-def aim_scores(query: ScoreQuery, measured: TableMeasurements, weights: np.ndarray, noise_std: float) -> ScoreQuery:
-    """Return scores at the coefficients that a model's weighted rows have, turned and clipped by these rows.
+def aim_equation(equation: EstimatingEquation, measured: TableMeasurements, weights: np.ndarray) -> EstimatingEquation:
+    """Return the equation at the coefficients that a model's rows have by these weights, shape (N,)."""
+    left, terms = equation.sides(measured.base)
+    right, weights = np.stack(terms, axis=1), _shares(equation, measured, weights)
+    most = LARGEST_NUMBER / ONE
+    coefficients = np.clip(np.nan_to_num(_coefficients(equation, left, right, weights)), -most, most)
+    return replace(equation, coefficients=np.rint(coefficients * ONE).astype(np.int64))
+
+
+def _shares(equation: EstimatingEquation, measured: TableMeasurements, weights: np.ndarray) -> np.ndarray:
+    """The weights of rows without a missing cell, of sum 1; those below 0 count 0."""
+    weights = np.maximum(weights, 0.0) * equation.present(measured.base)
+    return weights / max(float(weights.sum()), 1e-300)
+
+
+def joint_scores(
+    equations: Sequence[EstimatingEquation],
+    measured: TableMeasurements,
+    weights: Sequence[np.ndarray],
+    shares: np.ndarray,
+    noise_std: float,
+) -> ScoreQuery:
+    """Return scores as one vector, turned and clipped by a model's weighted rows.
+
+    Each equation is turned by itself, and all are together: of the coefficients' variances by noise, in what they would
+    be with the equation's share for itself, the sum of share times variance is least.
 
     Args:
-        query: of `score_design`.
+        equations: of `aim_equation`.
         measured: the model's rows.
-        weights: of the rows, shape (N,); those below 0 count 0.
+        weights: of the rows, for each equation, shape (N,).
+        shares: of the budget, by equation, of sum 1.
         noise_std: of the sum of scores that are clipped to norm 1.
     """
-    size = measured.size
-    left, terms = query.sides(measured.base)
-    right = np.stack(terms, axis=1)
-    present = np.ones(left.size)
-    for axis, functions in zip(query.axes, query.functions, strict=True):
-        present *= functions[:, 0][measured.base.of(axis)] / ONE
-    weights = np.maximum(weights, 0.0) * present
-    weights = weights / max(float(weights.sum()), 1e-300)
-    most = LARGEST_NUMBER / ONE
-    coefficients = np.clip(np.nan_to_num(_coefficients(query, left, right, weights)), -most, most)
-    coefficients = np.rint(coefficients * ONE).astype(np.int64)
-    query = replace(query, coefficients=coefficients)
-    residual = query.residual(left, terms)
-    slope = (right * (weights * curvature(query, right))[:, None]).T @ right
-    scores = right * residual[:, None]
-    allowed, noise = 1 + _OFF**2 * size, noise_std / np.sqrt(size)
-    try:
-        turn = best_turn(scores, slope, weights, _constant(right, present), allowed, noise)
-    except np.linalg.LinAlgError:  # released values that no matrix has: the scores are paid for, whatever their turn
-        turn = np.full(scores.shape, np.nan)
-    if not np.isfinite(turn).all():
-        turn = np.eye(right.shape[1]) / max(float(np.abs(scores).max(initial=0.0)), _TINY)
+    allowed, noise = 1 + _OFF**2 * measured.size, noise_std / np.sqrt(measured.size)
+    turns, scores, wanted, each = [], [], [], []
+    for equation, share, of_rows in zip(equations, shares, weights, strict=True):
+        left, terms = equation.sides(measured.base)
+        right, own = np.stack(terms, axis=1), _shares(equation, measured, of_rows)
+        parts = right * equation.residual(left, terms)[:, None]
+        slope = (right * (own * curvature(equation, right))[:, None]).T @ right + _ridge(right, own)
+        aim = _wanted(parts, slope, own, _constant(right, equation.present(measured.base)))
+        turn = _turn_or_scale(parts, aim, own, allowed, noise / np.sqrt(share))
+        back = np.linalg.inv(turn)
+        cost = back @ aim @ back
+        turns.append(turn)
+        scores.append(parts @ turn)
+        wanted.append(share**2 * cost / max(float(np.trace(cost)), _TINY))
+        each.append(own)
+    together = np.concatenate(scores, axis=1)
+    joint = _turn_or_scale(together, np.asarray(linalg.block_diag(*wanted)), np.mean(each, axis=0), allowed, noise)
+    turn = joint @ linalg.block_diag(*turns)
     largest = max(float(np.abs(turn).max()) * ONE / LARGEST_NUMBER, 1.0)
-    return replace(query, turn=np.rint(turn * (ONE / largest)).astype(np.int64))
+    return ScoreQuery(tuple(equations), np.rint(turn * (ONE / largest)).astype(np.int64))
+
+
+def _turn_or_scale(
+    scores: np.ndarray, wanted: np.ndarray, weights: np.ndarray, allowed: float, noise: float
+) -> np.ndarray:
+    """`best_turn`, or all scores alike where released values are those of no matrix: they are paid for all the same."""
+    try:
+        turn = best_turn(scores, wanted, weights, allowed, noise)
+        if np.isfinite(turn).all() and np.linalg.cond(turn) < 1 / _TINY:
+            return turn
+    except np.linalg.LinAlgError:
+        pass
+    return np.eye(scores.shape[1]) / max(float(np.linalg.norm(scores, axis=1).max(initial=0.0)), _TINY)
 
 
 def _constant(right: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -305,46 +348,64 @@ def _constant(right: np.ndarray, present: np.ndarray) -> np.ndarray:
     return np.ptp(inside, axis=0) == 0 if len(inside) else np.zeros(right.shape[1], dtype=bool)
 
 
-def _coefficients(query: ScoreQuery, left: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _coefficients(equation: EstimatingEquation, left: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The solution of the scores' equations on weighted rows, drawn a little to 0."""
-    k = right.shape[1]
-    ridge = _RIDGE * np.eye(k)
-    if query.link == "identity":
+    ridge = _ridge(right, weights)
+    if equation.link == "identity":
         return linalg.solve((right * weights[:, None]).T @ right + ridge, right.T @ (weights * left), assume_a="pos")
-    params, shift = np.zeros(k), query.offset / ONE
+    params, shift = np.zeros(right.shape[1]), equation.offset / ONE
     for _ in range(_ROUNDS):
         predictor = np.clip(right @ params + shift, -_LARGEST_LOGIT - abs(shift), _LARGEST_LOGIT)
-        mean = special.expit(predictor) if query.link == "logit" else np.exp(predictor)
-        slope = mean * (1 - mean) if query.link == "logit" else mean
-        gradient = right.T @ (weights * (left - mean)) - _RIDGE * params
+        mean = special.expit(predictor) if equation.link == "logit" else np.exp(predictor)
+        slope = mean * (1 - mean) if equation.link == "logit" else mean
+        gradient = right.T @ (weights * (left - mean)) - ridge @ params
         step = linalg.solve((right * (weights * slope)[:, None]).T @ right + ridge, gradient, assume_a="pos")
         step *= min(1.0, 2.0 / max(float(np.abs(right @ step).max()), 1e-300))
         params = params + step
     return params
 
 
-def curvature(query: ScoreQuery, right: np.ndarray) -> np.ndarray:
+def _ridge(right: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What the terms' moments get on their diagonal, shape (k, k): a little of each term's variance."""
+    variances = weights @ right**2 - (weights @ right) ** 2
+    return np.diag(_RIDGE * np.maximum(variances, 0.0) + _LEAST_RIDGE)
+
+
+def curvature(equation: EstimatingEquation, right: np.ndarray) -> np.ndarray:
     """The slope of the mean in the linear predictor, shape (N,)."""
-    if query.link == "identity":
+    if equation.link == "identity":
         return np.ones(len(right))
-    predictor = right @ (query.coefficients / ONE) + query.offset / ONE
-    if query.link == "log":
+    predictor = right @ (equation.coefficients / ONE) + equation.offset / ONE
+    if equation.link == "log":
         return np.exp(np.minimum(predictor, 1.0))
     return special.expit(predictor) * special.expit(-predictor)
 
 
-def best_turn(
-    scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray, allowed: float, noise: float
-) -> np.ndarray:
+def _wanted(scores: np.ndarray, slope: np.ndarray, weights: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return what each covariance of noise of a mean score costs: in the coefficients, ÷ their sampling variances.
+
+    Args:
+        scores: of rows, shape (N, k).
+        slope: minus the derivative of their mean in the coefficients, shape (k, k), positive definite.
+        weights: of the rows, of sum 1.
+        constant: terms that matter less, shape (k,).
+    """
+    k, size = scores.shape[1], float(weights @ (scores**2).sum(axis=1))
+    inverse = np.linalg.inv(slope)
+    spread = (scores * weights[:, None]).T @ scores + (_FAINT * size / k + _TINY) * np.eye(k)
+    sampling = np.diagonal(inverse @ spread @ inverse)
+    return inverse @ np.diag(np.where(constant, _INTERCEPT, 1.0) / sampling) @ inverse
+
+
+def best_turn(scores: np.ndarray, wanted: np.ndarray, weights: np.ndarray, allowed: float, noise: float) -> np.ndarray:
     """Return T, by which all but a few scores have a norm of at most 1, shape (k, k).
 
     How many are clipped: so many that noise, and what is allowed for the clipped part, are together least.
 
     Args:
         scores: of rows, shape (N, k).
-        slope: minus the derivative of their mean in the coefficients, shape (k, k).
+        wanted: what each covariance of the noise of their mean costs, shape (k, k).
         weights: of the rows, of sum 1.
-        constant: terms that matter less, shape (k,).
         allowed: variance of the total of what is not measured, for each record's unit of it.
         noise: standard deviation of the noise of a mean, times √n.
     """
@@ -352,17 +413,13 @@ def best_turn(
     size = float(weights @ (scores**2).sum(axis=1))
     if not size > _TINY:
         return np.eye(k)
-    inverse = np.linalg.inv(slope + _RIDGE * np.eye(k))
-    spread = (scores * weights[:, None]).T @ scores + _FAINT * size / k * np.eye(k)
-    sampling = np.diagonal(inverse @ spread @ inverse)
-    wanted = np.where(constant, _INTERCEPT, 1.0) / sampling
-    root = _root(inverse @ np.diag(wanted) @ inverse)
+    root = _root(wanted)
     chances, precision = weights, np.eye(k)
     for _ in range(_TURNS):
         moments = (scores * chances[:, None]).T @ scores + _FAINT * size / k * np.eye(k)
         inner = _root(root @ moments @ root)
         precision = root @ np.linalg.inv(inner) @ root
-        lengths = np.einsum("ni,ij,nj->n", scores, precision, scores)
+        lengths = ((scores @ precision) * scores).sum(axis=1)
         chances = chances * lengths
         chances = chances / chances.sum()
     turn = _root(precision)

@@ -153,7 +153,8 @@ class UnitQuestions(Questions):
     def _named_with(self, columns: Iterable[str]) -> frozenset[str]:
         """The columns of the two nearest questions that name these and more: the first may be of squares alone."""
         measured, wanted = self.measured, set(columns)
-        named = {*(scores.query.columns for scores in measured.scores), *(table.columns for table in measured.tables)}
+        equations = [equation for scores in measured.scores for equation in scores.query.equations]
+        named = {*(equation.columns for equation in equations), *(table.columns for table in measured.tables)}
         nearest = sorted((one for one in named if wanted <= one), key=lambda one: (len(one), sorted(one)))
         return frozenset().union(*nearest[:2])
 

@@ -311,6 +311,7 @@ class QuestionConstants:
     simulated: int = 1 << 16  # rows of the chain on which multipliers are fitted | not tuned
     ridge: float = 0.25  # deviations of its noise by which a multiplier of 1 misses a mean | not tuned
     forecast_length: float = 7.0  # squared norm of a score, for each term, in sampling variances | chosen on trial
+    forecast_together: float = 0.25  # power of the number of regressions by which that is less | chosen on trial
     forecast_pairs: float = 25.0  # a coefficient's variance by noise of products, in its square | chosen on trial
     cells: int = 512  # cells of a number of which a question's terms are functions | not tuned
     fewest_runs: int = 4  # of a number in a table of many cells | not tuned

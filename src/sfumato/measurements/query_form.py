@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
 from sfumato.measurements.queries import LARGEST, CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
-from sfumato.measurements.score_query import LARGEST_NUMBER, LINKS, ScoreQuery
+from sfumato.measurements.score_query import LARGEST_NUMBER, LINKS, EstimatingEquation, ScoreQuery
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
 
 ARRAYS = "queries."
@@ -46,14 +46,19 @@ class _SetsOf:
 
 
 @document
-class _Scores:
+class _Equation:
     formula: str = entry(str)
     functions: tuple[str, ...] = entry(many(str))
     products: str = entry(str)
     coefficients: str = entry(str)
-    turn: str = entry(str)
     link: str = entry(one_of(*LINKS), default="identity")
     offset: int = entry(whole(-LARGEST_NUMBER), default=0)
+
+
+@document
+class _Scores:
+    equations: tuple[_Equation, ...] = entry(many(_Equation))
+    turn: str = entry(str)
 
 
 _KINDS = (MarginalQuery.kind, MomentQuery.kind, ItemQuery.kind, ItemPairQuery.kind, ScoreQuery.kind)
@@ -102,8 +107,10 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     if isinstance(query, ItemQuery | ItemPairQuery):
         return plain(_items_form(query, keep))
     if isinstance(query, ScoreQuery):
-        axes = (tuple(map(cells, query.axes)),)
-        return plain(_Query(kind=query.kind, weight=query.weight, tables=axes, scores=_scores_form(query, keep)))
+        axes = tuple(tuple(map(cells, equation.axes)) for equation in query.equations)
+        equations = tuple(_equation_form(equation, keep) for equation in query.equations)
+        scores = _Scores(equations=equations, turn=keep(query.turn) or "")
+        return plain(_Query(kind=query.kind, weight=query.weight, tables=axes, scores=scores))
     rows = {"weight": query.weight, "whole_rows": query.whole_rows, "by": tuple(map(cells, query.by))}
     if isinstance(query, MarginalQuery):
         return plain(_Query(kind=query.kind, tables=tuple(tuple(map(cells, axes)) for axes in query.tables), **rows))
@@ -127,15 +134,14 @@ def _items_form(query: ItemQuery | ItemPairQuery, keep: Callable[[np.ndarray | N
     )
 
 
-def _scores_form(query: ScoreQuery, keep: Callable[[np.ndarray | None], str | None]) -> _Scores:
-    return _Scores(
-        formula=query.formula,
-        functions=tuple(keep(functions) or "" for functions in query.functions),
-        products=keep(query.products) or "",
-        coefficients=keep(query.coefficients) or "",
-        turn=keep(query.turn) or "",
-        link=query.link,
-        offset=query.offset,
+def _equation_form(equation: EstimatingEquation, keep: Callable[[np.ndarray | None], str | None]) -> _Equation:
+    return _Equation(
+        formula=equation.formula,
+        functions=tuple(keep(functions) or "" for functions in equation.functions),
+        products=keep(equation.products) or "",
+        coefficients=keep(equation.coefficients) or "",
+        link=equation.link,
+        offset=equation.offset,
     )
 
 
@@ -154,9 +160,10 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
         return arrays.cells(entries, place)
 
     if form.kind == ScoreQuery.kind:
-        if form.scores is None or len(form.tables) != 1:
-            return place.refuse("has no scores, or not the columns of one regression")
-        return arrays.scores(form.scores, tuple(map(cells, form.tables[0])), form.weight, place)
+        if form.scores is None or len(form.tables) != len(form.scores.equations):
+            return place.refuse("has no scores, or not the columns of each regression")
+        axes = [tuple(map(cells, table)) for table in form.tables]
+        return arrays.scores(form.scores, axes, form.weight, place)
     by = tuple(map(cells, form.by))
     if form.kind == MarginalQuery.kind:
         tables = tuple(tuple(map(cells, axes)) for axes in form.tables)
@@ -168,6 +175,10 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
         place.refuse("has no clip norm or no features, or too many bits or axes")
     features = tuple(arrays.entries(entries, place) for entries in form.features)
     return MomentQuery(features, float(form.clip_norm), bits, by, form.weight, form.whole_rows)
+
+
+def _refuse_array(place: Place) -> NoReturn:
+    place.refuse("names an array that is not there, or is none of whole numbers")
 
 
 class QueryArrays:
@@ -215,20 +226,23 @@ class QueryArrays:
         names = document.watched, document.bins, document.held_bins, document.set_weights
         watched, bins, held_bins, weights = (self._array(name or "", 1) for name in names)
         if watched is None or bins is None or held_bins is None or weights is None:
-            return place.refuse("names an array that is not there, or is none of whole numbers")
+            return _refuse_array(place)
         return ItemPairQuery(sets, watched, bins, held_bins, weights, document.few_weight)
 
-    def scores(self, form: _Scores, axes: tuple[Cells, ...], weight: str, place: Place) -> ScoreQuery:
-        """Scores of a regression; whether its parts fit each other is for `Measurement.fault`."""
+    def scores(self, form: _Scores, axes: Sequence[tuple[Cells, ...]], weight: str, place: Place) -> ScoreQuery:
+        """Scores of regressions; whether their parts fit each other is for `Measurement.fault`."""
+        equations = tuple(self._equation(*pair, place) for pair in zip(form.equations, axes, strict=True))
+        turn = self._array(form.turn, 2)
+        return _refuse_array(place) if turn is None else ScoreQuery(equations, turn, weight)
+
+    def _equation(self, form: _Equation, axes: tuple[Cells, ...], place: Place) -> EstimatingEquation:
         functions = [self._array(name, 2) for name in form.functions]
-        products, turn = self._array(form.products, 2), self._array(form.turn, 2)
-        coefficients = self._array(form.coefficients, 1)
+        products, coefficients = self._array(form.products, 2), self._array(form.coefficients, 1)
         tables = tuple(table for table in functions if table is not None)
-        if products is None or turn is None or coefficients is None or len(tables) < len(functions):
-            return place.refuse("names an array that is not there, or is none of whole numbers")
+        if products is None or coefficients is None or len(tables) < len(functions):
+            return _refuse_array(place)
         link: Any = form.link
-        parts = (products, coefficients, turn, link, int(form.offset))
-        return ScoreQuery(form.formula, axes, tables, *parts, weight)
+        return EstimatingEquation(form.formula, axes, tables, products, coefficients, link, int(form.offset))
 
     def cells(self, form: _Cells, place: Place) -> Cells:
         """The cells of a column."""

@@ -1,8 +1,9 @@
-"""Scores of a regression at stated coefficients, as data: the sums that a regression sets to 0, away from their zero.
+"""Scores of regressions at stated coefficients, as data: the sums that they set to 0, away from their zero.
 
 A regression of y on terms x solves Σ x·(y − μ(xᵀb)) = 0. A record's score at coefficients b that are no record's doing
 is s = x·(y − μ(xᵀb)): the sum over records says how far b is from the solution, and takes no more numbers than there
-are terms. Each score is turned by a public matrix and clipped, so that the sum has a bounded part of each record.
+are terms. The scores of several regressions are one vector, turned by a public matrix and clipped, so that the sum has
+a bounded part of each record: one that is far out in one regression is seldom so in all.
 
 Each column's part in a term is a function of its cell, and a term the product of these: an interaction is a term too.
 """
@@ -22,6 +23,8 @@ from sfumato.measurements.cells import BaseCells, Cells
 ONE = 1 << 20
 """What functions of cells, coefficients and clipped scores are whole numbers of: 1 is 2^20 of them."""
 MOST_TERMS, MOST_COLUMNS = 64, 32
+MOST_TOGETHER = 128
+"""Terms of the regressions whose scores are one vector."""
 LARGEST_NUMBER = 1 << 50
 Link = Literal["identity", "logit", "log"]
 LINKS: tuple[Link, ...] = ("identity", "logit", "log")
@@ -30,12 +33,10 @@ _REACH, _PARTS = 30, 1 << 8  # of a linear predictor, whose means are looked up 
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreQuery:
-    """Sums of turned, clipped scores of one regression.
+class EstimatingEquation:
+    """Whose zero a regression's coefficients are, Σ x·(y − μ(xᵀb)), at stated coefficients.
 
-    With whole numbers z of a record, value: Σ z/2^20, shape (k,). z = ⌊y·min(1, 2^20/‖y‖)⌋ toward 0 for y = ⌊T s⌋, so
-    that ‖z‖ ≤ 2^20: a record adds a vector of norm at most 1. A record with a missing cell in one of the columns adds
-    0, and one of weight w/2^20 adds z·w/2^20, toward 0.
+    A record with a missing cell in one of the columns has terms of 0.
 
     Attributes:
         formula: of the regression.
@@ -45,34 +46,17 @@ class ScoreQuery:
         products: the functions of each column whose product is the left side (first line) and each term, int64, shape
             (1 + k, columns).
         coefficients: b, whole numbers of 2^-20, int64, shape (k,).
-        turn: T, whole numbers, int64, shape (k, k).
         link: μ is the identity, the logistic function, or the exponential.
         offset: added to xᵀb, in 2^-20.
-        weight: as in `MarginalQuery`.
     """
-
-    kind: ClassVar[str] = "scores"
-    whole_rows: ClassVar[int] = 0
 
     formula: str
     axes: tuple[Cells, ...]
     functions: tuple[np.ndarray, ...]
     products: np.ndarray
     coefficients: np.ndarray
-    turn: np.ndarray
     link: Link = "identity"
     offset: int = 0
-    weight: str = ""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value."""
-        return (self.coefficients.size,)
-
-    @property
-    def cells(self) -> list[Cells]:
-        """Every column's cells."""
-        return list(self.axes)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -84,6 +68,10 @@ class ScoreQuery:
         cells = [base.of(axis) for axis in self.axes]
         left, *terms = (self._product(line, cells) for line in self.products)
         return left, terms
+
+    def present(self, base: BaseCells) -> np.ndarray:
+        """1 for rows without a missing cell in its columns, else 0, shape (n,)."""
+        return self._product(np.zeros(len(self.axes), dtype=np.int64), [base.of(axis) for axis in self.axes])
 
     def _product(self, line: np.ndarray, cells: list[np.ndarray]) -> np.ndarray:
         product = np.ones(cells[0].size)
@@ -102,37 +90,7 @@ class ScoreQuery:
             predictor += coefficient / ONE * term
         return left - mean_of(self.link, predictor)
 
-    def scores(self, base: BaseCells) -> np.ndarray:
-        """Z of rows, whole numbers in float64, shape (n, k).
-
-        Every step is one operation on each row by itself: no product of matrices, whose rounding may depend on how many
-        rows there are.
-        """
-        left, terms = self.sides(base)
-        residual = self.residual(left, terms)
-        turned = np.empty((left.size, len(terms)))
-        for i, line in enumerate(self.turn.astype(np.float64)):
-            total = np.zeros(left.size)
-            for part, term in zip(line, terms, strict=True):
-                total += part * term
-            turned[:, i] = np.trunc(total * residual)
-        squares = np.zeros(left.size)
-        for i in range(turned.shape[1]):
-            squares += turned[:, i] ** 2
-        long = squares > float(ONE) ** 2
-        factors = np.ones(left.size)
-        factors[long] = _RADIUS / np.sqrt(squares[long])
-        return np.where(long[:, None], np.trunc(turned * factors[:, None]), turned)
-
-    def fault(self, kinds: Mapping[str, object], weight: str) -> str | None:
-        """The fault for columns of these kinds and their weight, or of parts that do not fit; None without."""
-        if self.weight not in ("", weight):
-            return f"counts records by {self.weight!r}, which is not the schema's weight"
-        if fault := next((fault for axis in self.axes if (fault := axis.fault(kinds))), None):
-            return fault
-        return None if self._fits() else f"has scores of {', '.join(sorted(map(repr, self.columns)))} in no order"
-
-    def _fits(self) -> bool:
+    def fits(self) -> bool:
         """Whether sizes and shapes are as they have to be."""
         k, axes = self.coefficients.size, len(self.axes)
         if not (0 < k <= MOST_TERMS and 0 < axes <= MOST_COLUMNS and len(self.columns) == axes == len(self.functions)):
@@ -141,12 +99,81 @@ class ScoreQuery:
             return False
         if any(f.ndim != 2 or len(f) != axis.size for f, axis in zip(self.functions, self.axes, strict=True)):
             return False
-        if self.products.shape != (1 + k, axes) or self.turn.shape != (k, k) or abs(self.offset) > LARGEST_NUMBER:
+        if self.products.shape != (1 + k, axes) or abs(self.offset) > LARGEST_NUMBER:
             return False
         known = np.array([functions.shape[1] for functions in self.functions])
         inside = bool((self.products >= 0).all() and (self.products < known).all())
         inside = inside and all(_within(functions, ONE) for functions in self.functions)
-        return inside and _within(self.coefficients, LARGEST_NUMBER) and _within(self.turn, LARGEST_NUMBER)
+        return inside and _within(self.coefficients, LARGEST_NUMBER)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreQuery:
+    """Sums of the scores of one or several regressions, turned and clipped as one vector.
+
+    With whole numbers z of a record, value: Σ z/2^20, shape (K,). z = ⌊y·min(1, 2^20/‖y‖)⌋ toward 0 for y = ⌊T s⌋ and
+    s the parts of the record in all equations side by side, so that ‖z‖ ≤ 2^20: a record adds a vector of norm at most
+    1, however many regressions there are. One of weight w/2^20 adds z·w/2^20, toward 0.
+
+    Attributes:
+        equations: of the regressions, of K terms together.
+        turn: T, whole numbers, int64, shape (K, K).
+        weight: as in `MarginalQuery`.
+    """
+
+    kind: ClassVar[str] = "scores"
+    whole_rows: ClassVar[int] = 0
+
+    equations: tuple[EstimatingEquation, ...]
+    turn: np.ndarray
+    weight: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return (sum(equation.coefficients.size for equation in self.equations),)
+
+    @property
+    def cells(self) -> list[Cells]:
+        """Every column's cells, in each equation."""
+        return [axis for equation in self.equations for axis in equation.axes]
+
+    def scores(self, base: BaseCells) -> np.ndarray:
+        """Z of rows, whole numbers in float64, shape (n, K).
+
+        Every step is one operation on each row by itself: no product of matrices, whose rounding may depend on how many
+        rows there are.
+        """
+        parts = []
+        for equation in self.equations:
+            left, terms = equation.sides(base)
+            residual = equation.residual(left, terms)
+            parts += [term * residual for term in terms]
+        turned = np.empty((parts[0].size, len(parts)))
+        for i, line in enumerate(self.turn.astype(np.float64)):
+            total = np.zeros(parts[0].size)
+            for number, part in zip(line, parts, strict=True):
+                total += number * part
+            turned[:, i] = np.trunc(total)
+        squares = np.zeros(parts[0].size)
+        for i in range(turned.shape[1]):
+            squares += turned[:, i] ** 2
+        long = squares > float(ONE) ** 2
+        factors = np.ones(parts[0].size)
+        factors[long] = _RADIUS / np.sqrt(squares[long])
+        return np.where(long[:, None], np.trunc(turned * factors[:, None]), turned)
+
+    def fault(self, kinds: Mapping[str, object], weight: str) -> str | None:
+        """The fault for columns of these kinds and their weight, or of parts that do not fit; None without."""
+        if self.weight not in ("", weight):
+            return f"counts records by {self.weight!r}, which is not the schema's weight"
+        if fault := next((fault for axis in self.cells if (fault := axis.fault(kinds))), None):
+            return fault
+        (size,) = self.shape
+        fits = 0 < size <= MOST_TOGETHER and self.turn.shape == (size, size) and _within(self.turn, LARGEST_NUMBER)
+        if fits and all(equation.fits() for equation in self.equations):
+            return None
+        return f"has scores of {', '.join(sorted({repr(axis.column) for axis in self.cells}))} in no order"
 
 
 def _within(numbers: np.ndarray, most: int) -> bool:

@@ -188,7 +188,9 @@ def _read_tilts(settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray
 
 def work_of(query: TiltQuery) -> int:
     """Operations that a tilt takes on a row."""
-    return query.turn.size + query.products.size if isinstance(query, ScoreQuery) else len(query.tables[0])
+    if isinstance(query, ScoreQuery):
+        return query.turn.size + sum(equation.products.size for equation in query.equations)
+    return len(query.tables[0])
 
 
 def total_exponents(tilts: Sequence[Tilt], rows: Mapping[str, Any]) -> np.ndarray:

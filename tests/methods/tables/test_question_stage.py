@@ -225,6 +225,19 @@ def test_numbers_in_a_table_of_many_cells_have_wider_runs():
     assert all(len(np.unique(coarse[fine == run])) == 1 for run in range(fine.max() + 1))
 
 
+def test_a_vector_has_the_share_of_all_its_questions():
+    """Three regressions are one part, of as much of the budget as their weights say, beside a table's."""
+    questions = [{"ols": "cost ~ age", "weight": 2}, "table: arm, sex", "logit: again ~ age", "ols: age ~ C(sex)"]
+    parts = planned_parts(Facts(Schema(columns=COLUMNS, questions=questions), None, N))
+    assert [[one.question.words for one in group] for group, _ in parts] == [
+        ["ols: cost ~ age", "logit: again ~ age", "ols: age ~ C(sex)"],
+        ["table: arm, sex"],
+    ]
+    assert [part.weight**2 for _, part in parts] == pytest.approx([0.8, 0.2], abs=1e-5)
+    assert parts[0][1].query.shape == (6,)
+    assert sum(part.weight**2 for _, part in parts) <= 1
+
+
 def test_columns_to_discover_are_refused():
     from sfumato.schema.open_schema import OpenSchema
 

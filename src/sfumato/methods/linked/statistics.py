@@ -24,17 +24,17 @@ from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.lag_scores import aim_pairs, pair_forms, pair_place, pair_query
-from sfumato.inference.score_designs import question_columns
+from sfumato.inference.score_designs import question_columns, score_design
 from sfumato.inference.unit_questions import UnitMeasurements
 from sfumato.lenses.weights import WEIGHT_BITS as UNIT_WEIGHT_BITS
 from sfumato.lenses.weights import whole_weights
-from sfumato.measurements.score_query import ScoreQuery
+from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.question_stage import (
     NAME,
+    PAIR_SPREAD,
     PAIRS,
-    SCORES,
     SPREAD,
     TABLE,
     PlannedPart,
@@ -84,15 +84,18 @@ class _Aim:
         self._measured = UnitMeasurements(interim_release(fitted, fit.facts, fit.n_public))
         self._columns = question_columns(fit.facts.schema, fit.facts.described)
 
-    def query_of(self, part: PlannedPart, noise_std: float) -> QuestionQuery:
-        """Return the query of a part, by the noise of its sum."""
-        if part.role == TABLE:
-            return table_query(part, self._stored)
-        if part.role == SCORES:
-            return self._scores(part, part.question.regression, noise_std)
-        if part.role == SPREAD:
-            return self._scores(part, spread_formula(part.question, self._mean(part)), noise_std)
-        return self._pairs(part, noise_std)
+    def query_of(self, group: tuple[PlannedPart, ...], query: QuestionQuery, noise_std: float) -> QuestionQuery:
+        """Return the query of parts that are measured as one, by their public query and the noise of its sum."""
+        if group[0].role == TABLE:
+            return table_query(group[0], self._stored)
+        if group[0].role in (PAIRS, PAIR_SPREAD):
+            return self._pairs(group[0], noise_std)
+        assert isinstance(query, ScoreQuery)
+        equations = [
+            self._spread(part) if part.role == SPREAD else equation
+            for part, equation in zip(group, query.equations, strict=True)
+        ]
+        return regression_scores(group, equations, self._measured, noise_std)
 
     @property
     def _stored(self) -> dict[str, ColumnGrid]:
@@ -104,8 +107,9 @@ class _Aim:
         totals = measured_functions(measured, cell_functions(measured, measured.beside(columns)))
         return np.maximum(measured.calibration(totals).weights, 0.0)
 
-    def _scores(self, part: PlannedPart, formula: str, noise_std: float) -> ScoreQuery:
-        return regression_scores(part, formula, self._measured, self._columns, "", noise_std)
+    def _spread(self, part: PlannedPart) -> EstimatingEquation:
+        formula = spread_formula(part.question, self._mean(part))
+        return score_design(part.question.words, formula, part.link, self._columns)
 
     def _mean(self, part: PlannedPart) -> float:
         """The mean of a column of the model's units."""

@@ -1,9 +1,10 @@
 """How wide the answers to named questions will be, from public facts alone.
 
 A regression's intervals are compared with those of the records themselves: noise adds to the variance of drawing them
-about 7·k·σ²/(w²·n), with k terms, weight w of the question's scores, and σ the stage's noise. Terms of rare labels and
-long tails take more, and what noise hides is allowed for beside. Of a table's cells the noise is known exactly. A
-correlation of pairs of rows of a unit has the forecast of its seven terms, as units are aimed at that are less alike.
+about 7·k·σ²/(w²·n·m^¼), with k terms, w² the question's share, σ the stage's noise, and m regressions whose scores are
+clipped as one vector. Terms of rare labels and long tails take more, and what noise hides is allowed for beside. Of a
+table's cells the noise is known exactly. A correlation of pairs of rows of a unit has the forecast of its seven terms,
+as units are aimed at that are less alike.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import QUESTIONS
-from sfumato.measurements.score_query import ScoreQuery
+from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
 from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
@@ -84,16 +85,21 @@ def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
     n = counted_rows(facts)
     entry = np.inf if facts.schema.linked else _entry_without(plan, facts)
     forecasts: dict[str, QuestionForecast] = {}
-    for words, part in planned_parts(facts):
-        if isinstance(part.query, ScoreQuery):
+    for group, part in planned_parts(facts):
+        if not isinstance(part.query, ScoreQuery):  # of a mean by groups their sizes are no more than a part
+            words = group[0].question.words
+            forecasts.setdefault(words, QuestionForecast(words, cell=noise / part.weight))
+            continue
+        whole = sum(one.share for one in group)
+        length = QUESTIONS.forecast_length / len(group) ** QUESTIONS.forecast_together
+        for one, equation in zip(group, part.query.equations, strict=True):
+            words, terms = one.question.words, equation.coefficients.size
             if words in forecasts and not forecasts[words].cell:
                 continue  # a second part of scores, as the spread of units, is for the interval
-            width = np.sqrt(1 + QUESTIONS.forecast_length * part.query.shape[0] * (noise / part.weight) ** 2 / n)
-            unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(part.query) else np.inf
+            width = np.sqrt(1 + length * terms * whole / one.share * (noise / part.weight) ** 2 / n)
+            unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(equation) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
-        elif words not in forecasts:  # of a mean by groups their sizes are no more than a part
-            forecasts[words] = QuestionForecast(words, cell=noise / part.weight)
-    return list(forecasts.values())
+    return [forecasts[words] for words in dict.fromkeys(question.words for question in facts.described.questions)]
 
 
 def _entry_without(plan: Plan, facts: Facts) -> float:
@@ -102,9 +108,9 @@ def _entry_without(plan: Plan, facts: Facts) -> float:
     return entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), TableFacts.of(facts), counted_rows(facts))
 
 
-def _of_pairs(query: ScoreQuery) -> bool:
+def _of_pairs(equation: EstimatingEquation) -> bool:
     """Whether second moments answer a regression: no product of two of its terms is of three columns."""
-    sources = [frozenset(np.flatnonzero(line).tolist()) for line in query.products]
+    sources = [frozenset(np.flatnonzero(line).tolist()) for line in equation.products]
     return all(len(one | other) <= 2 for one, other in itertools.combinations_with_replacement(sources, 2))
 
 

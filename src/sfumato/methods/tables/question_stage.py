@@ -7,13 +7,15 @@
 
 A regression needs no matrix of moments: that is known well enough from the second stage, and what it is wrong by is of
 second order where the coefficients are near. So a question costs as many numbers as it has terms, and residuals, which
-are smaller than values, are clipped by what their model says of them.
+are smaller than values, are clipped by what their model says of them. The scores of all regressions are one vector,
+clipped once: a record that is far out in one of them is seldom so in all.
 
 Everything that a question needs is checked on public facts, before a record is read.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,12 +27,12 @@ from sfumato.fitting.purposes import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
 from sfumato.inference.noisy_totals import LINKS
-from sfumato.inference.score_designs import aim_scores, question_columns, score_design
+from sfumato.inference.score_designs import aim_equation, joint_scores, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS, SIZES
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
-from sfumato.measurements.score_query import ONE, Link, ScoreQuery
+from sfumato.measurements.score_query import MOST_TOGETHER, ONE, EstimatingEquation, Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.methods.tables.question_sums import (
     QuestionPart,
@@ -118,8 +120,8 @@ def question_stage(facts: Facts, share: float) -> Stage:
     )
 
 
-def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
-    """Return each question's parts on public cells, with the question's words, at coefficients of 0.
+def planned_parts(facts: Facts) -> list[tuple[tuple[PlannedPart, ...], QuestionPart]]:
+    """Return what is measured, each with the parts of questions that it is of, on public cells, at coefficients of 0.
 
     Raises:
         SchemaError: as `question_stage`.
@@ -127,16 +129,42 @@ def planned_parts(facts: Facts) -> list[tuple[str, QuestionPart]]:
     """
     columns = question_columns(facts.schema, facts.described)
     planned = planned_questions(facts.described.questions, linked=facts.schema.linked)
-    parts = []
-    for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        query = _public_query(part, columns, facts)
-        parts.append((part.question.words, QuestionPart(part.name, query, weight)))
+    groups = _together([(part, _public_design(part, columns, facts)) for part in planned])
+    weights = weights_of([math.fsum(part.share for part in group) for group, _ in groups])
+    parts = [
+        (group, QuestionPart("; ".join(part.name for part in group), query, weight))
+        for (group, query), weight in zip(groups, weights, strict=True)
+    ]
     if len(parts) > MOST_TILTS or sum(work_of(part.query) for _, part in parts) > MOST_WORK:
         raise SchemaError(
             "Expected questions whose terms samples can be brought to agree with, got too many together. Name fewer "
             "questions, or regressions of fewer terms."
         )
     return parts
+
+
+def _together(
+    designs: Sequence[tuple[PlannedPart, QuestionQuery | EstimatingEquation]],
+) -> list[tuple[tuple[PlannedPart, ...], QuestionQuery]]:
+    """The parts of questions with what is measured of them: of regressions the scores as one vector.
+
+    Beyond `MOST_TOGETHER` terms, a next vector begins.
+    """
+    groups: list[tuple[tuple[PlannedPart, ...], QuestionQuery]] = []
+    place = None
+    for part, design in designs:
+        if not isinstance(design, EstimatingEquation):
+            groups.append(((part,), design))
+            continue
+        known, equations = ((), ()) if place is None else (groups[place][0], groups[place][1].equations)  # type: ignore[union-attr]
+        size = sum(equation.coefficients.size for equation in (*equations, design))
+        if place is None or size > MOST_TOGETHER:
+            place, size = len(groups), design.coefficients.size
+            known, equations = (), ()
+            groups.append(((), ScoreQuery((), np.zeros((0, 0), dtype=np.int64))))
+        turn = np.zeros((size, size), dtype=np.int64)
+        groups[place] = ((*known, part), ScoreQuery((*equations, design), turn))
+    return groups
 
 
 def question_refusals(facts: Facts) -> list[str]:
@@ -157,8 +185,10 @@ def question_refusals(facts: Facts) -> list[str]:
     return []
 
 
-def _public_query(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts) -> QuestionQuery:
-    """The table or the scores of a question on public cells."""
+def _public_design(
+    part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts
+) -> QuestionQuery | EstimatingEquation:
+    """The table or the equation of a question on public cells."""
     if part.role in (PAIRS, PAIR_SPREAD):
         return pair_query(pairs_of(part, facts), facts.schema, ONE // 2, ONE // 2, left_of(part))
     _require_columns(part, columns, facts)
@@ -237,12 +267,11 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     column, worth = ("", 1.0) if schema.weight is None else (schema.weight.column, weight_bound(schema))
     measured = TableMeasurements(interim_release(fitted, fit.facts, fit.n_public))
     columns = {c.name: c for c in Grid.stored(fit.facts.schema, fitted.parameters).columns}
-    public = question_columns(fit.facts.schema, schema)
 
-    def query_of(part: PlannedPart, noise_std: float) -> QuestionQuery:
-        if part.role == TABLE:
-            return table_query(part, columns, column)
-        return regression_scores(part, part.question.regression, measured, public, column, noise_std * worth)
+    def query_of(group: tuple[PlannedPart, ...], query: QuestionQuery, noise_std: float) -> QuestionQuery:
+        if isinstance(query, MarginalQuery):
+            return table_query(group[0], columns, column)
+        return replace(regression_scores(group, query.equations, measured, noise_std * worth), weight=column)
 
     sums = aimed_sums(fit, query_of, column)
     known = replace(fitted, measurements=(*fitted.measurements, *sums.measurements(fit.measure(NAME, sums), worth)))
@@ -254,33 +283,34 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
     return replace(known, sampler=sampler, parameters={**fitted.parameters, **arrays})
 
 
-def aimed_sums(fit: Fit, query_of: Callable[[PlannedPart, float], QuestionQuery], column: str = "") -> QuestionSums:
+def aimed_sums(
+    fit: Fit, query_of: Callable[[tuple[PlannedPart, ...], QuestionQuery, float], QuestionQuery], column: str = ""
+) -> QuestionSums:
     """The sums of the questions, as what was released so far aims them.
 
     Args:
         fit: of which the stages before are charged.
-        query_of: of a part, by the noise of its sum.
+        query_of: of parts that are measured as one, by their public query and the noise of its sum.
         column: of weights.
     """
-    planned = planned_questions(fit.facts.described.questions, linked=fit.facts.schema.linked)
     parts = []
-    for part, weight in zip(planned, weights_of([p.share for p in planned]), strict=True):
-        noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / weight
-        parts.append(QuestionPart(part.name, query_of(part, noise_std), weight))
+    for group, part in planned_parts(fit.facts):
+        noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / part.weight
+        parts.append(replace(part, query=query_of(group, part.query, noise_std)))
     return QuestionSums(tuple(parts), column)
 
 
 def regression_scores(
-    part: PlannedPart,
-    formula: str,
+    group: Sequence[PlannedPart],
+    equations: Sequence[EstimatingEquation],
     measured: TableMeasurements,
-    columns: Mapping[str, ColumnGrid],
-    weight: str,
     noise_std: float,
 ) -> ScoreQuery:
-    """The scores of a formula, at the coefficients and in the turn that released values say."""
-    query = score_design(part.question.words, formula, part.link, columns)
-    named = [axis.column for axis in query.axes]
-    totals = measured_functions(measured, cell_functions(measured, named))
-    weights = measured.calibration(totals).weights
-    return aim_scores(replace(query, weight=weight), measured, weights, noise_std)
+    """The scores of some regressions, at the coefficients and in the turn that released values say."""
+    weights = []
+    for equation in equations:
+        totals = measured_functions(measured, cell_functions(measured, sorted(equation.columns)))
+        weights.append(measured.calibration(totals).weights)
+    shares = np.array([part.share for part in group])
+    aimed = [aim_equation(equation, measured, own) for equation, own in zip(equations, weights, strict=True)]
+    return joint_scores(aimed, measured, weights, shares / shares.sum(), noise_std)

@@ -1,4 +1,4 @@
-"""Sums for questions named before a fit: tables of counts, and scores of regressions, in one Gaussian release.
+"""Sums for questions named before a fit: tables of counts, and scores of regressions together, in one Gaussian release.
 
 Proof: docs/proofs/questions.md.
 """
@@ -26,11 +26,11 @@ QuestionQuery = MarginalQuery | ScoreQuery
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionPart:
-    """What a question adds to the sum.
+    """What a question, or several regressions together, add to the sum.
 
     Attributes:
         name: of the measurement.
-        query: one table of counts, or scores.
+        query: one table of counts, or scores as one vector.
         weight: w; of all parts the squares add up to at most 1.
     """
 
@@ -41,12 +41,12 @@ class QuestionPart:
 
 @dataclass(frozen=True, eq=False)
 class QuestionSums:
-    """Counts and scores of named questions, each times its weight.
+    """Counts and scores of named questions, each part times its weight.
 
-    A record adds w to one cell of a table, and w·z/2^20 to scores, where ‖z‖ ≤ 2^20: so w² to the squared norm for each
-    part, and Σ w² ≤ 1 in all. Two records' counts have a non-negative inner product, their scores may point any way, so
-    they are at most √(2·Σ w² of tables + 4·Σ w² of scores) apart. One `Gaussian` event. A record of weight k/2^20 of
-    the bound adds k/2^20 of that, rounded toward 0.
+    A record adds w to one cell of a table, and w·z/2^20 to scores, where ‖z‖ ≤ 2^20 of all regressions of the part
+    together: so w² to the squared norm for each part, and Σ w² ≤ 1 in all. Two records' counts have a non-negative
+    inner product, their scores may point any way, so they are at most √(2·Σ w² of tables + 4·Σ w² of scores) apart.
+    One `Gaussian` event. A record of weight k/2^20 of the bound adds k/2^20 of that, rounded toward 0.
 
     Value: parts side by side, each flat.
 

@@ -1,0 +1,90 @@
+"""Scores of several regressions as one vector: what is measured once costs less than what is measured apart."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.inference.score_designs import aim_equation, joint_scores, score_design
+from sfumato.measurements.cells import BaseCells
+from sfumato.measurements.score_query import ONE
+from sfumato.schema.grid import Grid
+from sfumato.schema.schema import Schema
+
+N = 20_000
+SCHEMA = Schema(
+    columns={
+        "x": Continuous(lower=0, upper=1),
+        "year": Integer(lower=2000, upper=2020),
+        "y": Continuous(lower=0, upper=1),
+        "z": Continuous(lower=0, upper=1),
+        "sex": Categorical(categories=("f", "m")),
+    },
+    rows=N,
+)
+COLUMNS = {column.name: column for column in Grid.of(SCHEMA, numeric_cells=512, narrow=True).columns}
+RNG = np.random.default_rng(0)
+CODES = {name: RNG.random(N) for name in ("x", "year")} | {"sex": RNG.integers(0, 2, N).astype(np.float64)}
+CODES["y"] = np.clip(0.3 + 0.3 * CODES["year"] + RNG.normal(0, 0.1, N), 0, 1)
+CODES["z"] = np.clip(0.5 + 0.1 * CODES["x"] + RNG.normal(0, 0.1, N), 0, 1)
+MEASURED = SimpleNamespace(base=BaseCells(CODES), size=float(N))
+WEIGHTS = np.ones(N)
+
+
+def aimed(*formulas: str):
+    equations = [score_design(f"ols: {formula}", formula, "identity", COLUMNS) for formula in formulas]
+    return [aim_equation(equation, MEASURED, WEIGHTS) for equation in equations]
+
+
+def noise_of(query, noise: float) -> list[np.ndarray]:
+    """Standard deviations of what the noise of a sum does to each regression's coefficients ÷ their sampling errors."""
+    turn, found, start = np.linalg.inv(query.turn / ONE), [], 0
+    for equation in query.equations:
+        left, terms = equation.sides(MEASURED.base)
+        right = np.stack(terms, axis=1)
+        inverse = np.linalg.inv(right.T @ right)
+        scores = right * equation.residual(left, terms)[:, None]
+        own = slice(start, start + right.shape[1])
+        covariance = inverse @ (turn @ turn.T)[own, own] @ inverse
+        sampling = inverse @ (scores.T @ scores) @ inverse
+        found.append(noise * np.sqrt(np.diagonal(covariance) / np.diagonal(sampling)))
+        start = own.stop
+    return found
+
+
+def test_together_is_narrower_than_apart():
+    formulas = ("y ~ x + C(sex)", "z ~ x + year", "x ~ year + C(sex)")
+    shares = np.full(3, 1 / 3)
+    together = joint_scores(aimed(*formulas), MEASURED, [WEIGHTS] * 3, shares, 5.0)
+    for formula, joint in zip(formulas, noise_of(together, 5.0), strict=True):
+        noise = 5.0 * np.sqrt(3)
+        [alone] = noise_of(joint_scores(aimed(formula), MEASURED, [WEIGHTS], np.ones(1), noise), noise)
+        assert 0.4 < np.median(joint / alone) < 0.9, formula
+    clipped = np.linalg.norm(together.scores(MEASURED.base), axis=1) > 0.999 * ONE
+    assert clipped.mean() < 0.05
+
+
+def test_two_regressions_of_one_left_side_share_what_they_have_in_common():
+    """Nearly the same scores twice cost little more than once: apart they would cost √2 times as much."""
+    formulas = ("y ~ x", "y ~ x + C(sex)")
+    first, _ = noise_of(joint_scores(aimed(*formulas), MEASURED, [WEIGHTS] * 2, np.full(2, 0.5), 5.0), 5.0)
+    [alone] = noise_of(joint_scores(aimed(formulas[0]), MEASURED, [WEIGHTS], np.ones(1), 5.0), 5.0)
+    assert np.median(first / alone) < 1.25
+
+
+def test_a_larger_share_has_less_noise():
+    formulas = ("y ~ x + C(sex)", "z ~ x + year")
+    much, little = (
+        noise_of(joint_scores(aimed(*formulas), MEASURED, [WEIGHTS] * 2, np.array([share, 1 - share]), 5.0), 5.0)[0]
+        for share in (0.8, 0.2)
+    )
+    assert (1.3 * much < little).all()
+
+
+def test_terms_far_from_zero_are_not_drawn_to_it():
+    """Of years from 2000 to 2020 the constant nearly is a sum: a ridge in the term's own unit ruled the slope."""
+    [equation] = aimed("y ~ year")
+    left, terms = equation.sides(MEASURED.base)
+    right = np.stack(terms, axis=1)
+    expected = np.linalg.lstsq(right, left, rcond=None)[0]
+    np.testing.assert_allclose(equation.coefficients / ONE, expected, rtol=0.01)
