@@ -33,10 +33,10 @@ import pandas as pd
 import torch
 from cells import DELTA, parser, peer_tables, read, split
 from dp_accounting import gaussian_mechanism
-from torch.func import functional_call, grad, vmap
 
 import sfumato
 from sfumato.columns.kinds import Categorical, Image, LevelKind
+from sfumato.evaluate import total_variation
 from sfumato.evaluate.utility import classifier_scores
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
@@ -88,7 +88,8 @@ class Data:
         scores = classifier_scores(
             made, self.held, schema=self.schema, target=self.target, positive=self.positive
         )
-        return {name: round(scores[name], 4) for name in ("auroc", "auprc")}
+        scores |= {"tvd_2way": total_variation(self.train, made, schema=self.schema, k=2)}
+        return {name: round(scores[name], 4) for name in ("auroc", "auprc", "tvd_2way")}
 
 
 def _pictures(frame: pd.DataFrame) -> np.ndarray:
@@ -200,6 +201,32 @@ class Made(torch.nn.Module):
         each = [torch.nn.functional.cross_entropy(p, c) for p, c in zip(parts, codes.T, strict=True)]
         return torch.stack(each).sum()
 
+    def clipped(self, codes: torch.Tensor, norm: float) -> list[tuple[torch.nn.Parameter, torch.Tensor]]:
+        """Sums over rows of the loss's gradients, each row's clipped to a norm.
+
+        A row's gradient by a masked matrix is an outer product under the mask, so its norm follows from both vectors
+        and no such matrix is made for a row.
+        """
+        x = self.inputs(codes)
+        before = torch.nn.functional.linear(x, self.first.weight * self._into, self.first.bias).detach()
+        before.requires_grad_()
+        hidden = torch.relu(before)
+        logits = torch.nn.functional.linear(hidden, self.last.weight * self._out, self.last.bias)
+        if self.direct is not None:
+            logits = logits + torch.nn.functional.linear(x, self.direct * self._past)
+        parts = zip(logits.split(self.sizes, 1), codes.T, strict=True)
+        loss = torch.stack([torch.nn.functional.cross_entropy(p, c, reduction="sum") for p, c in parts]).sum()
+        inner, outer = torch.autograd.grad(loss, [before, logits])
+        hidden = hidden.detach()
+        layers = [(self.first.weight, inner, x, self._into), (self.last.weight, outer, hidden, self._out)]
+        if self.direct is not None:
+            layers.append((self.direct, outer, x, self._past))
+        squared = inner.square().sum(1) + outer.square().sum(1)
+        squared += sum(((d.square() @ m) * v.square()).sum(1) for _, d, v, m in layers)
+        factors = (norm / squared.sqrt().clamp(min=norm))[:, None]
+        sums = [(weight, (factors * d).T @ v * m) for weight, d, v, m in layers]
+        return [*sums, (self.first.bias, (factors * inner).sum(0)), (self.last.bias, (factors * outer).sum(0))]
+
     @torch.no_grad()
     def draw(self, labels: torch.Tensor) -> torch.Tensor:
         """Return codes of rows with these labels, column by column."""
@@ -251,40 +278,19 @@ def teach_by_records(network: Made, codes: torch.Tensor, seed: int) -> None:
 
 
 def teach_privately(network: Made, codes: torch.Tensor, epsilon: float, seed: int) -> float:
-    """DP-SGD with momentum from where the network is; the noise multiplier."""
-    n, names = len(codes), [name for name, _ in network.named_parameters()]
+    """DP-SGD by Adam from where the network is, Poisson samples; the noise multiplier."""
+    n = len(codes)
     rate, steps = PRIVATE_BATCH / n, round(PRIVATE_EPOCHS * n / PRIVATE_BATCH)
     sigma = _multiplier(rate, steps, epsilon)
-    parameters = {name: value.detach() for name, value in network.named_parameters()}
-    buffers = dict(network.named_buffers())
-
-    def loss(values: dict[str, torch.Tensor], x: torch.Tensor, code: torch.Tensor) -> torch.Tensor:
-        logits = functional_call(network, (values, buffers), (x[None],))[0]
-        parts = torch.stack([p.log_softmax(0) @ _indicator(c, p) for p, c in zip(logits.split(network.sizes), code, strict=True)])
-        return -parts.sum()
-
-    gradients = vmap(grad(loss), in_dims=(None, 0, 0))
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(network.parameters(), 5e-4)
     for _ in range(steps):
         chosen = torch.nonzero(torch.rand(n, generator=generator) < rate)[:, 0]
-        total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        for part in chosen.split(128):
-            each = gradients(parameters, network.inputs(codes[part]), codes[part])
-            norms = torch.sqrt(sum(g.flatten(1).square().sum(1) for g in each.values()))
-            factors = CLIP_NORM / norms.clamp(min=CLIP_NORM)
-            for name in names:
-                total[name] += torch.einsum("n,n...->...", factors, each[name])
-        optimiser.zero_grad()
-        for name, value in network.named_parameters():
-            noise = sigma * CLIP_NORM * torch.randn(value.shape, generator=generator)
-            value.grad = (total[name] + noise) / PRIVATE_BATCH
-        optimiser.step()  # in place, so `parameters` are the new ones
+        for parameter, total in network.clipped(codes[chosen], CLIP_NORM):
+            noise = sigma * CLIP_NORM * torch.randn(parameter.shape, generator=generator)
+            parameter.grad = (total + noise) / PRIVATE_BATCH
+        optimiser.step()
     return sigma
-
-
-def _indicator(code: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-    return (torch.arange(len(logits)) == code).float()
 
 
 def _multiplier(rate: float, steps: int, epsilon: float) -> float:
