@@ -158,14 +158,16 @@ def _of_cifar(expected: Mapping[str, Any]) -> list[str]:
         _table_1(expected["table_1"]["cifar10"], {"published": {}, "ours": {}}, printed, "table_1_cifar10", *columns),
         made_by(f"{expected['table_1']['command']} --images cifar10"),
         "The paper's network on it, norms 1, ℓ = 128, three epochs of the published 50, one seed: "
-        + " and ".join(
-            f"{run['accuracy by epoch'][-1]:.3f} at ε = {name.split(':')[1]} (exact {run['epsilon']['true']:.1f}; printed "
-            f"{printed['128'][1 + i]:.3f})"
-            for i, (name, run) in enumerate(expected["network_cifar10"]["found"].items())
-        )
+        + " and ".join(_network_in_colour(expected["network_cifar10"]["found"], printed["128"]))
         + ". Not private, as of MNIST.",
         made_by(expected["network_cifar10"]["command"]),
     ]
+
+
+def _network_in_colour(found: Mapping[str, Any], printed: Sequence[float]) -> Iterable[str]:
+    for (name, run), goal in zip(found.items(), printed[1:], strict=True):
+        accuracy, epsilon = run["accuracy by epoch"][-1], run["epsilon"]["true"]
+        yield f"{accuracy:.3f} at ε = {name.split(':')[1]} (exact {epsilon:.1f}; printed {goal:.3f})"
 
 
 def _by_epoch(found: Mapping[str, Any]) -> str:
