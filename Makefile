@@ -102,7 +102,10 @@ paper-dpmix: .venv/.installed-papers  ## the figures and tables of DPMix (papers
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --cells unit:10:64 unit:10:16 --epochs 10
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --cells projection:20:50 projection:20:400 unit-projection:20:50 unit-projection:20:400 --epochs 1
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --images cifar10 --cells projection:30:50 projection:30:400 unit-projection:30:50 unit-projection:30:400 --epochs 1
-	$(ONE_THREAD) $(BIN)/python papers/dpmix/table_1.py --data $(SFUMATO_DATA) --images cifar10 --degrees 128
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/table_1.py --data $(SFUMATO_DATA) --images cifar10
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --denoise --epochs 5 --cells unit:20:64 unit:10:64
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --images cifar10 --denoise --epochs 3 --cells unit:30:128 unit:20:128
+	$(ONE_THREAD) $(BIN)/python papers/dpmix/as_published.py --data $(SFUMATO_DATA) --images cifar10 --epochs 3 --cells unit:30:128 unit:20:128
 	$(ONE_THREAD) $(BIN)/python papers/dpmix/network.py --data $(SFUMATO_DATA)
 
 # Peers need older libraries than ours. torch is named, so that its CPU build is taken where one is offered.
@@ -139,6 +142,7 @@ paper-p3gm: .venv/.installed-papers peers  ## the tables and figures of P3GM (pa
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/as_published.py
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/as_published.py --table esr --forms released
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/scaled.py --runs 2 --methods best released
+	$(ONE_THREAD) $(BIN)/python papers/p3gm/autoregressive.py --runs 2
 	$(ONE_THREAD) $(BIN)/python papers/p3gm/colour.py --methods max-entropy --epochs 2
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_curves.py $(SFUMATO_DATA) --out papers/p3gm/out/curves.json --picture papers/p3gm/out/figure_7_losses.png
 	$(ONE_THREAD) $(BIN)/python benchmarks/p3gm_shares.py $(SFUMATO_DATA) --out papers/p3gm/out/shares.json --picture papers/p3gm/out/figure_8.png

@@ -25,7 +25,8 @@ def table_2(expected: Mapping[str, Any]) -> list[str]:
                 _rows(expected["paper"]["table_2"][images], done["found"], sound, images, degree),
             ),
             made_by(
-                {done["command"]: ["the readings, a cell each"]}
+                {done["command"]: ["the readings of baselines, a cell each"]}
+                | {done["denoised"]: ["the readings with denoising"]}
                 | ({done["sound"]: ["sound, linear"]} if "sound" in done else {})
             ),
         ]

@@ -166,3 +166,19 @@ def test_what_follows_costs_nothing():
     method = MaxEntropy(epsilon=1.0)
     assert method.plan(SCHEMA, target="back").stages == method.plan(small, target="back").stages
     assert len(RULES) == len(SCHEMA.rules)
+
+
+def test_a_missing_cell_can_be_given_though_the_model_has_none():
+    """A rule lets every cell be missing; noise took the last missing cell from the model."""
+    columns = {
+        "left": {"kind": "integer", "lower": 0, "upper": 9, "nullable": True},
+        "why": {"kind": "categorical", "categories": ["out"]},
+        "sex": {"kind": "categorical", "categories": ["f", "m"]},
+    }
+    schema = {"rows": 200, "columns": columns, "rules": [{"null_if": {"left": {"why": ["out"]}}}]}
+    frame = pd.DataFrame({"left": np.arange(200) % 10, "why": "out", "sex": ["f", "m"] * 100})
+    release = MaxEntropy(epsilon=1.0).fit(frame, schema=schema, seed=0)
+    assert release.sample(50, seed=0)["left"].isna().all()
+    rows = release.sample(50, seed=0, given={"left": None, "sex": "f"})
+    assert rows["left"].isna().all()
+    assert set(rows["sex"]) == {"f"}

@@ -134,7 +134,9 @@ def _classifier(pairs: Sequence[PairLine], target: str | None) -> UseVerdict:
     mine = [pair for pair in pairs if target in pair.names and abs(pair.value) > 0]
     clear = [pair for pair in mine if (pair.high - pair.low) / 2 <= _FINE_RATIO * abs(pair.value)]
     word: Word = "good" if len(clear) >= 3 else "with care" if clear else "poor"
-    why = f"Of the columns, {len(clear)} go together with {target} so strongly that noise is small."
+    number = f"{len(clear)} of the other columns" if clear else "No other column"
+    verb = "are" if len(clear) > 1 else "is"
+    why = f"{number} {verb} associated with {target} clearly beyond the noise."
     return UseVerdict(CLASSIFIER, word, why)
 
 
