@@ -1,6 +1,7 @@
 """Scores of several regressions as one vector: what is measured once costs less than what is measured apart."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ RNG = np.random.default_rng(0)
 CODES = {name: RNG.random(N) for name in ("x", "year")} | {"sex": RNG.integers(0, 2, N).astype(np.float64)}
 CODES["y"] = np.clip(0.3 + 0.3 * CODES["year"] + RNG.normal(0, 0.1, N), 0, 1)
 CODES["z"] = np.clip(0.5 + 0.1 * CODES["x"] + RNG.normal(0, 0.1, N), 0, 1)
-MEASURED = SimpleNamespace(base=BaseCells(CODES), size=float(N))
+MEASURED: Any = SimpleNamespace(base=BaseCells(CODES), size=float(N))
 WEIGHTS = np.ones(N)
 
 
