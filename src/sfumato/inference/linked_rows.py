@@ -9,9 +9,10 @@ Derivation: docs/proofs/inference.md. Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,15 +23,18 @@ from sfumato.inference.estimator import Estimator, require_few_items
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 from sfumato.inference.questions import Questions
-from sfumato.inference.table_measurements import TableMeasurements, column_grid
+from sfumato.inference.table_measurements import OnGivenRows, column_grid
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
-from sfumato.measurements.queries import MomentQuery
+from sfumato.measurements.queries import MarginalQuery, MomentQuery
+from sfumato.records.context import sequences_of
 from sfumato.records.sequences import WEIGHT_BITS, Sequences, Sharing, steps_at, unit_records
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import steps_of, units_of
+from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.set_columns import SetColumn
 
@@ -40,123 +44,178 @@ _STREAM = 20_261
 # strong; where measurements miss them by more than is usual (decision 64), twice as much, and by far more, no answer.
 _FURTHER = 2 * STRONG
 _USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
+_Block = TypeVar("_Block")
 
 
-class OnGivenRows(TableMeasurements):
-    """Measurements on rows of a model that are drawn elsewhere."""
-
-    _rows: dict[str, np.ndarray]
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows of the model there are."""
-        return next(iter(self._rows.values())).size
-
-    @cached_property
-    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
-
-    @cached_property
-    def free_codes(self) -> dict[str, np.ndarray]:
-        """The rows as they were drawn."""
-        return self._rows
-
-
-class _Part(OnGivenRows):
-    """The measurements of one of the two tables."""
-
-    def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
-        super().__init__(release)
-        self._rows = rows
-
-
-class StepPart(_Part):
-    """The measurements of steps.
+class UnitPart(OnGivenRows):
+    """The measurements of one of the two tables, of which each unit has one row.
 
     Args:
-        release: of linked rows.
-        tables: its two tables.
-        rows: steps of the model's units, one unit's after the other's.
-        owners: the unit of each, from 0, shape (n,).
-        units: how many units there are.
+        part: of a release, of these rows.
+        rows: of the model's units.
+        numbers: columns that say how many rows a unit has.
+    """
+
+    def __init__(self, part: ReleaseValue, rows: dict[str, np.ndarray], numbers: Iterable[str]) -> None:
+        super().__init__(part)
+        self._rows, self._numbers = rows, [name for name in numbers if name in self.columns]
+
+    def totals(self, columns: Sequence[str]) -> Totals:
+        """Return the noisy totals, of functions of units, that say something of some columns."""
+        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
+        return measured_functions(
+            self, cell_functions(self, [*columns, *self._numbers]), by_class=len(set(columns)) > 1
+        )
+
+
+class SharedPart(UnitPart):
+    """The measurements of one of the two tables, whose rows share the bound of their unit.
+
+    They are steps; or, where the rows above are several of a unit, these.
+
+    Args:
+        part: of a release, of these rows.
+        weight: the column by which units count; "" where each counts once.
+        rows: of the model's units, one unit's after the other's.
+        sums: over the rows of each unit.
+        most: the most rows of a unit.
+        numbers: columns that say how many rows a unit has.
+        beside: per column, another one that says more of it.
 
     Attributes:
-        whole: K, the number of steps of a unit that count whole.
-        sums: of steps of each unit.
+        whole: K, the number of rows of a unit that count whole.
     """
 
     def __init__(
-        self, release: ReleaseValue, tables: LinkedTables, rows: dict[str, np.ndarray], owners: np.ndarray, units: int
-    ) -> None:
-        assert tables.steps is not None
-        part = steps_of(release, plain_schema(tables.steps))
-        queries = [(m, m.query) for m in part.measurements if m.query is not None and m.query.weight == tables.weight]
+        self, part: ReleaseValue, weight: str, rows: dict[str, np.ndarray], sums: UnitSums, most: int,
+        numbers: Iterable[str], beside: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        queries = [(m, m.query) for m in part.measurements if isinstance(m.query, MarginalQuery | MomentQuery)]
+        queries = [(m, query) for m, query in queries if query.weight == weight]
         self.whole = max((query.whole_rows for _, query in queries), default=0)
         if not self.whole or any(query.whole_rows != self.whole for _, query in queries):
             raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
-        steps = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
-        super().__init__(replace(part, measurements=steps), rows)
-        self.sums, self._sharing = UnitSums(owners, units), Sharing(self.whole)
-        self._steps = np.bincount(owners, minlength=units)
+        of_rows = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
+        super().__init__(replace(part, measurements=of_rows), rows, numbers)
+        self.sums, self.most, self._sharing, self._beside = sums, most, Sharing(self.whole), beside
+        self._sizes = np.bincount(sums.owners, minlength=sums.units)
+
+    @property
+    def parts(self) -> tuple[UnitPart, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def rows_of_unit(self) -> int:
+        """1: a unit is one record."""
+        return 1
+
+    def counts(self, name: str) -> None:
+        """None: no count of cells is one of all rows."""
+        del name
 
     @cached_property
     def row_counts(self) -> np.ndarray:
         """w(k), shape (n,)."""
-        return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)
+        return self.sums.spread(self._sharing.weights(self._sizes) * 2.0**-WEIGHT_BITS)
 
     @cached_property
     def clipping(self) -> np.ndarray:
-        """u, by which the steps of a unit are weighed and clipped together, shape (n,)."""
+        """u, by which the rows of a unit are weighed and clipped together, shape (n,)."""
         assert self.products is not None
         query: MomentQuery = self.products.query
         vectors = [entries.whole[self.base.of(entries.cells)] for entries in query.features]
         most = 2.0 ** (2 * query.bits.entries + query.bits.weights)
         clipping = self._sharing.clipped(
-            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._steps, most
+            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._sizes, most
         )
         return self.sums.spread(clipping * 2.0**-query.bits.weights)
+
+    def totals(self, columns: Sequence[str]) -> Totals:
+        """Return the noisy totals, of functions of units, that say something of some columns of their rows."""
+        more = [self._beside[name] for name in columns if name in self._beside]
+        wanted = cell_functions(self, [c for c in (*columns, *more, *self._numbers) if c in self.columns])
+        for name in self._numbers:
+            wanted[name] = [self._unweighing(name), *wanted[name]]
+        of_rows = measured_functions(self, wanted)
+        return replace(of_rows, functions=self.sums.of(of_rows.functions)).with_rows()
+
+    def _unweighing(self, number: str) -> np.ndarray:
+        """Return 1/w of the rows in each cell of a column that says how many there are, shape (cells,)."""
+        cells = self.cells(number)
+        sizes = np.bincount(cells, minlength=self.column(number).n_cells)
+        return np.bincount(cells, 1 / self.row_counts, sizes.size) / np.maximum(sizes, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """Units of a model: their own rows of both tables, and all their rows."""
+    """Rows of a model's units, numbered from 0: those of both tables, and all their rows, with the unit of each."""
 
     units: dict[str, np.ndarray]
+    unit_owners: np.ndarray
     steps: dict[str, np.ndarray]
     step_owners: np.ndarray
     rows: dict[str, np.ndarray]
     owners: np.ndarray
 
     @classmethod
-    def of(cls, tables: LinkedTables, walks: Units) -> _Model:
-        sequences = Sequences.of(walks, tables.constants)
-        chunks = list(unit_records(tables, sequences))
-        units = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
-        present = ~walks.without
-        owners, rows = walks.owners[present], {name: codes[present] for name, codes in walks.rows.items()}
-        later = np.flatnonzero(owners[1:] == owners[:-1]) + 1
-        steps: dict[str, np.ndarray] = {}
+    def of(cls, tables: LinkedTables, sequences: Sequences, first: int = 0) -> _Model:
+        """Return the rows of linked rows, whose units are numbered from `first` on."""
+        sizes, starts, codes, constants = sequences.sizes, sequences.starts, sequences.codes, sequences.constants
+        chunks = list(unit_records(tables, Sequences(sizes, starts, codes, constants)))
+        owners = np.arange(sizes.size) if sequences.owners is None else sequences.owners
+        above = np.repeat(np.arange(sizes.size), sizes)
+        numbers = np.arange(above.size) - (np.cumsum(sizes) - sizes)[above]
+        rows = {name: column[starts[above] + numbers] for name, column in codes.items()}
+        rows |= {name: column[above] for name, column in constants.items()}
+        later, steps = np.flatnonzero(numbers), dict[str, np.ndarray]()
         if tables.steps is not None:
-            of_walks = steps_at(tables, sequences, owners[later], _places(owners)[later] + 1)
-            steps = {name: np.asarray(codes) for name, codes in of_walks.items() if name != tables.weight}
-        return cls(units, steps, owners[later], rows, owners)
+            of_walks = steps_at(tables, sequences, above[later], numbers[later] + 1)
+            steps = {name: np.asarray(column) for name, column in of_walks.items() if name != tables.weight}
+        return cls(_together(chunks), first + owners, steps, first + owners[above[later]], rows, first + owners[above])
 
 
-def _places(owners: np.ndarray) -> np.ndarray:
-    """Return the place of each row among those of its unit, from 0, shape (n,)."""
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    return np.arange(owners.size) - np.repeat(starts, np.diff(starts, append=owners.size))
+def _together(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the rows of several, one after the other."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _model_below(release: ReleaseValue, whole: ReleaseValue, stream: tuple[int, ...]) -> tuple[_Model, int]:
+    """Return units of a database's model with their rows of a nested table, and how many they are.
+
+    Raises:
+        EstimateError: noise leaves none of these rows, or they are too many of a unit.
+    """
+    assert release.schema.database is not None
+    view = branch_views(whole.schema)[release.schema.database.branches[0].name]
+    sampler = build_sampler(whole.schema, whole.sampler, whole.parameters)
+    assert isinstance(sampler, DatabaseTables)
+    blocks = _blocks(
+        lambda rng: sampler.levels(_BLOCK, rng),
+        lambda levels: max(levels[name].size for name in (view.branch.name, view.branch.of)), stream,
+    )  # fmt: skip
+    tables = linked_tables(plain_schema(view.schema))
+    rows = [sequences_of(whole.schema, view, levels) for levels in blocks]
+    parts = [_Model.of(tables, part, i * _BLOCK) for i, part in enumerate(rows) if part.sizes.size]
+    if not any(part.owners.size for part in parts):
+        raise EstimateError(
+            f"Expected rows of {view.branch.name!r} that stand out of noise, got a release whose model has none. Fit "
+            "with a larger epsilon."
+        )
+    arrays = {entry.name: [getattr(part, entry.name) for part in parts] for entry in fields(_Model)}
+    joined = {name: np.concatenate(own) if name.endswith("owners") else _together(own) for name, own in arrays.items()}
+    return _Model(**joined), len(blocks) * _BLOCK
 
 
 class LinkedMeasurements(OnGivenRows):
     """The measurements of a release of linked rows, and all rows of units of its model.
 
     Args:
-        release: of linked rows.
+        release: of linked rows; of a nested table with the whole that it is of.
         stream: seed and key of the model's units.
 
     Attributes:
-        unit_part: the measurements of units.
+        unit_part: the measurements of units; of a nested table of the rows above, which are several of a unit.
         step_part: those of steps; None where a unit has one row.
         sums: of the rows of each unit.
         linked: the two tables.
@@ -167,37 +226,44 @@ class LinkedMeasurements(OnGivenRows):
     """
 
     def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
-        plain = plain_schema(release.schema)
-        self.linked = linked_tables(plain, release.schema.weight)
-        sampler = build_sampler(plain, release.sampler, release.parameters)
-        assert isinstance(sampler, UnitSampler)
-        model = _Model.of(self.linked, model_units(sampler, stream))
-        n_units = next(iter(model.units.values())).size
-        self.unit_part = _Part(units_of(release, plain=True), model.units)
+        plain, whole = plain_schema(release.schema), release.whole
+        tables = self.linked = linked_tables(plain, release.schema.weight)
+        numbers, most = [tables.count] if tables.count else [], 1
+        if whole is None:
+            sampler = build_sampler(plain, release.sampler, release.parameters)
+            assert isinstance(sampler, UnitSampler)
+            model = _Model.of(tables, Sequences.of(model_units(sampler, stream), tables.constants))
+            n_units = model.unit_owners.size
+            self.unit_part = UnitPart(units_of(release, plain=True), model.units, numbers)
+        else:
+            model, n_units = _model_below(release, whole, stream)
+            above, most = _numbers_above(release, whole)
+            numbers += above
+            sums = UnitSums(model.unit_owners, n_units)
+            self.unit_part = SharedPart(units_of(release), "", model.units, sums, most, numbers, {})
         self.step_part = None
-        if self.linked.steps is not None:
-            self.step_part = StepPart(release, self.linked, model.steps, model.step_owners, n_units)
+        if tables.steps is not None:
+            order = {} if tables.order is None else {tables.order: tables.before[tables.order]}
+            self.step_part = SharedPart(
+                steps_of(release, plain_schema(tables.steps)), tables.weight, model.steps,
+                UnitSums(model.step_owners, n_units), most * (tables.max_rows - 1), numbers, order,
+            )  # fmt: skip
+        self.parts = (self.unit_part, *([] if self.step_part is None else [self.step_part]))
         self.release, self.weight, self.class_column = replace(release), release.schema.weight, None
         self.sums, self._rows = UnitSums(model.owners, n_units), model.rows
         self.tables, self.products = self.unit_part.tables, self.unit_part.products
         self.scores = []  # of all rows there are none
-        kinds = plain.of_kind(TabularKind)
-        known = self.unit_part.columns
+        kinds, known = plain.of_kind(TabularKind), self.unit_part.columns
         self.columns = {  # where a first row may be missing, a row's cell may not
             name: column_grid(name, kind, known[name].edges, kind.n_levels)
             for name, kind in kinds.items()
-            if name in known and name != self.linked.weight
+            if name in known and name != tables.weight
         }
 
     @property
     def rows_of_unit(self) -> int:
         """1: a unit is one record."""
         return 1
-
-    @property
-    def pairs(self) -> bool:
-        """Whether sums of products of two columns of all rows were measured: where every step counts whole."""
-        return self.step_part is None or self.step_part.whole >= self.linked.max_rows - 1
 
     @cached_property
     def size(self) -> float:
@@ -219,18 +285,18 @@ class LinkedMeasurements(OnGivenRows):
         del name
 
 
+def _numbers_above(release: ReleaseValue, whole: ReleaseValue) -> tuple[list[str], int]:
+    """Return the columns that say how many rows above a unit has on the way to a nested table, and the most of them."""
+    assert release.schema.database is not None
+    assert whole.schema.tree is not None
+    view, tree = branch_views(whole.schema)[release.schema.database.branches[0].name], whole.schema.tree
+    path = tree.path(view.branch.of)
+    return [f.name for f in view.features if f.form == "number" and f.branch in path], tree.most_rows(view.branch.of)
+
+
 def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FEWEST_UNITS) -> Units:
     """Return units of a model, as many as memory allows for all their rows; less than `fewest` are refused."""
-    parts: list[Units] = []
-    rows = 0
-    while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
-        parts.append(sampler.units(_BLOCK, public_stream(*stream, len(parts))))
-        rows += parts[-1].owners.size
-    if len(parts) * _BLOCK < fewest:
-        raise EstimateError(
-            "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
-            "release.units (--units) about constants, numbers of rows and first rows."
-        )
+    parts = _blocks(lambda rng: sampler.units(_BLOCK, rng), lambda units: units.owners.size, stream, fewest)
     return Units(
         np.concatenate([part.owners + i * _BLOCK for i, part in enumerate(parts)]),
         {name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
@@ -238,10 +304,28 @@ def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FE
     )
 
 
+def _blocks(
+    draw: Callable[[np.random.Generator], _Block], rows_in: Callable[[_Block], int], stream: tuple[int, ...],
+    fewest: int = _FEWEST_UNITS,
+) -> list[_Block]:  # fmt: skip
+    """Return blocks of units of a model, as many as memory allows for all their rows; few units are refused."""
+    blocks: list[_Block] = []
+    rows = 0
+    while len(blocks) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
+        blocks.append(draw(public_stream(*stream, len(blocks))))
+        rows += rows_in(blocks[-1])
+    if len(blocks) * _BLOCK < fewest:
+        raise EstimateError(
+            "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
+            "release.units (--units) about constants, numbers of rows and first rows."
+        )
+    return blocks
+
+
 class LinkedQuestions(Questions):
     """Answers about all rows of units, from one release."""
 
-    measured: LinkedMeasurements
+    measured: LinkedMeasurements | SharedPart
     measurements = LinkedMeasurements
 
     def estimator(
@@ -258,14 +342,19 @@ class LinkedQuestions(Questions):
 
     @cached_property
     def _row_note(self) -> str:
-        """A sentence on the rows of long units, which do not count."""
-        measured = self.measured
+        """A sentence on the rows of long units, which do not count, and on whose errors these are."""
+        measured, whole = self.measured, self.measured.release.whole
+        note = ""
+        if whole is not None and whole.schema.tree is not None:
+            note = f"Errors are those of independent rows of {whole.schema.tree.units!r} with all that lies below. "
+        if not isinstance(measured, LinkedMeasurements):
+            return note
         most, count = measured.linked.max_rows, measured.linked.count
         if not count:
-            return "Of a unit one row counts. "
+            return f"{note}Of a unit one row counts. "
         sizes = measured.unit_part.counts(count)
         if sizes is None:
-            return f"Of a unit at most {most} rows count. "
+            return f"{note}Of a {'row above' if note else 'unit'} at most {most} rows count. "
         share = float(np.clip(sizes.cells[-1] / measured.unit_part.size, 0.0, 1.0))
         many = f"about {100 * share:.2g} % of the units have so many, and may have had more"
         return f"Of a unit at most {most} rows count: {many}. "
@@ -285,7 +374,7 @@ class LinkedQuestions(Questions):
         Raises:
             ConfigError: also of the number of rows, which units have.
         """
-        if name and name == self.measured.linked.count:
+        if name and isinstance(self.measured, LinkedMeasurements) and name == self.measured.linked.count:
             raise ConfigError(
                 f"Expected a column of rows, got {name!r}, which units have. Ask release.units (--units) about it."
             )
@@ -298,32 +387,20 @@ class LinkedQuestions(Questions):
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
         """Refuse a question about several columns of all rows, where these were not measured together of long units."""
-        part = self.measured.step_part
-        if self.measured.pairs or part is None:
+        shared = [part for part in self.measured.parts if isinstance(part, SharedPart) and part.whole < part.most]
+        if not shared:
             return
         names = " and ".join(map(repr, dict.fromkeys(columns)))
+        cure = "" if self.measured.release.whole is not None else "Ask release.units (--units) about first rows, or "
         raise EstimateError(
             f"Expected a question about one column of all rows, got {names} together: how these go together was "
-            f"measured of rows that share the bound of {part.whole} of a unit's {self.measured.linked.max_rows - 1} "
-            "steps, and not how that differs between units of few and of many rows. Ask release.units (--units) about "
-            "first rows, or fit with a larger epsilon or a smaller max_rows."
+            f"measured of rows that share the bound of {shared[-1].whole} of up to {shared[-1].most} of a unit, and "
+            f"not how that differs between units of few and of many rows. {cure}"
+            f"{'fit' if cure else 'Fit'} with a larger epsilon or a smaller max_rows."
         )
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
-        measured = self.measured
-        tables, units, steps = measured.linked, measured.unit_part, measured.step_part
-        counted = [tables.count] if tables.count else []
-        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
-        of_units = cell_functions(units, [*columns, *counted])
-        parts = [measured_functions(units, of_units, by_class=len(set(columns)) > 1)]
-        if steps is not None:
-            before = [tables.before[name] for name in columns if name == tables.order]
-            wanted = cell_functions(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
-            wanted[tables.count] = [_unweighing(steps, tables.count), *wanted[tables.count]]
-            of_steps = measured_functions(steps, wanted)
-            summed = replace(of_steps, functions=steps.sums.of(of_steps.functions))
-            parts.append(summed.with_rows())
-        totals = Totals.joined(parts)
+        totals = Totals.joined([part.totals(columns) for part in self.measured.parts])
         calibration = self._calibrated(totals, max(fitted, STRONG))
         if calibration.surprise > _LARGEST_SURPRISE:
             names = ", ".join(map(repr, dict.fromkeys(columns)))
@@ -340,11 +417,11 @@ class LinkedQuestions(Questions):
         return self.measured.calibration(totals, fitted, self.measured.sums)
 
 
-def _unweighing(steps: StepPart, count: str) -> np.ndarray:
-    """Return 1/w of the steps in each cell of their units' number of rows, shape (cells,)."""
-    cells = steps.cells(count)
-    sizes = np.bincount(cells, minlength=steps.column(count).n_cells)
-    return np.bincount(cells, 1 / steps.row_counts, sizes.size) / np.maximum(sizes, 1)
+class RowsAboveQuestions(LinkedQuestions):
+    """Answers about the rows above those of a nested table, of which a unit has several."""
+
+    measured: SharedPart
+    measurements = staticmethod(lambda release: questions_of(release).measured.unit_part)
 
 
 def questions_of(release: ReleaseValue) -> Questions:
@@ -357,3 +434,11 @@ def questions_of(release: ReleaseValue) -> Questions:
     if "_questions" not in release.__dict__:
         release.__dict__["_questions"] = (LinkedQuestions if release.schema.linked else Questions)(release)
     return release.__dict__["_questions"]
+
+
+def unit_questions_of(release: ReleaseValue) -> Questions:
+    """The questions to the units of a release of linked rows; of a nested table, to the rows above."""
+    if "_above" not in release.__dict__:
+        above = RowsAboveQuestions if release.whole is not None else None
+        release.__dict__["_above"] = Questions(units_of(release)) if above is None else above(release)
+    return release.__dict__["_above"]

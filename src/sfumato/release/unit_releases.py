@@ -62,11 +62,9 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
 
 
 def parts_of_units(release: _Value) -> dict[str, _Value]:
-    """Return the parts of a release of linked rows whose rows are of units: itself, or tables below that of units."""
+    """Return the parts of a release that are of linked rows: itself, by no name, or the tables below that of units."""
     tree = release.schema.tree
-    if tree is None:
-        return {"": release}
-    return {b.name: table_of(release, b.name) for b in tree.branches if not tree.is_nested(b.name)}
+    return {"": release} if tree is None else {branch.name: table_of(release, branch.name) for branch in tree.branches}
 
 
 def table_of(release: _Value, name: str) -> _Value:
@@ -92,8 +90,8 @@ def table_of(release: _Value, name: str) -> _Value:
         return units_of(table_of(release, database.branches[0].name))
     if database.joined is not None:
         return release
-    views = branch_views(release.schema)
-    schema, known = views[name].schema, release.form
+    view = branch_views(release.schema)[name]
+    schema, known = view.schema, release.form
     storage = {column: schema.columns[column].sample_type for column in schema.released}
     storage |= {
         column: kind
@@ -104,7 +102,7 @@ def table_of(release: _Value, name: str) -> _Value:
     assert release.schema.unit is not None
     storage[schema.unit.column] = known.storage[release.schema.unit.column]
     dtypes = {column: dtype for column, dtype in known.dtypes.items() if column in storage}
-    part = replace(release, sampler=release.sampler["branches"])
+    part = replace(release, sampler=release.sampler["branches"], whole=release if view.is_nested else None)
     return _part(part, name, schema, replace(known, storage=storage, dtypes=dtypes))
 
 
