@@ -33,8 +33,8 @@ from sfumato.records.sequences import WEIGHT_BITS, Sequences, Sharing, steps_at,
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
-from sfumato.release.unit_releases import steps_of, units_of
-from sfumato.schema.branch_schemas import branch_views
+from sfumato.release.unit_releases import branch_of, is_nested, steps_of, units_of
+from sfumato.schema.branch_schemas import BranchView
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.set_columns import SetColumn
 
@@ -180,14 +180,12 @@ def _together(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _model_below(release: ReleaseValue, whole: ReleaseValue, stream: tuple[int, ...]) -> tuple[_Model, int]:
+def _model_below(whole: ReleaseValue, view: BranchView, stream: tuple[int, ...]) -> tuple[_Model, int]:
     """Return units of a database's model with their rows of a nested table, and how many they are.
 
     Raises:
         EstimateError: noise leaves none of these rows, or they are too many of a unit.
     """
-    assert release.schema.database is not None
-    view = branch_views(whole.schema)[release.schema.database.branches[0].name]
     sampler = build_sampler(whole.schema, whole.sampler, whole.parameters)
     assert isinstance(sampler, DatabaseTables)
     blocks = _blocks(
@@ -226,27 +224,27 @@ class LinkedMeasurements(OnGivenRows):
     """
 
     def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
-        plain, whole = plain_schema(release.schema), release.whole
+        plain, view = plain_schema(release.schema), branch_of(release)
         tables = self.linked = linked_tables(plain, release.schema.weight)
         numbers, most = [tables.count] if tables.count else [], 1
-        if whole is None:
+        if release.part_of is None or view is None or not view.is_nested:
             sampler = build_sampler(plain, release.sampler, release.parameters)
             assert isinstance(sampler, UnitSampler)
             model = _Model.of(tables, Sequences.of(model_units(sampler, stream), tables.constants))
             n_units = model.unit_owners.size
             self.unit_part = UnitPart(units_of(release, plain=True), model.units, numbers)
         else:
-            model, n_units = _model_below(release, whole, stream)
-            above, most = _numbers_above(release, whole)
+            model, n_units = _model_below(release.part_of[0], view, stream)
+            above, earlier, most = _rows_above(release.part_of[0], view)
             numbers += above
             sums = UnitSums(model.unit_owners, n_units)
-            self.unit_part = SharedPart(units_of(release), "", model.units, sums, most, numbers, {})
+            self.unit_part = SharedPart(units_of(release), "", model.units, sums, most, numbers, earlier)
         self.step_part = None
         if tables.steps is not None:
-            order = {} if tables.order is None else {tables.order: tables.before[tables.order]}
+            before = {name: tables.before[name] for name in tables.before if most > 1 or name == tables.order}
             self.step_part = SharedPart(
                 steps_of(release, plain_schema(tables.steps)), tables.weight, model.steps,
-                UnitSums(model.step_owners, n_units), most * (tables.max_rows - 1), numbers, order,
+                UnitSums(model.step_owners, n_units), most * (tables.max_rows - 1), numbers, before,
             )  # fmt: skip
         self.parts = (self.unit_part, *([] if self.step_part is None else [self.step_part]))
         self.release, self.weight, self.class_column = replace(release), release.schema.weight, None
@@ -285,13 +283,18 @@ class LinkedMeasurements(OnGivenRows):
         del name
 
 
-def _numbers_above(release: ReleaseValue, whole: ReleaseValue) -> tuple[list[str], int]:
-    """Return the columns that say how many rows above a unit has on the way to a nested table, and the most of them."""
-    assert release.schema.database is not None
+def _rows_above(whole: ReleaseValue, view: BranchView) -> tuple[list[str], dict[str, str], int]:
+    """Return what rows above say of their unit.
+
+    Returns:
+        The columns that say how many there are on the way; per column of rows, that of the unit's rows before; and the
+        most rows above of a unit.
+    """
     assert whole.schema.tree is not None
-    view, tree = branch_views(whole.schema)[release.schema.database.branches[0].name], whole.schema.tree
-    path = tree.path(view.branch.of)
-    return [f.name for f in view.features if f.form == "number" and f.branch in path], tree.most_rows(view.branch.of)
+    path = whole.schema.tree.path(view.branch.of)
+    numbers = [f.name for f in view.features if f.form == "number" and f.branch in path]
+    earlier = {f.column: f.name for f in view.features if f.form.startswith("earlier")}
+    return numbers, earlier, whole.schema.tree.most_rows(view.branch.of)
 
 
 def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FEWEST_UNITS) -> Units:
@@ -343,10 +346,9 @@ class LinkedQuestions(Questions):
     @cached_property
     def _row_note(self) -> str:
         """A sentence on the rows of long units, which do not count, and on whose errors these are."""
-        measured, whole = self.measured, self.measured.release.whole
-        note = ""
-        if whole is not None and whole.schema.tree is not None:
-            note = f"Errors are those of independent rows of {whole.schema.tree.units!r} with all that lies below. "
+        measured, note, part_of = self.measured, "", self.measured.release.part_of
+        if part_of is not None and part_of[0].schema.tree is not None and is_nested(measured.release):
+            note = f"Errors are those of independent rows of {part_of[0].schema.tree.units!r} with all that lies below. "
         if not isinstance(measured, LinkedMeasurements):
             return note
         most, count = measured.linked.max_rows, measured.linked.count
@@ -391,7 +393,7 @@ class LinkedQuestions(Questions):
         if not shared:
             return
         names = " and ".join(map(repr, dict.fromkeys(columns)))
-        cure = "" if self.measured.release.whole is not None else "Ask release.units (--units) about first rows, or "
+        cure = "" if is_nested(self.measured.release) else "Ask release.units (--units) about first rows, or "
         raise EstimateError(
             f"Expected a question about one column of all rows, got {names} together: how these go together was "
             f"measured of rows that share the bound of {shared[-1].whole} of up to {shared[-1].most} of a unit, and "
@@ -436,9 +438,10 @@ def questions_of(release: ReleaseValue) -> Questions:
     return release.__dict__["_questions"]
 
 
-def unit_questions_of(release: ReleaseValue) -> Questions:
-    """The questions to the units of a release of linked rows; of a nested table, to the rows above."""
-    if "_above" not in release.__dict__:
-        above = RowsAboveQuestions if release.whole is not None else None
-        release.__dict__["_above"] = Questions(units_of(release)) if above is None else above(release)
-    return release.__dict__["_above"]
+def questions_of_units(release: ReleaseValue) -> Questions:
+    """The questions to units, which may be rows above, of a release of linked rows; made once and kept in it."""
+    if not is_nested(release):
+        return questions_of(units_of(release))
+    if "_of_units" not in release.__dict__:
+        release.__dict__["_of_units"] = RowsAboveQuestions(release)
+    return release.__dict__["_of_units"]

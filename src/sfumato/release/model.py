@@ -88,7 +88,7 @@ class ReleaseValue:
         parameters: the sampler's arrays; functions of the measurements.
         measurements: every noisy statistic that left the records.
         form: the form in which samples come back.
-        whole: of a part of a database whose rows above are several of a unit, the release that it is of; else None.
+        part_of: of the part of a database that is of one table, the whole release and the table's name; else None.
     """
 
     schema: Schema
@@ -97,7 +97,7 @@ class ReleaseValue:
     parameters: Mapping[str, np.ndarray]
     measurements: tuple[Measurement, ...]
     form: SourceForm
-    whole: ReleaseValue | None = field(default=None, repr=False, compare=False)
+    part_of: tuple[ReleaseValue, str] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"
