@@ -348,7 +348,9 @@ class LinkedQuestions(Questions):
         """A sentence on the rows of long units, which do not count, and on whose errors these are."""
         measured, note, part_of = self.measured, "", self.measured.release.part_of
         if part_of is not None and part_of[0].schema.tree is not None and is_nested(measured.release):
-            note = f"Errors are those of independent rows of {part_of[0].schema.tree.units!r} with all that lies below. "
+            note = (
+                f"Errors are those of independent rows of {part_of[0].schema.tree.units!r} with all that lies below. "
+            )
         if not isinstance(measured, LinkedMeasurements):
             return note
         most, count = measured.linked.max_rows, measured.linked.count
@@ -403,7 +405,7 @@ class LinkedQuestions(Questions):
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         totals = Totals.joined([part.totals(columns) for part in self.measured.parts])
-        calibration = self._calibrated(totals, max(fitted, STRONG))
+        calibration = self._calibrated(totals, max(fitted, STRONG), columns)
         if calibration.surprise > _LARGEST_SURPRISE:
             names = ", ".join(map(repr, dict.fromkeys(columns)))
             raise EstimateError(
@@ -412,11 +414,13 @@ class LinkedQuestions(Questions):
                 "fit with a larger epsilon or more units."
             )
         if calibration.surprise > _USUAL_SURPRISE:
-            calibration = self._calibrated(totals, max(fitted, _FURTHER))
+            calibration = self._calibrated(totals, max(fitted, _FURTHER), columns)
         return calibration
 
-    def _calibrated(self, totals: Totals, fitted: float) -> Calibration:
-        return self.measured.calibration(totals, fitted, self.measured.sums)
+    def _calibrated(self, totals: Totals, fitted: float, columns: Sequence[str]) -> Calibration:
+        return self.measured.calibration(
+            totals, fitted, self.measured.sums, columns if is_nested(self.measured.release) else ()
+        )
 
 
 class RowsAboveQuestions(LinkedQuestions):
