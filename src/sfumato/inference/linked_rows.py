@@ -9,10 +9,9 @@ Derivation: docs/proofs/inference.md. Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
@@ -20,16 +19,15 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimator import Estimator, require_few_items
-from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.functions import SharedPart, UnitPart
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 from sfumato.inference.questions import Questions
 from sfumato.inference.table_measurements import OnGivenRows, column_grid
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
-from sfumato.measurements.queries import MarginalQuery, MomentQuery
 from sfumato.records.context import sequences_of
-from sfumato.records.sequences import WEIGHT_BITS, Sequences, Sharing, steps_at, unit_records
+from sfumato.records.sequences import Sequences, steps_at, unit_records
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
@@ -44,107 +42,6 @@ _STREAM = 20_261
 # strong; where measurements miss them by more than is usual (decision 64), twice as much, and by far more, no answer.
 _FURTHER = 2 * STRONG
 _USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
-_Block = TypeVar("_Block")
-
-
-class UnitPart(OnGivenRows):
-    """The measurements of one of the two tables, of which each unit has one row.
-
-    Args:
-        part: of a release, of these rows.
-        rows: of the model's units.
-        numbers: columns that say how many rows a unit has.
-    """
-
-    def __init__(self, part: ReleaseValue, rows: dict[str, np.ndarray], numbers: Iterable[str]) -> None:
-        super().__init__(part)
-        self._rows, self._numbers = rows, [name for name in numbers if name in self.columns]
-
-    def totals(self, columns: Sequence[str]) -> Totals:
-        """Return the noisy totals, of functions of units, that say something of some columns."""
-        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
-        return measured_functions(
-            self, cell_functions(self, [*columns, *self._numbers]), by_class=len(set(columns)) > 1
-        )
-
-
-class SharedPart(UnitPart):
-    """The measurements of one of the two tables, whose rows share the bound of their unit.
-
-    They are steps; or, where the rows above are several of a unit, these.
-
-    Args:
-        part: of a release, of these rows.
-        weight: the column by which units count; "" where each counts once.
-        rows: of the model's units, one unit's after the other's.
-        sums: over the rows of each unit.
-        most: the most rows of a unit.
-        numbers: columns that say how many rows a unit has.
-        beside: per column, another one that says more of it.
-
-    Attributes:
-        whole: K, the number of rows of a unit that count whole.
-    """
-
-    def __init__(
-        self, part: ReleaseValue, weight: str, rows: dict[str, np.ndarray], sums: UnitSums, most: int,
-        numbers: Iterable[str], beside: Mapping[str, str],
-    ) -> None:  # fmt: skip
-        queries = [(m, m.query) for m in part.measurements if isinstance(m.query, MarginalQuery | MomentQuery)]
-        queries = [(m, query) for m, query in queries if query.weight == weight]
-        self.whole = max((query.whole_rows for _, query in queries), default=0)
-        if not self.whole or any(query.whole_rows != self.whole for _, query in queries):
-            raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
-        of_rows = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
-        super().__init__(replace(part, measurements=of_rows), rows, numbers)
-        self.sums, self.most, self._sharing, self._beside = sums, most, Sharing(self.whole), beside
-        self._sizes = np.bincount(sums.owners, minlength=sums.units)
-
-    @property
-    def parts(self) -> tuple[UnitPart, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rows_of_unit(self) -> int:
-        """1: a unit is one record."""
-        return 1
-
-    def counts(self, name: str) -> None:
-        """None: no count of cells is one of all rows."""
-        del name
-
-    @cached_property
-    def row_counts(self) -> np.ndarray:
-        """w(k), shape (n,)."""
-        return self.sums.spread(self._sharing.weights(self._sizes) * 2.0**-WEIGHT_BITS)
-
-    @cached_property
-    def clipping(self) -> np.ndarray:
-        """u, by which the rows of a unit are weighed and clipped together, shape (n,)."""
-        assert self.products is not None
-        query: MomentQuery = self.products.query
-        vectors = [entries.whole[self.base.of(entries.cells)] for entries in query.features]
-        most = 2.0 ** (2 * query.bits.entries + query.bits.weights)
-        clipping = self._sharing.clipped(
-            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._sizes, most
-        )
-        return self.sums.spread(clipping * 2.0**-query.bits.weights)
-
-    def totals(self, columns: Sequence[str]) -> Totals:
-        """Return the noisy totals, of functions of units, that say something of some columns of their rows."""
-        more = [self._beside[name] for name in columns if name in self._beside]
-        wanted = cell_functions(self, [c for c in (*columns, *more, *self._numbers) if c in self.columns])
-        for name in self._numbers:
-            wanted[name] = [self._unweighing(name), *wanted[name]]
-        of_rows = measured_functions(self, wanted)
-        return replace(of_rows, functions=self.sums.of(of_rows.functions)).with_rows()
-
-    def _unweighing(self, number: str) -> np.ndarray:
-        """Return 1/w of the rows in each cell of a column that says how many there are, shape (cells,)."""
-        cells = self.cells(number)
-        sizes = np.bincount(cells, minlength=self.column(number).n_cells)
-        return np.bincount(cells, 1 / self.row_counts, sizes.size) / np.maximum(sizes, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +56,8 @@ class _Model:
     owners: np.ndarray
 
     @classmethod
-    def of(cls, tables: LinkedTables, sequences: Sequences, first: int = 0) -> _Model:
-        """Return the rows of linked rows, whose units are numbered from `first` on."""
+    def of(cls, tables: LinkedTables, sequences: Sequences) -> _Model:
+        """Return the rows of linked rows."""
         sizes, starts, codes, constants = sequences.sizes, sequences.starts, sequences.codes, sequences.constants
         chunks = list(unit_records(tables, Sequences(sizes, starts, codes, constants)))
         owners = np.arange(sizes.size) if sequences.owners is None else sequences.owners
@@ -172,12 +69,8 @@ class _Model:
         if tables.steps is not None:
             of_walks = steps_at(tables, sequences, above[later], numbers[later] + 1)
             steps = {name: np.asarray(column) for name, column in of_walks.items() if name != tables.weight}
-        return cls(_together(chunks), first + owners, steps, first + owners[above[later]], rows, first + owners[above])
-
-
-def _together(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the rows of several, one after the other."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        units = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+        return cls(units, owners, steps, owners[above[later]], rows, owners[above])
 
 
 def _model_below(whole: ReleaseValue, view: BranchView, stream: tuple[int, ...]) -> tuple[_Model, int]:
@@ -186,23 +79,18 @@ def _model_below(whole: ReleaseValue, view: BranchView, stream: tuple[int, ...])
     Raises:
         EstimateError: noise leaves none of these rows, or they are too many of a unit.
     """
-    sampler = build_sampler(whole.schema, whole.sampler, whole.parameters)
+    sampler, names = build_sampler(whole.schema, whole.sampler, whole.parameters), (view.branch.name, view.branch.of)
     assert isinstance(sampler, DatabaseTables)
-    blocks = _blocks(
-        lambda rng: sampler.levels(_BLOCK, rng),
-        lambda levels: max(levels[name].size for name in (view.branch.name, view.branch.of)), stream,
-    )  # fmt: skip
-    tables = linked_tables(plain_schema(view.schema))
-    rows = [sequences_of(whole.schema, view, levels) for levels in blocks]
-    parts = [_Model.of(tables, part, i * _BLOCK) for i, part in enumerate(rows) if part.sizes.size]
-    if not any(part.owners.size for part in parts):
+    few = sampler.levels(_BLOCK, public_stream(*stream, 0))
+    n = min(_MOST_UNITS, _BLOCK * _MOST_ROWS // max(few[name].size for name in (*names, whole.schema.tree.units)))
+    if n < _FEWEST_UNITS or not few[names[0]].size:
+        rows = "more" if n >= _FEWEST_UNITS else "fewer"
         raise EstimateError(
-            f"Expected rows of {view.branch.name!r} that stand out of noise, got a release whose model has none. Fit "
-            "with a larger epsilon."
+            f"Expected {rows} rows of a unit in {names[0]!r} for estimates about them, got "
+            f"{'none that stand out of noise' if rows == 'more' else 'some tens'}. Sample the release instead."
         )
-    arrays = {entry.name: [getattr(part, entry.name) for part in parts] for entry in fields(_Model)}
-    joined = {name: np.concatenate(own) if name.endswith("owners") else _together(own) for name, own in arrays.items()}
-    return _Model(**joined), len(blocks) * _BLOCK
+    sequences = sequences_of(whole.schema, view, sampler.levels(n, public_stream(*stream, 1)))
+    return _Model.of(linked_tables(plain_schema(view.schema)), sequences), n
 
 
 class LinkedMeasurements(OnGivenRows):
@@ -299,30 +187,21 @@ def _rows_above(whole: ReleaseValue, view: BranchView) -> tuple[list[str], dict[
 
 def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FEWEST_UNITS) -> Units:
     """Return units of a model, as many as memory allows for all their rows; less than `fewest` are refused."""
-    parts = _blocks(lambda rng: sampler.units(_BLOCK, rng), lambda units: units.owners.size, stream, fewest)
+    parts: list[Units] = []
+    rows = 0
+    while len(parts) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
+        parts.append(sampler.units(_BLOCK, public_stream(*stream, len(parts))))
+        rows += parts[-1].owners.size
+    if len(parts) * _BLOCK < fewest:
+        raise EstimateError(
+            "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
+            "release.units (--units) about constants, numbers of rows and first rows."
+        )
     return Units(
         np.concatenate([part.owners + i * _BLOCK for i, part in enumerate(parts)]),
         {name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
         np.concatenate([part.without for part in parts]),
     )
-
-
-def _blocks(
-    draw: Callable[[np.random.Generator], _Block], rows_in: Callable[[_Block], int], stream: tuple[int, ...],
-    fewest: int = _FEWEST_UNITS,
-) -> list[_Block]:  # fmt: skip
-    """Return blocks of units of a model, as many as memory allows for all their rows; few units are refused."""
-    blocks: list[_Block] = []
-    rows = 0
-    while len(blocks) * _BLOCK < _MOST_UNITS and rows < _MOST_ROWS:
-        blocks.append(draw(public_stream(*stream, len(blocks))))
-        rows += rows_in(blocks[-1])
-    if len(blocks) * _BLOCK < fewest:
-        raise EstimateError(
-            "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
-            "release.units (--units) about constants, numbers of rows and first rows."
-        )
-    return blocks
 
 
 class LinkedQuestions(Questions):
