@@ -84,7 +84,7 @@ def test_errors_are_those_of_persons_and_not_of_rows(records, silent):
     for name, (answer, values) in answers.items():
         of_persons = (values - values.mean()).groupby(rows["person"]).sum()
         right, naive = np.sqrt((of_persons**2).sum()) / len(rows), values.std() / np.sqrt(len(rows))
-        assert answer.parts["sampling"] == pytest.approx(right, rel=0.12), name
+        assert answer.parts["sampling"] == pytest.approx(right, rel=0.08), name
         assert answer.parts["sampling"] > 1.3 * naive, name
 
 

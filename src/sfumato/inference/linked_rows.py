@@ -274,13 +274,16 @@ class LinkedQuestions(Questions):
         if not shared:
             return
         names = " and ".join(map(repr, dict.fromkeys(columns)))
-        cure = "" if is_nested(self.measured.release) else "Ask release.units (--units) about first rows, or "
         raise EstimateError(
             f"Expected a question about one column of all rows, got {names} together: how these go together was "
             f"measured of rows that share the bound of {shared[-1].whole} of up to {shared[-1].most} of a unit, and "
-            f"not how that differs between units of few and of many rows. {cure}"
-            f"{'fit' if cure else 'Fit'} with a larger epsilon or a smaller max_rows."
+            f"not how that differs between units of few and of many rows. {self._cure('a smaller max_rows')}"
         )
+
+    def _cure(self, other: str) -> str:
+        """What to do where there is no answer: units of a nested table are known no better."""
+        ask = "" if is_nested(self.measured.release) else "Ask release.units (--units) about first rows, or "
+        return f"{ask}{'fit' if ask else 'Fit'} with a larger epsilon or {other}."
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         totals = Totals.joined([part.totals(columns) for part in self.measured.parts])
@@ -289,8 +292,7 @@ class LinkedQuestions(Questions):
             names = ", ".join(map(repr, dict.fromkeys(columns)))
             raise EstimateError(
                 f"Expected a release whose model of all rows of a unit agrees with its measurements, got one that is "
-                f"further off in {names} than their noise explains. Ask release.units (--units) about first rows, or "
-                "fit with a larger epsilon or more units."
+                f"further off in {names} than their noise explains. {self._cure('more units')}"
             )
         if calibration.surprise > _USUAL_SURPRISE:
             calibration = self._calibrated(totals, max(fitted, _FURTHER), columns)
