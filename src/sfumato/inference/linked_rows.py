@@ -287,6 +287,8 @@ class LinkedQuestions(Questions):
 
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
         totals = Totals.joined([part.totals(columns) for part in self.measured.parts])
+        if is_nested(self.measured.release):  # noise alone is no sign of a model that is off
+            totals = totals.above_noise(STRONG * self.measured.size)
         calibration = self._calibrated(totals, max(fitted, STRONG), columns)
         if calibration.surprise > _LARGEST_SURPRISE:
             names = ", ".join(map(repr, dict.fromkeys(columns)))
