@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_500,
-    "lines of the core": 55_700,
+    "lines": 87_660,
+    "lines of the core": 55_850,
     "files": 436,
     "circles of files": 0,
     "files in circles": 0,
