@@ -109,8 +109,8 @@ def main():
                     }
                 )
             print(epsilon, seed, [line["question"] for line in lines[-len(rows) :] if not line["covered"]], flush=True)
-    if args.out:
-        args.out.write_text(json.dumps(lines, indent=1))
+            if args.out:
+                args.out.write_text(json.dumps(lines, indent=1))
     frame = pd.DataFrame(lines)
     whole = frame.groupby(["epsilon", "question"], sort=False)
     print(
