@@ -11,10 +11,11 @@ from fixtures.command_line import call
 from fixtures.database import hospital, ruled_document, ruled_hospital, schema
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.linked_rows import LinkedQuestions, _Model, questions_of
+from sfumato.inference.functions import SharedPart
+from sfumato.inference.linked_rows import LinkedMeasurements, LinkedQuestions, _Model, questions_of
 from sfumato.inference.noisy_totals import UnitSums
 from sfumato.records.database_records import DatabaseData
-from sfumato.records.table_sources import open_records
+from sfumato.records.table_sources import TableSources, open_records
 from sfumato.schema.branch_schemas import branch_views
 
 __all__ = ["call"]
@@ -55,8 +56,8 @@ def test_without_noise_they_are_those_of_the_records(records, silent):
     assert asked.quantile("value").value == pytest.approx(rows["value"].median(), abs=0.1)
     assert asked.variance("value").value == pytest.approx(rows["value"].var(), rel=0.02)
     pairs = asked.crosstab("ward", "flag")
-    for (ward, flag), count in rows.groupby(["ward", "flag"]).size().items():
-        assert pairs[ward, flag].value == pytest.approx(count, rel=0.02)
+    for pair, of_pair in rows.groupby(["ward", "flag"]):
+        assert pairs[pair].value == pytest.approx(len(of_pair), rel=0.02)
     by_flag = asked.mean("value", by="flag").difference("high", "low").value
     of_flags = rows.groupby("flag")["value"].mean()
     assert by_flag == pytest.approx(of_flags["high"] - of_flags["low"], rel=0.05)
@@ -91,16 +92,19 @@ def test_errors_are_those_of_persons_and_not_of_rows(records, silent):
 def test_rows_are_counted_and_clipped_as_they_were_measured(noisy):
     """What the parts say of the records' own rows is off what was released by the stated noise, and no more."""
     measured = questions_of(noisy.table("measurements")).measured
-    view = branch_views(noisy.schema)["measurements"]
-    data = DatabaseData(open_records(hospital(N, 1), noisy.schema), noisy.schema)
+    source, view = open_records(hospital(N, 1), noisy.schema), branch_views(noisy.schema)["measurements"]
+    assert isinstance(measured, LinkedMeasurements)
+    assert isinstance(source, TableSources)
+    data = DatabaseData(source, noisy.schema)
     own = _Model.of(measured.linked, data.sequences(view))
-    parts = (measured.unit_part, own.units, own.unit_owners), (measured.step_part, own.steps, own.step_owners)
-    for model, rows, owners in parts:
-        assert model.whole == 1
-        assert model.most == {own.unit_owners.size: 5}.get(owners.size, 10)
-        part = type(model)(
-            replace(model.release, measurements=_unread(model)), "", rows, UnitSums(owners, N), model.most, [], {}
-        )
+    parts = (measured.unit_part, own.units, own.unit_owners, 5), (measured.step_part, own.steps, own.step_owners, 10)
+    for model, rows, owners, most in parts:
+        assert isinstance(model, SharedPart)
+        assert (model.whole, model.most) == (1, most)
+        measurements = tuple(replace(m, query=replace(m.query, whole_rows=1)) for m in model.release.measurements)
+        released = replace(model.release, measurements=measurements)
+        part = SharedPart(released, "", rows, UnitSums(owners, N), most, [], {})
+        assert part.products is not None
         entries = [e.whole[part.base.of(e.cells)] for e in part.products.query.features]
         vectors = np.concatenate(entries, axis=1) * part.products.query.unit
         missed = part.products.pooled - (vectors * part.clipping[:, None]).T @ vectors
@@ -113,12 +117,6 @@ def test_rows_are_counted_and_clipped_as_they_were_measured(noisy):
             if t.axes
         ]
         assert 0.8 < np.mean(np.concatenate(counted) ** 2) < 1.25
-
-
-def _unread(model):
-    """The measurements of a part as the release has them, of rows that share one bound."""
-    shared = {"whole_rows": model.whole}
-    return tuple(replace(m, query=replace(m.query, **shared)) for m in model.release.measurements)
 
 
 def test_under_rules_and_between_two_columns_rows_are_those_of_the_records():
@@ -140,7 +138,7 @@ def test_a_table_three_below_has_answers():
     tables = alike.tables(600, 2)
     rows = tables["measurements"].reset_index(names="measurement")
     rng = np.random.default_rng(1)
-    of = np.repeat(rows["measurement"], rng.integers(0, 3, len(rows))).to_numpy()
+    of = np.repeat(np.arange(len(rows)), rng.integers(0, 3, len(rows)))
     finding = (rows["value"].to_numpy()[of] + rng.normal(0, 1, of.size)).clip(0, 20).round(2)
     findings = pd.DataFrame({"measurement": of, "finding": finding})
     entries = {**alike.TABLES, "findings": {"of": "measurements", "max_rows": 2, "columns": ["finding"]}}

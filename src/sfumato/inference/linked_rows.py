@@ -82,7 +82,7 @@ def _model_below(whole: ReleaseValue, view: BranchView, stream: tuple[int, ...])
     sampler, names = build_sampler(whole.schema, whole.sampler, whole.parameters), (view.branch.name, view.branch.of)
     assert isinstance(sampler, DatabaseTables)
     few = sampler.levels(_BLOCK, public_stream(*stream, 0))
-    n = min(_MOST_UNITS, _BLOCK * _MOST_ROWS // max(few[name].size for name in (*names, whole.schema.tree.units)))
+    n = min(_MOST_UNITS, _BLOCK * _MOST_ROWS // max(_BLOCK, *(few[name].size for name in names)))
     if n < _FEWEST_UNITS or not few[names[0]].size:
         rows = "more" if n >= _FEWEST_UNITS else "fewer"
         raise EstimateError(
@@ -306,11 +306,18 @@ class LinkedQuestions(Questions):
         )
 
 
+def rows_above(release: ReleaseValue) -> SharedPart:
+    """The measurements of the rows above those of a nested table, whose questions hold them."""
+    measured = questions_of(release).measured
+    assert isinstance(measured, LinkedMeasurements)
+    assert isinstance(measured.unit_part, SharedPart)
+    return measured.unit_part
+
+
 class RowsAboveQuestions(LinkedQuestions):
     """Answers about the rows above those of a nested table, of which a unit has several."""
 
-    measured: SharedPart
-    measurements = staticmethod(lambda release: questions_of(release).measured.unit_part)
+    measurements = staticmethod(rows_above)
 
 
 def questions_of(release: ReleaseValue) -> Questions:
