@@ -42,13 +42,13 @@ def answers(release):
         "of visits: number of rows": lambda: above.mean("number of rows of visit"),
         "of visits: mean of the first row": lambda: above.mean("value"),
     }
-    found = {}
+    estimates = {}
     for name, ask in asks.items():
         try:
-            found[name] = ask()
+            estimates[name] = ask()
         except EstimateError:
-            found[name] = None
-    return found
+            estimates[name] = None
+    return estimates
 
 
 def truths(tables):

@@ -23,7 +23,7 @@ N = 2_000
 COUNT = "number of rows of visit"
 
 
-def joined(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def rows_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Rows of measurements with those above."""
     return tables["measurements"].merge(tables["visits"], on="visit").merge(tables["persons"], on="person")
 
@@ -47,7 +47,7 @@ def noisy():
 
 
 def test_without_noise_they_are_those_of_the_records(records, silent):
-    rows, asked = joined(records), silent.table("measurements")
+    rows, asked = rows_of(records), silent.table("measurements")
     assert asked.mean("value").value == pytest.approx(rows["value"].mean(), rel=1e-3)
     assert asked.count().value == pytest.approx(len(rows), rel=1e-6)
     assert asked.share({"flag": "high"}).value == pytest.approx((rows["flag"] == "high").mean(), abs=1e-6)
@@ -75,7 +75,7 @@ def test_without_noise_rows_above_are_those_of_the_records(records, silent):
 
 def test_errors_are_those_of_persons_and_not_of_rows(records, silent):
     """By the records' own persons; rows taken for independent ones have half of it."""
-    rows, asked = joined(records), silent.table("measurements")
+    rows, asked = rows_of(records), silent.table("measurements")
     answers = {
         "value": (asked.mean("value"), rows["value"]),
         "square": (asked.variance("value"), (rows["value"] - rows["value"].mean()) ** 2),
@@ -123,7 +123,7 @@ def test_under_rules_and_between_two_columns_rows_are_those_of_the_records():
     tables, document = ruled_hospital(600, 1), ruled_document(600)
     method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=600)
     release = method.fit(tables, schema=Schema.from_dict(document), seed=1)
-    rows, asked = joined(tables), release.table("measurements")
+    rows, asked = rows_of(tables), release.table("measurements")
     for name in ("value", "reported", "stay", "score"):
         assert asked.mean(name).value == pytest.approx(rows[name].mean(), rel=0.01)
     first = rows.groupby("visit").first()
@@ -178,9 +178,9 @@ def test_what_was_not_measured_is_refused(noisy):
         asked.units.replicates(2)
     with pytest.raises(ConfigError, match="got 'valu'"):
         asked.units.mean("valu")
-    said = asked.mean("value").rests_on
-    assert said.startswith("Errors are those of independent rows of 'persons'")
-    assert "Of a row above at most 3 rows count. " in said
+    note = asked.mean("value").rests_on
+    assert note.startswith("Errors are those of independent rows of 'persons'")
+    assert "Of a row above at most 3 rows count. " in note
 
 
 def test_rows_that_noise_hides_are_refused(noisy, monkeypatch):
@@ -215,7 +215,7 @@ def test_the_command_and_the_list(call, noisy, tmp_path):
 @pytest.mark.slow
 def test_intervals_cover():
     """60 draws and fits: an interval of 95 % covers fewer than 52 of them once in 3,000 times."""
-    everyone = joined(alike.tables(200_000, 7))
+    everyone = rows_of(alike.tables(200_000, 7))
     true = {"mean": everyone["value"].mean(), "high": (everyone["flag"] == "high").mean()}
     true |= {"median": everyone["value"].median(), "variance": everyone["value"].var()}
     covered = dict.fromkeys(true, 0)

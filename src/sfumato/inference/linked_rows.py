@@ -332,10 +332,15 @@ def questions_of(release: ReleaseValue) -> Questions:
     return release.__dict__["_questions"]
 
 
-def questions_of_units(release: ReleaseValue) -> Questions:
-    """The questions to units, which may be rows above, of a release of linked rows; made once and kept in it."""
+def questions_of_units(release: ReleaseValue, units: ReleaseValue) -> Questions:
+    """The questions to units, or to rows above several of which a unit has; made once and kept.
+
+    Args:
+        release: of linked rows.
+        units: its part that is of units.
+    """
     if not is_nested(release):
-        return questions_of(units_of(release))
+        return questions_of(units)
     if "_of_units" not in release.__dict__:
         release.__dict__["_of_units"] = RowsAboveQuestions(release)
     return release.__dict__["_of_units"]

@@ -341,7 +341,8 @@ class UnitEstimates(QuestionMethods):
         from sfumato.inference.linked_rows import questions_of_units
         from sfumato.inference.unit_questions import unit_questions_of
 
-        return (unit_questions_of if self._whole.schema.questions else questions_of_units)(self._whole)
+        named = bool(self._whole.schema.questions)
+        return unit_questions_of(self._whole) if named else questions_of_units(self._whole, self._units)
 
     @property
     def _release(self) -> ReleaseValue:

@@ -19,7 +19,7 @@ from sfumato.inference.column_lines import column_lines
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.linked_rows import questions_of_units
 from sfumato.inference.questions import Questions
-from sfumato.release.unit_releases import parts_of_units
+from sfumato.release.unit_releases import parts_of_units, units_of
 from sfumato.release_front import Release
 from sfumato.rules import rule_text
 from sfumato.schema.branch_schemas import branch_views
@@ -106,7 +106,7 @@ def noisy_tables(release: Release) -> NoisyTables:
             strange = set(() if context is None else context.constant).difference(first)
             first = ()
         try:
-            questions = questions_of_units(part) if schema.linked else Questions(part)
+            questions = questions_of_units(part, units_of(part)) if schema.linked else Questions(part)
         except EstimateError as error:
             tables.left_out.append(f"There are no noisy tables{' of ' if name else ''}{name}. {error}")
             continue
@@ -135,10 +135,10 @@ def _figures(estimate: Estimate) -> tuple[float, ...]:
 def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) -> Iterator[tuple[object, ...]]:
     try:
         questions.require_column(column.name)
+        counts = cell_counts(questions, column.name, column.n_cells)
     except EstimateError as error:
         tables.left_out.append(f"Counts of {column.name!r}: {error}")
         return
-    counts = cell_counts(questions, column.name, column.n_cells)
     figures = np.stack([counts.value, counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95)], axis=1)
     for cell, answered in enumerate(counts.answered):
         row = figures[cell].tolist() if answered else _measured_figures(questions, column.name, cell)

@@ -101,7 +101,7 @@ class DatabaseTables:
 
     def tables(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, TableRows]:
         """Return the rows of n units by table, that of units first. Classes are drawn if not given."""
-        levels, written = self._drawn(n, rng, classes)
+        levels, written = self._draw(n, rng, classes)
         for branch in reversed(self._totals):  # of rows below before those above
             above, n = levels[branch.name].above, levels[branch.of].size
             for total, column in branch.totals:
@@ -111,9 +111,9 @@ class DatabaseTables:
 
     def levels(self, n: int, rng: np.random.Generator) -> Levels:
         """Return the coded rows of n units in all tables, without totals."""
-        return self._drawn(n, rng, None)[0]
+        return self._draw(n, rng, None)[0]
 
-    def _drawn(
+    def _draw(
         self, n: int, rng: np.random.Generator, classes: np.ndarray | None
     ) -> tuple[Levels, dict[str, Mapping[str, Any]]]:
         """Return the rows of n units, coded and as they are written."""
