@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_660,
-    "lines of the core": 55_850,
+    "lines": 87_670,
+    "lines of the core": 55_860,
     "files": 436,
     "circles of files": 0,
     "files in circles": 0,
