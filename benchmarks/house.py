@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_700,
-    "lines of the core": 55_900,
+    "lines": 87_980,
+    "lines of the core": 56_100,
     "files": 436,
     "circles of files": 0,
     "files in circles": 0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, final
 
-from sfumato.errors import ConfigError, named_arguments
+from sfumato.errors import named_arguments
 from sfumato.extras import require_extra
 from sfumato.inference.question_methods import QuestionMethods, UnitEstimates
 from sfumato.release.model import ReleaseValue, read_release
@@ -57,22 +57,17 @@ class Release(QuestionMethods, ReleaseValue):
 
         It is a release of linked rows: its answers are about the rows of that table, those of its `units` about the
         rows above, each with its number of rows and the first of them. Of the table of units it is one of single rows.
+        Errors are those of independent units, whatever rows of one have in common, also of a table below another one.
 
         Privacy: none (a function of the release).
 
         Raises:
-            ConfigError: the release is not of a database, has no such table, or the table lies below another one.
+            ConfigError: the release is not of a database, or has no such table.
 
         Example:
             >>> release.table("visits").mean("score").interval()  # doctest: +SKIP
             (51.2, 52.4)
         """
-        database = self.schema.database
-        if database is not None and name in database.names and database.is_nested(name):
-            raise ConfigError(
-                f"Expected a table of {database.units!r} to be asked, got {name!r}, which lies below another one: its "
-                "rows above are several of a unit, and no interval knows that yet. Sample it instead."
-            )
         return table_of(self, name)
 
     def _repr_html_(self) -> str:

@@ -62,6 +62,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
         ("--fits", "1", "--rows", "500", "--alone", "--out", "OUT/questions.jsonl"),
         {"LARGE": 20_000},
     ),
+    "nested": (("--units", "300", "--out", "OUT/nested.json", *FIT_ONCE), {"LARGE": 20_000}),
     "nist": (("DATA", "--columns", "9", "--runs", "1", "--out", "OUT/nist.jsonl"), {}),
     "noise": (("--repeats", "20"), {"DRAWS": 2_000}),
     "p3gm": (("DATA", "--only", "adult", "--runs", "1", "--validate", "--out", "OUT/p3gm.json"), {}),

@@ -1,4 +1,4 @@
-"""The network of the falsifier looks back alone, its clipped gradients are those of single rows, and codes come back."""
+"""The falsifier's network looks back alone, its clipped gradients are those of single rows, and codes come back."""
 
 import numpy as np
 import pandas as pd

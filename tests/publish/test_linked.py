@@ -116,7 +116,14 @@ def test_a_database_is_published_table_by_table(hospital, tmp_path):
         assert pq.read_table(place / f"rows/{table}.parquet").num_rows == len(frame)
     card = (place / "README.md").read_text(encoding="utf-8")
     assert "Tables: persons, visits of persons, measurements of visits, drugs of persons, by the key person." in card
-    assert "Counts of 'measurements', which lies below another table" in card
+    assert "Counts of 'at': Expected a column that was measured itself" in card
+    counts = pd.read_csv(place / "counts.csv").query("table == 'measurements'")
+    assert (
+        {"number of rows of visit", "value"}
+        <= set(counts["column"])
+        <= set(release.table("measurements").units.columns)
+    )
+    assert counts["std_error"].min() > 0
     codebook = pd.read_csv(place / "codebook.csv").set_index("column")["table"]
     assert codebook[["sex", "end", "value", "drug"]].tolist() == list(tables)
     sets = {one["name"]: one for one in json.loads((place / "croissant.json").read_text())["recordSet"]}

@@ -36,7 +36,8 @@ def records(found: DatabaseData) -> dict[int, tuple[Any, ...]]:
     for name in found.described.database.names[1:]:  # type: ignore[union-attr]
         branch = found.branch(name)
         level, above = found.level(name), found.level(found.described.database.branch(name).of)  # type: ignore[union-attr]
-        sequences, context = branch.sequences(), found.context(branch.view)
+        sequences = branch.sequences()
+        context = sequences.constants
         for place, owner in enumerate(above.owners):
             own = level.above == place
             rows = [tuple(np.asarray(level.codes[c])[own].tolist()) for c in level.codes]
@@ -160,7 +161,7 @@ def test_what_is_earlier_is_of_earlier_visits_of_the_same_person():
     tables, known = hospital(30, 10), schema()
     found = data(tables, known)
     view = found.branch("measurements").view
-    said = found.context(view)["value earlier"]
+    said = found.sequences(view).constants["value earlier"]
     joined = tables["measurements"].merge(tables["visits"], on="visit").sort_values(["person", "start"])
     visits = tables["visits"].sort_values(["person", "start"], kind="stable").reset_index(drop=True)
     for _, visit in visits.iterrows():

@@ -115,7 +115,8 @@ def read_tables(rows: object, schema: Schema) -> dict[str, ReadTable]:
             tables[name] = ReadTable(cells, plain, read_codes(cells, plain), plain)
             continue
         view = replace(views[name], schema=linked_columns(views[name].schema))
-        known = {column: codes[level.above] for column, codes in data.context(view).items()} | dict(level.codes)
+        context = data.sequences(view).constants
+        known = {column: codes[level.above] for column, codes in context.items()} | dict(level.codes)
         own_kinds = {column: columns[column] for column in level.codes}
         wide = replace(view.schema, columns={**view.schema.columns, **own_kinds}, **cleared)
         coded = CodedTable(columns=known, n_rows=level.size, label=cells.label)

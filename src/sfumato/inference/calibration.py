@@ -233,7 +233,7 @@ class Calibration:
             within: the rows without a missing cell, shape (N,), outside which the functions are 0: what is known of
                 them is asked of these rows, so that the gap itself is no question about one column more.
         """
-        functions = self._summed(functions)
+        rows, functions = functions, self._summed(functions)
         fit = self._explained(functions)
         if within is not None:
             inside = within if self._parts is None else self._parts.of(within[:, None])[:, 0]
@@ -244,14 +244,14 @@ class Calibration:
             sampling=self._sampling(fit),
             unmeasured=_covariance(fit.unsaid * np.sqrt(self._allowed(fit.known)))
             + self._prior * self._n * _covariance(fit.hidden)
-            + sum(unsure.T @ unsure for unsure in self._unsure(fit.unsaid + fit.hidden))
+            + sum(unsure.T @ unsure for unsure in self._unsure(rows, fit))
             + off,
             known=fit.known,
         )
 
     def each(self, functions: np.ndarray) -> Variances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
-        functions = self._summed(functions)
+        rows, functions = functions, self._summed(functions)
         fit = self._explained(functions)
         spread, weights, known = self._sampling_rows(fit)
         squares = spread**2
@@ -262,13 +262,15 @@ class Calibration:
             * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
             unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
             + self._prior * self._n * fit.hidden.var(axis=0)
-            + sum((unsure**2).sum(axis=0) for unsure in self._unsure(fit.unsaid + fit.hidden))
+            + sum((unsure**2).sum(axis=0) for unsure in self._unsure(rows, fit))
             + self._rows_variance * fit.missed**2,
             known=fit.known,
         )
 
-    def _unsure(self, functions: np.ndarray) -> Iterator[np.ndarray]:
-        return (places.unsure(functions, self._weights) for places in self._places)
+    def _unsure(self, functions: np.ndarray, fit: _Explained) -> Iterator[np.ndarray]:
+        # of rows of a unit nothing measured says where in its cell one of them lies
+        left = fit.unsaid + fit.hidden if self._parts is None else functions
+        return (places.unsure(left, self.weights) for places in self._places)
 
     def _explained(self, functions: np.ndarray) -> _Explained:
         own = functions.mean(axis=0)

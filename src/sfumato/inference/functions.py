@@ -2,19 +2,24 @@
 
 Counts of runs and cells of these columns, and products of two features of theirs. Features are turned first: the
 symmetric noise of a second moment has the same law in every orthonormal basis, so that a column of many features is
-kept to the few directions that say what is asked of it, each with the same noise as before.
+kept to the few directions that say what is asked of it, each with the same noise as before. Where a record is a unit
+with rows, a function of it is the sum over these, each as it counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.noisy_totals import CountTable, Products, Totals, coarsest, tables_of
-from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, tables_of
+from sfumato.inference.table_measurements import OnGivenRows, TableMeasurements
+from sfumato.measurements.queries import MarginalQuery, MomentQuery
+from sfumato.records.sequences import WEIGHT_BITS, Sharing
+from sfumato.release.model import ReleaseValue
 
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
 _FEWEST_DIRECTIONS = 3
@@ -64,6 +69,106 @@ def measured_functions(
             parts += _products(measured, products, places, functions, most, by_class)
     parts += [scores.totals(measured.base) for scores in measured.scores if scores.of_columns(functions)]
     return Totals.joined(parts).with_rows()
+
+
+class UnitPart(OnGivenRows):
+    """The measurements of one of the two tables, of which each unit has one row.
+
+    Args:
+        part: of a release, of these rows.
+        rows: of the model's units.
+        numbers: columns that say how many rows a unit has.
+    """
+
+    def __init__(self, part: ReleaseValue, rows: dict[str, np.ndarray], numbers: Iterable[str]) -> None:
+        super().__init__(part)
+        self._rows, self._numbers = rows, [name for name in numbers if name in self.columns]
+
+    def totals(self, columns: Sequence[str]) -> Totals:
+        """Return the noisy totals, of functions of units, that say something of some columns."""
+        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
+        return measured_functions(
+            self, cell_functions(self, [*columns, *self._numbers]), by_class=len(set(columns)) > 1
+        )
+
+
+class SharedPart(UnitPart):
+    """The measurements of one of the two tables, whose rows share the bound of their unit.
+
+    They are steps; or, where the rows above are several of a unit, these.
+
+    Args:
+        part: of a release, of these rows.
+        weight: the column by which units count; "" where each counts once.
+        rows: of the model's units, one unit's after the other's.
+        sums: over the rows of each unit.
+        most: the most rows of a unit.
+        numbers: columns that say how many rows a unit has.
+        beside: per column, another one that says more of it.
+
+    Attributes:
+        whole: K, the number of rows of a unit that count whole.
+    """
+
+    def __init__(
+        self, part: ReleaseValue, weight: str, rows: dict[str, np.ndarray], sums: UnitSums, most: int,
+        numbers: Iterable[str], beside: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        queries = [(m, m.query) for m in part.measurements if isinstance(m.query, MarginalQuery | MomentQuery)]
+        queries = [(m, query) for m, query in queries if query.weight == weight]
+        self.whole = max((query.whole_rows for _, query in queries), default=0)
+        if not self.whole or any(query.whole_rows != self.whole for _, query in queries):
+            raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
+        of_rows = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
+        super().__init__(replace(part, measurements=of_rows), rows, numbers)
+        self.sums, self.most, self._sharing, self._beside = sums, most, Sharing(self.whole), beside
+        self._sizes = np.bincount(sums.owners, minlength=sums.units)
+
+    @property
+    def parts(self) -> tuple[UnitPart, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def rows_of_unit(self) -> int:
+        """1: a unit is one record."""
+        return 1
+
+    def counts(self, name: str) -> None:
+        """None: no count of cells is one of all rows."""
+        del name
+
+    @cached_property
+    def row_counts(self) -> np.ndarray:
+        """w(k), shape (n,)."""
+        return self.sums.spread(self._sharing.weights(self._sizes) * 2.0**-WEIGHT_BITS)
+
+    @cached_property
+    def clipping(self) -> np.ndarray:
+        """u, by which the rows of a unit are weighed and clipped together, shape (n,)."""
+        assert self.products is not None
+        query: MomentQuery = self.products.query
+        vectors = [entries.whole[self.base.of(entries.cells)] for entries in query.features]
+        most = 2.0 ** (2 * query.bits.entries + query.bits.weights)
+        clipping = self._sharing.clipped(
+            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._sizes, most
+        )
+        return self.sums.spread(clipping * 2.0**-query.bits.weights)
+
+    def totals(self, columns: Sequence[str]) -> Totals:
+        """Return the noisy totals, of functions of units, that say something of some columns of their rows."""
+        more = [self._beside[name] for name in columns if name in self._beside]
+        wanted = cell_functions(self, [c for c in (*columns, *more, *self._numbers) if c in self.columns])
+        for name in self._numbers:
+            wanted[name] = [self._unweighing(name), *wanted[name]]
+        of_rows = measured_functions(self, wanted)
+        return replace(of_rows, functions=self.sums.of(of_rows.functions)).with_rows()
+
+    def _unweighing(self, number: str) -> np.ndarray:
+        """Return 1/w of the rows in each cell of a column that says how many there are, shape (cells,)."""
+        cells = self.cells(number)
+        sizes = np.bincount(cells, minlength=self.column(number).n_cells)
+        return np.bincount(cells, 1 / self.row_counts, sizes.size) / np.maximum(sizes, 1)
 
 
 def _counts(measured: TableMeasurements, tables: Sequence[CountTable]) -> list[Totals]:

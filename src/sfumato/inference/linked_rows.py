@@ -19,18 +19,20 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.calibration import FITTED, STRONG, Calibration
 from sfumato.inference.estimator import Estimator, require_few_items
-from sfumato.inference.functions import cell_functions, measured_functions
+from sfumato.inference.functions import SharedPart, UnitPart
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 from sfumato.inference.questions import Questions
-from sfumato.inference.table_measurements import TableMeasurements, column_grid
+from sfumato.inference.table_measurements import OnGivenRows, column_grid
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
 from sfumato.maths.streams import public_stream
-from sfumato.measurements.queries import MomentQuery
-from sfumato.records.sequences import WEIGHT_BITS, Sequences, Sharing, steps_at, unit_records
+from sfumato.records.context import sequences_of
+from sfumato.records.sequences import Sequences, steps_at, unit_records
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
-from sfumato.release.unit_releases import steps_of, units_of
+from sfumato.release.unit_releases import branch_of, is_nested, steps_of, units_of
+from sfumato.schema.branch_schemas import BranchView
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.set_columns import SetColumn
 
@@ -42,121 +44,64 @@ _FURTHER = 2 * STRONG
 _USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
 
 
-class OnGivenRows(TableMeasurements):
-    """Measurements on rows of a model that are drawn elsewhere."""
-
-    _rows: dict[str, np.ndarray]
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows of the model there are."""
-        return next(iter(self._rows.values())).size
-
-    @cached_property
-    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
-
-    @cached_property
-    def free_codes(self) -> dict[str, np.ndarray]:
-        """The rows as they were drawn."""
-        return self._rows
-
-
-class _Part(OnGivenRows):
-    """The measurements of one of the two tables."""
-
-    def __init__(self, release: ReleaseValue, rows: dict[str, np.ndarray]) -> None:
-        super().__init__(release)
-        self._rows = rows
-
-
-class StepPart(_Part):
-    """The measurements of steps.
-
-    Args:
-        release: of linked rows.
-        tables: its two tables.
-        rows: steps of the model's units, one unit's after the other's.
-        owners: the unit of each, from 0, shape (n,).
-        units: how many units there are.
-
-    Attributes:
-        whole: K, the number of steps of a unit that count whole.
-        sums: of steps of each unit.
-    """
-
-    def __init__(
-        self, release: ReleaseValue, tables: LinkedTables, rows: dict[str, np.ndarray], owners: np.ndarray, units: int
-    ) -> None:
-        assert tables.steps is not None
-        part = steps_of(release, plain_schema(tables.steps))
-        queries = [(m, m.query) for m in part.measurements if m.query is not None and m.query.weight == tables.weight]
-        self.whole = max((query.whole_rows for _, query in queries), default=0)
-        if not self.whole or any(query.whole_rows != self.whole for _, query in queries):
-            raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
-        steps = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
-        super().__init__(replace(part, measurements=steps), rows)
-        self.sums, self._sharing = UnitSums(owners, units), Sharing(self.whole)
-        self._steps = np.bincount(owners, minlength=units)
-
-    @cached_property
-    def row_counts(self) -> np.ndarray:
-        """w(k), shape (n,)."""
-        return self.sums.spread(self._sharing.weights(self._steps) * 2.0**-WEIGHT_BITS)
-
-    @cached_property
-    def clipping(self) -> np.ndarray:
-        """u, by which the steps of a unit are weighed and clipped together, shape (n,)."""
-        assert self.products is not None
-        query: MomentQuery = self.products.query
-        vectors = [entries.whole[self.base.of(entries.cells)] for entries in query.features]
-        most = 2.0 ** (2 * query.bits.entries + query.bits.weights)
-        clipping = self._sharing.clipped(
-            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._steps, most
-        )
-        return self.sums.spread(clipping * 2.0**-query.bits.weights)
-
-
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """Units of a model: their own rows of both tables, and all their rows."""
+    """Rows of a model's units, numbered from 0: those of both tables, and all their rows, with the unit of each."""
 
     units: dict[str, np.ndarray]
+    unit_owners: np.ndarray
     steps: dict[str, np.ndarray]
     step_owners: np.ndarray
     rows: dict[str, np.ndarray]
     owners: np.ndarray
 
     @classmethod
-    def of(cls, tables: LinkedTables, walks: Units) -> _Model:
-        sequences = Sequences.of(walks, tables.constants)
-        chunks = list(unit_records(tables, sequences))
-        units = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
-        present = ~walks.without
-        owners, rows = walks.owners[present], {name: codes[present] for name, codes in walks.rows.items()}
-        later = np.flatnonzero(owners[1:] == owners[:-1]) + 1
-        steps: dict[str, np.ndarray] = {}
+    def of(cls, tables: LinkedTables, sequences: Sequences) -> _Model:
+        """Return the rows of linked rows."""
+        sizes, starts, codes, constants = sequences.sizes, sequences.starts, sequences.codes, sequences.constants
+        chunks = list(unit_records(tables, Sequences(sizes, starts, codes, constants)))
+        owners = np.arange(sizes.size) if sequences.owners is None else sequences.owners
+        above = np.repeat(np.arange(sizes.size), sizes)
+        numbers = np.arange(above.size) - (np.cumsum(sizes) - sizes)[above]
+        rows = {name: column[starts[above] + numbers] for name, column in codes.items()}
+        rows |= {name: column[above] for name, column in constants.items()}
+        later, steps = np.flatnonzero(numbers), dict[str, np.ndarray]()
         if tables.steps is not None:
-            of_walks = steps_at(tables, sequences, owners[later], _places(owners)[later] + 1)
-            steps = {name: np.asarray(codes) for name, codes in of_walks.items() if name != tables.weight}
-        return cls(units, steps, owners[later], rows, owners)
+            of_walks = steps_at(tables, sequences, above[later], numbers[later] + 1)
+            steps = {name: np.asarray(column) for name, column in of_walks.items() if name != tables.weight}
+        units = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+        return cls(units, owners, steps, owners[above[later]], rows, owners[above])
 
 
-def _places(owners: np.ndarray) -> np.ndarray:
-    """Return the place of each row among those of its unit, from 0, shape (n,)."""
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    return np.arange(owners.size) - np.repeat(starts, np.diff(starts, append=owners.size))
+def _model_below(whole: ReleaseValue, view: BranchView, stream: tuple[int, ...]) -> tuple[_Model, int]:
+    """Return units of a database's model with their rows of a nested table, and how many they are.
+
+    Raises:
+        EstimateError: noise leaves none of these rows, or they are too many of a unit.
+    """
+    sampler, names = build_sampler(whole.schema, whole.sampler, whole.parameters), (view.branch.name, view.branch.of)
+    assert isinstance(sampler, DatabaseTables)
+    few = sampler.levels(_BLOCK, public_stream(*stream, 0))
+    n = min(_MOST_UNITS, _BLOCK * _MOST_ROWS // max(_BLOCK, *(few[name].size for name in names)))
+    if n < _FEWEST_UNITS or not few[names[0]].size:
+        rows = "more" if n >= _FEWEST_UNITS else "fewer"
+        raise EstimateError(
+            f"Expected {rows} rows of a unit in {names[0]!r} for estimates about them, got "
+            f"{'none that stand out of noise' if rows == 'more' else 'some tens'}. Sample the release instead."
+        )
+    sequences = sequences_of(whole.schema, view, sampler.levels(n, public_stream(*stream, 1)))
+    return _Model.of(linked_tables(plain_schema(view.schema)), sequences), n
 
 
 class LinkedMeasurements(OnGivenRows):
     """The measurements of a release of linked rows, and all rows of units of its model.
 
     Args:
-        release: of linked rows.
+        release: of linked rows; of a nested table with the whole that it is of.
         stream: seed and key of the model's units.
 
     Attributes:
-        unit_part: the measurements of units.
+        unit_part: the measurements of units; of a nested table of the rows above, which are several of a unit.
         step_part: those of steps; None where a unit has one row.
         sums: of the rows of each unit.
         linked: the two tables.
@@ -167,37 +112,44 @@ class LinkedMeasurements(OnGivenRows):
     """
 
     def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
-        plain = plain_schema(release.schema)
-        self.linked = linked_tables(plain, release.schema.weight)
-        sampler = build_sampler(plain, release.sampler, release.parameters)
-        assert isinstance(sampler, UnitSampler)
-        model = _Model.of(self.linked, model_units(sampler, stream))
-        n_units = next(iter(model.units.values())).size
-        self.unit_part = _Part(units_of(release, plain=True), model.units)
+        plain, view = plain_schema(release.schema), branch_of(release)
+        tables = self.linked = linked_tables(plain, release.schema.weight)
+        numbers, most = [tables.count] if tables.count else [], 1
+        if release.part_of is None or view is None or not view.is_nested:
+            sampler = build_sampler(plain, release.sampler, release.parameters)
+            assert isinstance(sampler, UnitSampler)
+            model = _Model.of(tables, Sequences.of(model_units(sampler, stream), tables.constants))
+            n_units = model.unit_owners.size
+            self.unit_part = UnitPart(units_of(release, plain=True), model.units, numbers)
+        else:
+            model, n_units = _model_below(release.part_of[0], view, stream)
+            above, earlier, most = _rows_above(release.part_of[0], view)
+            numbers += above
+            sums = UnitSums(model.unit_owners, n_units)
+            self.unit_part = SharedPart(units_of(release), "", model.units, sums, most, numbers, earlier)
         self.step_part = None
-        if self.linked.steps is not None:
-            self.step_part = StepPart(release, self.linked, model.steps, model.step_owners, n_units)
+        if tables.steps is not None:
+            before = {name: tables.before[name] for name in tables.before if most > 1 or name == tables.order}
+            self.step_part = SharedPart(
+                steps_of(release, plain_schema(tables.steps)), tables.weight, model.steps,
+                UnitSums(model.step_owners, n_units), most * (tables.max_rows - 1), numbers, before,
+            )  # fmt: skip
+        self.parts = (self.unit_part, *([] if self.step_part is None else [self.step_part]))
         self.release, self.weight, self.class_column = replace(release), release.schema.weight, None
         self.sums, self._rows = UnitSums(model.owners, n_units), model.rows
         self.tables, self.products = self.unit_part.tables, self.unit_part.products
         self.scores = []  # of all rows there are none
-        kinds = plain.of_kind(TabularKind)
-        known = self.unit_part.columns
+        kinds, known = plain.of_kind(TabularKind), self.unit_part.columns
         self.columns = {  # where a first row may be missing, a row's cell may not
             name: column_grid(name, kind, known[name].edges, kind.n_levels)
             for name, kind in kinds.items()
-            if name in known and name != self.linked.weight
+            if name in known and name != tables.weight
         }
 
     @property
     def rows_of_unit(self) -> int:
         """1: a unit is one record."""
         return 1
-
-    @property
-    def pairs(self) -> bool:
-        """Whether sums of products of two columns of all rows were measured: where every step counts whole."""
-        return self.step_part is None or self.step_part.whole >= self.linked.max_rows - 1
 
     @cached_property
     def size(self) -> float:
@@ -217,6 +169,20 @@ class LinkedMeasurements(OnGivenRows):
     def counts(self, name: str) -> None:
         """None: no count of cells is one of all rows."""
         del name
+
+
+def _rows_above(whole: ReleaseValue, view: BranchView) -> tuple[list[str], dict[str, str], int]:
+    """Return what rows above say of their unit.
+
+    Returns:
+        The columns that say how many there are on the way; per column of rows, that of the unit's rows before; and the
+        most rows above of a unit.
+    """
+    assert whole.schema.tree is not None
+    path = whole.schema.tree.path(view.branch.of)
+    numbers = [f.name for f in view.features if f.form == "number" and f.branch in path]
+    earlier = {f.column: f.name for f in view.features if f.form.startswith("earlier")}
+    return numbers, earlier, whole.schema.tree.most_rows(view.branch.of)
 
 
 def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FEWEST_UNITS) -> Units:
@@ -241,7 +207,7 @@ def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FE
 class LinkedQuestions(Questions):
     """Answers about all rows of units, from one release."""
 
-    measured: LinkedMeasurements
+    measured: LinkedMeasurements | SharedPart
     measurements = LinkedMeasurements
 
     def estimator(
@@ -258,14 +224,20 @@ class LinkedQuestions(Questions):
 
     @cached_property
     def _row_note(self) -> str:
-        """A sentence on the rows of long units, which do not count."""
-        measured = self.measured
+        """A sentence on the rows of long units, which do not count, and on whose errors these are."""
+        measured, note, part_of = self.measured, "", self.measured.release.part_of
+        if part_of is not None and part_of[0].schema.tree is not None and is_nested(measured.release):
+            note = (
+                f"Errors are those of independent rows of {part_of[0].schema.tree.units!r} with all that lies below. "
+            )
+        if not isinstance(measured, LinkedMeasurements):
+            return note
         most, count = measured.linked.max_rows, measured.linked.count
         if not count:
-            return "Of a unit one row counts. "
+            return f"{note}Of a unit one row counts. "
         sizes = measured.unit_part.counts(count)
         if sizes is None:
-            return f"Of a unit at most {most} rows count. "
+            return f"{note}Of a {'row above' if note else 'unit'} at most {most} rows count. "
         share = float(np.clip(sizes.cells[-1] / measured.unit_part.size, 0.0, 1.0))
         many = f"about {100 * share:.2g} % of the units have so many, and may have had more"
         return f"Of a unit at most {most} rows count: {many}. "
@@ -285,7 +257,7 @@ class LinkedQuestions(Questions):
         Raises:
             ConfigError: also of the number of rows, which units have.
         """
-        if name and name == self.measured.linked.count:
+        if name and isinstance(self.measured, LinkedMeasurements) and name == self.measured.linked.count:
             raise ConfigError(
                 f"Expected a column of rows, got {name!r}, which units have. Ask release.units (--units) about it."
             )
@@ -298,53 +270,54 @@ class LinkedQuestions(Questions):
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
         """Refuse a question about several columns of all rows, where these were not measured together of long units."""
-        part = self.measured.step_part
-        if self.measured.pairs or part is None:
+        shared = [part for part in self.measured.parts if isinstance(part, SharedPart) and part.whole < part.most]
+        if not shared:
             return
         names = " and ".join(map(repr, dict.fromkeys(columns)))
         raise EstimateError(
             f"Expected a question about one column of all rows, got {names} together: how these go together was "
-            f"measured of rows that share the bound of {part.whole} of a unit's {self.measured.linked.max_rows - 1} "
-            "steps, and not how that differs between units of few and of many rows. Ask release.units (--units) about "
-            "first rows, or fit with a larger epsilon or a smaller max_rows."
+            f"measured of rows that share the bound of {shared[-1].whole} of up to {shared[-1].most} of a unit, and "
+            f"not how that differs between units of few and of many rows. {self._cure('a smaller max_rows')}"
         )
 
+    def _cure(self, other: str) -> str:
+        """What to do where there is no answer: units of a nested table are known no better."""
+        ask = "" if is_nested(self.measured.release) else "Ask release.units (--units) about first rows, or "
+        return f"{ask}{'fit' if ask else 'Fit'} with a larger epsilon or {other}."
+
     def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
-        measured = self.measured
-        tables, units, steps = measured.linked, measured.unit_part, measured.step_part
-        counted = [tables.count] if tables.count else []
-        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
-        of_units = cell_functions(units, [*columns, *counted])
-        parts = [measured_functions(units, of_units, by_class=len(set(columns)) > 1)]
-        if steps is not None:
-            before = [tables.before[name] for name in columns if name == tables.order]
-            wanted = cell_functions(steps, [name for name in (*columns, *before, *counted) if name in steps.columns])
-            wanted[tables.count] = [_unweighing(steps, tables.count), *wanted[tables.count]]
-            of_steps = measured_functions(steps, wanted)
-            summed = replace(of_steps, functions=steps.sums.of(of_steps.functions))
-            parts.append(summed.with_rows())
-        totals = Totals.joined(parts)
-        calibration = self._calibrated(totals, max(fitted, STRONG))
+        totals = Totals.joined([part.totals(columns) for part in self.measured.parts])
+        if is_nested(self.measured.release):  # noise alone is no sign of a model that is off
+            totals = totals.above_noise(STRONG * self.measured.size)
+        calibration = self._calibrated(totals, max(fitted, STRONG), columns)
         if calibration.surprise > _LARGEST_SURPRISE:
             names = ", ".join(map(repr, dict.fromkeys(columns)))
             raise EstimateError(
                 f"Expected a release whose model of all rows of a unit agrees with its measurements, got one that is "
-                f"further off in {names} than their noise explains. Ask release.units (--units) about first rows, or "
-                "fit with a larger epsilon or more units."
+                f"further off in {names} than their noise explains. {self._cure('more units')}"
             )
         if calibration.surprise > _USUAL_SURPRISE:
-            calibration = self._calibrated(totals, max(fitted, _FURTHER))
+            calibration = self._calibrated(totals, max(fitted, _FURTHER), columns)
         return calibration
 
-    def _calibrated(self, totals: Totals, fitted: float) -> Calibration:
-        return self.measured.calibration(totals, fitted, self.measured.sums)
+    def _calibrated(self, totals: Totals, fitted: float, columns: Sequence[str]) -> Calibration:
+        return self.measured.calibration(
+            totals, fitted, self.measured.sums, columns if is_nested(self.measured.release) else ()
+        )
 
 
-def _unweighing(steps: StepPart, count: str) -> np.ndarray:
-    """Return 1/w of the steps in each cell of their units' number of rows, shape (cells,)."""
-    cells = steps.cells(count)
-    sizes = np.bincount(cells, minlength=steps.column(count).n_cells)
-    return np.bincount(cells, 1 / steps.row_counts, sizes.size) / np.maximum(sizes, 1)
+def rows_above(release: ReleaseValue) -> SharedPart:
+    """The measurements of the rows above those of a nested table, whose questions hold them."""
+    measured = questions_of(release).measured
+    assert isinstance(measured, LinkedMeasurements)
+    assert isinstance(measured.unit_part, SharedPart)
+    return measured.unit_part
+
+
+class RowsAboveQuestions(LinkedQuestions):
+    """Answers about the rows above those of a nested table, of which a unit has several."""
+
+    measurements = staticmethod(rows_above)
 
 
 def questions_of(release: ReleaseValue) -> Questions:
@@ -357,3 +330,17 @@ def questions_of(release: ReleaseValue) -> Questions:
     if "_questions" not in release.__dict__:
         release.__dict__["_questions"] = (LinkedQuestions if release.schema.linked else Questions)(release)
     return release.__dict__["_questions"]
+
+
+def questions_of_units(release: ReleaseValue, units: ReleaseValue) -> Questions:
+    """The questions to units, or to rows above several of which a unit has; made once and kept.
+
+    Args:
+        release: of linked rows.
+        units: its part that is of units.
+    """
+    if not is_nested(release):
+        return questions_of(units)
+    if "_of_units" not in release.__dict__:
+        release.__dict__["_of_units"] = RowsAboveQuestions(release)
+    return release.__dict__["_of_units"]

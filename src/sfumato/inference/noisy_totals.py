@@ -24,6 +24,7 @@ from sfumato.schema.named_questions import mean_formula
 
 FEWEST_ROWS = 3
 """Of the model, that a function is not 0 in: of others it says nothing."""
+_LEAST_HEARD = 0.1  # of the variance of noise
 LINKS: Mapping[str, Link] = {"ols": "identity", "logit": "logit", "poisson": "log"}
 """Of the regressions that can be named before a fit."""
 
@@ -53,8 +54,14 @@ class Totals:
 
     def with_rows(self) -> Totals:
         """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
-        frequent = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
-        return Totals(self.functions[:, frequent], self.totals[frequent], self.variances[frequent])
+        return self._some(np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS)
+
+    def above_noise(self, off: float) -> Totals:
+        """Those that noise does not hide, where totals are off by so many of the functions' standard deviations."""
+        return self._some(off**2 * self.functions.var(axis=0) > _LEAST_HEARD * self.variances)
+
+    def _some(self, chosen: np.ndarray) -> Totals:
+        return Totals(self.functions[:, chosen], self.totals[chosen], self.variances[chosen])
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,9 +338,11 @@ class UnitEstimates(QuestionMethods):
 
     @property
     def _questions(self) -> Questions:
+        from sfumato.inference.linked_rows import questions_of_units
         from sfumato.inference.unit_questions import unit_questions_of
 
-        return unit_questions_of(self._whole) if self._whole.schema.questions else super()._questions
+        named = bool(self._whole.schema.questions)
+        return unit_questions_of(self._whole) if named else questions_of_units(self._whole, self._units)
 
     @property
     def _release(self) -> ReleaseValue:

@@ -34,6 +34,7 @@ from sfumato.lenses.chain import shaped
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import Sampler
+from sfumato.release.unit_releases import is_nested
 
 FEW_DEGREES = 10
 """Degrees of freedom below which `combine` warns."""
@@ -181,6 +182,11 @@ def replicate_codes(
         raise ConfigError(f"Expected n of at most {MOST_ROWS} rows a replicate, got {n=}.")
     require_choice(("population", "table"), target=target)
     seed = fresh_seed() if seed is None else require_integer(at_least=0, seed=seed)
+    if is_nested(release):
+        raise EstimateError(
+            "Expected a release whose rows are records for replicates, got rows above of which a unit has several. "
+            "Draw samples of the whole release."
+        )
     refuse_many_columns(TableMeasurements(release))  # before the first replicate is asked for
     return (_codes(release, n, seed, place, target) for place in range(m))
 

@@ -28,6 +28,7 @@ from sfumato.columns.kinds import Categorical, DateTime
 from sfumato.errors import ConfigError, EstimateError, did_you_mean, require_instance
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.lenses.chain import plain_schema
+from sfumato.release.unit_releases import branch_of
 from sfumato.rules.cells import absent
 from sfumato.rules.computed import Computed
 from sfumato.rules.rule_plan import RulePlan
@@ -153,6 +154,13 @@ class Rows:
             raise ConfigError(
                 f"Expected a column that is released, got {name!r}, the weight: it says what rows count, and no "
                 "question is asked of it."
+            )
+        view = branch_of(self.measured.release)
+        if view is not None and view.branch.within is not None and name == view.branch.order:
+            start, end = view.branch.within
+            raise EstimateError(
+                f"Expected a column that was measured itself, got {name!r}, of which the fit measured where it lies "
+                f"between {start!r} and {end!r}. Ask of another column."
             )
         if name in self.following and following:
             return

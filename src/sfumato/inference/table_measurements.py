@@ -302,6 +302,26 @@ class TableMeasurements:
         return self.columns[name]
 
 
+class OnGivenRows(TableMeasurements):
+    """Measurements on rows of a model that are drawn elsewhere."""
+
+    _rows: dict[str, np.ndarray]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of the model there are."""
+        return next(iter(self._rows.values())).size
+
+    @cached_property
+    def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
+
+    @cached_property
+    def free_codes(self) -> dict[str, np.ndarray]:
+        """The rows as they were drawn."""
+        return self._rows
+
+
 def column_grid(name: str, kind: TabularKind, edges: np.ndarray | None, n_cells: int) -> ColumnGrid:
     """Return a column's cells, by their edges if they are of numbers."""
     if isinstance(kind, NumericKind) and edges is not None:

@@ -22,8 +22,9 @@ from sfumato.inference.estimator import Estimator, rests_on
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.intervals import of_correlation, size_of
 from sfumato.inference.lag_scores import PairTotals
-from sfumato.inference.linked_rows import OnGivenRows, model_units
+from sfumato.inference.linked_rows import model_units
 from sfumato.inference.questions import Questions
+from sfumato.inference.table_measurements import OnGivenRows
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import UnitSampler
 from sfumato.maths.constants import QUESTIONS

@@ -17,6 +17,7 @@ from sfumato.errors import EstimateError
 from sfumato.inference.answer_batches import cell_counts
 from sfumato.inference.column_lines import column_lines
 from sfumato.inference.estimate import Estimate
+from sfumato.inference.linked_rows import questions_of_units
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import parts_of_units, units_of
 from sfumato.release_front import Release
@@ -92,13 +93,11 @@ def noisy_tables(release: Release) -> NoisyTables:
     schema, tables, parts = release.schema, NoisyTables(), {"": release}
     tree, counts, pairs = schema.tree, list[tuple[object, ...]](), list[tuple[object, ...]]()
     if schema.linked:
-        parts = {name: units_of(part) for name, part in parts_of_units(release).items()}
+        parts = parts_of_units(release)
         tables.left_out.append(
-            "Counts are of units: their constants, their number of rows, and their first row, which is missing of a "
-            "unit without rows. What later rows are is in the release, and not in the noisy tables."
+            "Counts are of units, or of rows above: their constants, their number of rows, and their first row, which "
+            "is missing where there is none. What later rows are is in the release, and not in the noisy tables."
         )
-    for name in () if tree is None else filter(tree.is_nested, tree.names):
-        tables.left_out.append(f"Counts of {name!r}, which lies below another table: no interval knows its units.")
     strange: set[str] = set() if schema.weight is None else {schema.weight.column}
     first = () if schema.unit is None else schema.unit.constant
     for name, part in parts.items():
@@ -107,14 +106,14 @@ def noisy_tables(release: Release) -> NoisyTables:
             strange = set(() if context is None else context.constant).difference(first)
             first = ()
         try:
-            questions = Questions(part)
+            questions = questions_of_units(part, units_of(part)) if schema.linked else Questions(part)
         except EstimateError as error:
             tables.left_out.append(f"There are no noisy tables{' of ' if name else ''}{name}. {error}")
             continue
         columns = [column for column in questions.measured.columns.values() if column.name not in strange]
         own = () if tree is None else (name,)
         counts += [(*own, *row) for column in columns for row in _of_column(questions, column, tables)]
-        of_pairs = (_of_pair(part, pair, tables) for pair in _label_pairs(questions, columns, tables))
+        of_pairs = (_of_pair(questions, pair, tables) for pair in _label_pairs(questions, columns, tables))
         pairs += [(*own, *row) for rows in of_pairs for row in rows]
     own = () if tree is None else ("table",)
     tables.counts = _table((*own, *_COUNTS), counts) if counts else None
@@ -134,11 +133,12 @@ def _figures(estimate: Estimate) -> tuple[float, ...]:
 
 
 def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) -> Iterator[tuple[object, ...]]:
-    plan = questions.measured.release.schema.rule_plan
-    if plan is not None and column.name in {**plan.follows, **plan.gaps}:
-        tables.left_out.append(f"Counts of {column.name!r}: it follows from other columns by a rule.")
+    try:
+        questions.require_column(column.name)
+        counts = cell_counts(questions, column.name, column.n_cells)
+    except EstimateError as error:
+        tables.left_out.append(f"Counts of {column.name!r}: {error}")
         return
-    counts = cell_counts(questions, column.name, column.n_cells)
     figures = np.stack([counts.value, counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95)], axis=1)
     for cell, answered in enumerate(counts.answered):
         row = figures[cell].tolist() if answered else _measured_figures(questions, column.name, cell)
@@ -183,9 +183,9 @@ def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: Nois
     return small[:MOST_PAIRS]
 
 
-def _of_pair(release: Release, pair: tuple[str, str], tables: NoisyTables) -> Iterator[tuple[object, ...]]:
+def _of_pair(questions: Questions, pair: tuple[str, str], tables: NoisyTables) -> Iterator[tuple[object, ...]]:
     try:
-        estimates = release.crosstab(*pair)
+        estimates = questions.crosstab(*pair, normalize=False, target="table")
     except EstimateError as error:
         tables.left_out.append(f"The pair {pair[0]!r}, {pair[1]!r}: {error}")
         return

@@ -11,9 +11,10 @@ from typing import final
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
+from sfumato.lenses.chain import plain_records
 from sfumato.records.engine import Rows
 from sfumato.records.histories import GRAIN
-from sfumato.records.sequences import absent_code
+from sfumato.records.sequences import Sequences, absent_code
 from sfumato.rules.cells import fitted, from_codes
 from sfumato.schema.branch_schemas import BranchView, Feature
 from sfumato.schema.database import Database
@@ -159,6 +160,28 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
         values[valid] = codes[latest[valid]]
         rows[feature.name] = values
     return rows
+
+
+def sequences_of(schema: Schema, view: BranchView, levels: Levels) -> Sequences:
+    """Return the rows of a branch as plain linked rows of the rows above, whose constants are their context.
+
+    Args:
+        schema: of the database.
+        view: of the branch.
+        levels: its rows, and those of all tables before it.
+    """
+    branch, plan = view.branch, view.schema.rule_plan
+    level, above = levels[branch.name], levels[branch.of]
+    context, codes = {**levels.context(view), **earlier(view, above, level)}, dict(level.codes)
+    if branch.within is not None and branch.order is not None:
+        ends = {name: context[name][level.above] for name in branch.within}
+        codes[branch.order] = place_between(schema, view, ends, codes[branch.order])
+    beside = () if plan is None else context.keys() & {*plan.gaps.values()}  # of what a row is at a distance from
+    rows = plain_records(view.schema, {**codes, **{name: context[name][level.above] for name in beside}})
+    codes = {name: column for name, column in rows.items() if name not in beside}
+    sizes = np.bincount(level.above, minlength=above.size)
+    owners = above.owners if view.is_nested else None
+    return Sequences(sizes, np.cumsum(sizes) - sizes, codes, context, owners)
 
 
 def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:

@@ -21,8 +21,8 @@ import numpy as np
 
 from sfumato.columns.kind import TabularKind
 from sfumato.io.chunks import Chunk, Source, attempt
-from sfumato.lenses.chain import plain_records, plain_schema
-from sfumato.records.context import Level, Levels, earlier, place_between
+from sfumato.lenses.chain import plain_schema
+from sfumato.records.context import Level, Levels, sequences_of
 from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
 from sfumato.records.private import check_columns
@@ -96,10 +96,10 @@ class DatabaseData:
         self.level(name)
         return self._levels.rows(name)
 
-    def context(self, view: BranchView) -> Rows:
-        """Return the context of a branch's rows above."""
-        level = self.level(view.branch.name)
-        return {**self._levels.context(view), **earlier(view, self._levels[view.branch.of], level)}
+    def sequences(self, view: BranchView) -> Sequences:
+        """Return the rows of a branch that count in their order, with the context of the rows above."""
+        self.level(view.branch.name)
+        return sequences_of(self.described, view, self._levels)
 
     def _require(self, name: str) -> None:
         if name in self._keys:
@@ -136,25 +136,12 @@ class BranchRecords(LinkedRecords):
         """Return the rows that count in their order."""
         data, branch = self._data, self.view.branch
         message = f"Cannot join the table {branch.name!r}. Please report its types: a fit reads any cell."
-        return attempt(lambda: self._sequences(data, branch), message)
+        return attempt(lambda: data.sequences(self.view), message)
 
     def units(self) -> Iterator[Rows]:
         """Yield chunks of coded columns, a row above a row: for scores, as those of a unit are not together."""
         whole = self.sequences()
         return unit_records(self.tables, Sequences(whole.sizes, whole.starts, whole.codes, whole.constants))
-
-    def _sequences(self, data: DatabaseData, branch: Branch) -> Sequences:
-        level, above = data.level(branch.name), data.level(branch.of)
-        context, codes, plan = data.context(self.view), dict(level.codes), self.view.schema.rule_plan
-        if branch.within is not None and branch.order is not None:
-            ends = {name: context[name][level.above] for name in branch.within}
-            codes[branch.order] = place_between(data.described, self.view, ends, codes[branch.order])
-        beside = () if plan is None else context.keys() & {*plan.gaps.values()}  # of what a row is at a distance from
-        rows = plain_records(self.view.schema, {**codes, **{name: context[name][level.above] for name in beside}})
-        codes = {name: column for name, column in rows.items() if name not in beside}
-        sizes = np.bincount(level.above, minlength=above.size)
-        owners = above.owners if data.source.database.is_nested(branch.name) else None
-        return Sequences(sizes, np.cumsum(sizes) - sizes, codes, context, owners)
 
 
 class _Reading:

@@ -101,6 +101,22 @@ class DatabaseTables:
 
     def tables(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, TableRows]:
         """Return the rows of n units by table, that of units first. Classes are drawn if not given."""
+        levels, written = self._draw(n, rng, classes)
+        for branch in reversed(self._totals):  # of rows below before those above
+            above, n = levels[branch.name].above, levels[branch.of].size
+            for total, column in branch.totals:
+                own = as_values(self._kinds[column], written[branch.name][column])
+                written[branch.of] = {**written[branch.of], total: totals(self._kinds[total], above, n, own)}
+        return {name: TableRows(levels[name].above, levels[name].numbers, rows) for name, rows in written.items()}
+
+    def levels(self, n: int, rng: np.random.Generator) -> Levels:
+        """Return the coded rows of n units in all tables, without totals."""
+        return self._draw(n, rng, None)[0]
+
+    def _draw(
+        self, n: int, rng: np.random.Generator, classes: np.ndarray | None
+    ) -> tuple[Levels, dict[str, Mapping[str, Any]]]:
+        """Return the rows of n units, coded and as they are written."""
         levels, units = Levels(self._schema), self._parts[self._first].units(n, rng, classes)
         constant = () if self._schema.unit is None else self._schema.unit.constant
         starts = np.searchsorted(units.owners, np.arange(n))
@@ -112,12 +128,7 @@ class DatabaseTables:
             if name != self._first:
                 units = self._below(view, levels, rng)
             written[name] = self._put(view, levels, units)
-        for branch in reversed(self._totals):  # of rows below before those above
-            above, n = levels[branch.name].above, levels[branch.of].size
-            for total, column in branch.totals:
-                own = as_values(self._kinds[column], written[branch.name][column])
-                written[branch.of] = {**written[branch.of], total: totals(self._kinds[total], above, n, own)}
-        return {name: TableRows(levels[name].above, levels[name].numbers, rows) for name, rows in written.items()}
+        return levels, written
 
     def _codes(self, rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the codes of columns, of which some are values as they are written."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -88,6 +88,7 @@ class ReleaseValue:
         parameters: the sampler's arrays; functions of the measurements.
         measurements: every noisy statistic that left the records.
         form: the form in which samples come back.
+        part_of: of the part of a database that is of one table, the whole release and the table's name; else None.
     """
 
     schema: Schema
@@ -96,6 +97,7 @@ class ReleaseValue:
     parameters: Mapping[str, np.ndarray]
     measurements: tuple[Measurement, ...]
     form: SourceForm
+    part_of: tuple[ReleaseValue, str] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sampler['name']}, {', '.join(self.schema.released)}; {self.certificate!r})"

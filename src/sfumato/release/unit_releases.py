@@ -12,7 +12,7 @@ from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.cells import ALL_ROWS
 from sfumato.release.manifest import SourceForm, columns_of
 from sfumato.release.model import ReleaseValue
-from sfumato.schema.branch_schemas import branch_views
+from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.linked import LinkedTables, linked_tables, nullable_kind
 from sfumato.schema.schema import Schema
 
@@ -62,11 +62,9 @@ def steps_of(release: _Value, steps: Schema) -> _Value:
 
 
 def parts_of_units(release: _Value) -> dict[str, _Value]:
-    """Return the parts of a release of linked rows whose rows are of units: itself, or tables below that of units."""
+    """Return the parts of a release that are of linked rows: itself, by no name, or the tables below that of units."""
     tree = release.schema.tree
-    if tree is None:
-        return {"": release}
-    return {b.name: table_of(release, b.name) for b in tree.branches if not tree.is_nested(b.name)}
+    return {"": release} if tree is None else {branch.name: table_of(release, branch.name) for branch in tree.branches}
 
 
 def table_of(release: _Value, name: str) -> _Value:
@@ -92,8 +90,7 @@ def table_of(release: _Value, name: str) -> _Value:
         return units_of(table_of(release, database.branches[0].name))
     if database.joined is not None:
         return release
-    views = branch_views(release.schema)
-    schema, known = views[name].schema, release.form
+    schema, known = branch_views(release.schema)[name].schema, release.form
     storage = {column: schema.columns[column].sample_type for column in schema.released}
     storage |= {
         column: kind
@@ -104,8 +101,19 @@ def table_of(release: _Value, name: str) -> _Value:
     assert release.schema.unit is not None
     storage[schema.unit.column] = known.storage[release.schema.unit.column]
     dtypes = {column: dtype for column, dtype in known.dtypes.items() if column in storage}
-    part = replace(release, sampler=release.sampler["branches"])
+    part = replace(release, sampler=release.sampler["branches"], part_of=(release, name))
     return _part(part, name, schema, replace(known, storage=storage, dtypes=dtypes))
+
+
+def branch_of(release: ReleaseValue) -> BranchView | None:
+    """Return the branch that a part of a database, or its units, is of; None of others."""
+    return None if release.part_of is None else branch_views(release.part_of[0].schema)[release.part_of[1]]
+
+
+def is_nested(release: ReleaseValue) -> bool:
+    """Whether it is the part of a database, or its units, whose rows above are several of a unit."""
+    view = branch_of(release)
+    return view is not None and view.is_nested
 
 
 def _ruled(units: Schema, tables: LinkedTables, declared: Schema) -> Schema:

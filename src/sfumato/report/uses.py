@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -255,9 +256,11 @@ def linked_verdicts(release: ReleaseValue) -> list[UseVerdict]:
     software = UseVerdict(SOFTWARE, "good", "Every row keeps the schema, and units have their rows in order.")
     why = "It is in the samples, without intervals: compare it on records of your own."
     later = UseVerdict("how rows follow each other", "not measured", why)
-    try:
-        parts = [UnitEstimates(part).answers(most_pairs=20) for part in parts_of_units(release).values()]
-    except EstimateError:
+    parts: list[pd.DataFrame] = []
+    for part in parts_of_units(release).values():
+        with suppress(EstimateError):
+            parts.append(UnitEstimates(part).answers(most_pairs=20))
+    if not parts:
         return [later, software]
     answers = pd.concat(parts).drop_duplicates(["kind", "first", "second"])  # what tables share, once
     return [

@@ -70,11 +70,13 @@ class BranchView:
         branch: as declared.
         schema: of the branch alone, with its rules: constants are the context.
         features: those of the context, in order; the other constants are columns of rows above.
+        is_nested: whether it lies below another branch: rows above are several of a unit.
     """
 
     branch: Branch
     schema: Schema
     features: tuple[Feature, ...]
+    is_nested: bool
 
 
 def without_totals(schema: Schema) -> Schema:
@@ -138,7 +140,7 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         rules=rules,
         accept=(),
     )
-    return BranchView(branch, part_schema(view), features)
+    return BranchView(branch, part_schema(view), features, database.is_nested(branch.name))
 
 
 def _rules(schema: Schema, database: Database, branch: Branch) -> tuple[Mapping[str, Any], ...]:
