@@ -15,7 +15,7 @@ from sfumato.maths.constants import CHAIN, PAIRS
 from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
 from sfumato.methods.tables.cross_moments import CrossMoments
-from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
+from sfumato.methods.tables.features import N_KINDS, ColumnShares
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
@@ -219,9 +219,7 @@ def _fit_column(
     groups = np.unique(moments.groups[block][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
     spreads = np.maximum(moments.spreads[block][:, predictors], effort.least_variance)
     wanted = Moments(moments.means[block][:, predictors], spreads, groups)
-    scores = np.flatnonzero(column.features.kinds == SCORE)
-    score = int(scores[0]) if scores.size else None
-    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance, score=score)
+    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance)
     if not apart:
         return fit.tilts, fit.weights[None]
     return _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
@@ -275,7 +273,6 @@ def _fit_classes(
             table[c : c + 1],
             slack=effort.slack,
             tolerance=effort.tolerance,
-            score=None,
             base=weights,
             tilts=tilts[c : c + 1],
         )
