@@ -36,7 +36,7 @@ from sfumato.methods.tables import chain
 from sfumato.methods.tables.softmax_fit import SoftmaxFit
 
 DELTA, BINS, SAMPLED = 1e-5, 16, 10
-TOLERANCE = 1e-4  # three tolerances of a fit with noise
+TOLERANCE = 1.01e-5  # of fits with noise
 Made = tuple[pd.DataFrame, dict[str, tuple[float, float]], str | None]
 
 

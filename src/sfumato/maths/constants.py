@@ -221,7 +221,7 @@ class FitConstants:
     largest_raking: float = 3.0  # logarithm of a round's factor | not tuned
     steps: int = 12  # with the same curvature | not tuned; decision 63
     most_steps: int = 240  # evaluations in all | not tuned
-    halvings: int = 6  # of a step along which the value does not fall | not tuned
+    halvings: int = 12  # of a step along which the value does not fall | not tuned
     least_fall: float = 0.1  # of what the slope says, of a step that is taken | not tuned
     most_cuts: int = 7  # of moments that no law has | chosen on repayments (3: three of 46 fits refuted); decision 60
     least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned

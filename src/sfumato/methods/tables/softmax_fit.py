@@ -80,7 +80,8 @@ def fit_softmax(
         if value >= 0 or cuts == FIT.most_cuts:
             break
         _cut(objective, weights, FIT.least_entropy - value)
-        weights, cuts = FIT.restart * weights, cuts + 1
+        level = np.log(objective.shares)
+        weights, tilts, cuts = FIT.restart * weights, level + FIT.restart * (tilts - level), cuts + 1
     tilts = objective.raked(weights, tilts, FIT.raking_rounds)
     return SoftmaxFit(weights, tilts, value, solution.gain, steps, cuts)
 
@@ -99,7 +100,7 @@ class _Descent:
         # moments that are refuted anyway need no exact refutation
         return max(self.tolerance, -FIT.refuted * (self.here.value + self.objective.least))
 
-    def round(self, curvature: Curvature) -> bool:
+    def round(self, curvature: Curvature, *, exact: bool = True) -> bool:
         """Take steps with one curvature; return whether they end because there is nothing to gain."""
         slope, part, trusted = _flat(self.here), 1.0, True
         changes: list[tuple[np.ndarray, np.ndarray]] = []
@@ -111,7 +112,7 @@ class _Descent:
             value = self.here.value
             part = self._move(direction, 2 * self.gain, min(1.0, 2 * part))
             if not part:
-                return not changes  # not even this curvature knows a way down
+                return exact and not changes  # not even this curvature knows a way down
             before, slope = slope, _flat(self.here)
             changes.append((part * direction, slope - before))
             trusted = part == 1.0 and 0.5 < (value - self.here.value) / self.gain < 2.0
@@ -139,7 +140,7 @@ class _Descent:
 def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tolerance: float) -> SoftmaxFit:
     """Minimise an objective from some weights and tilts; the value is its own, of whatever base."""
     descent = _Descent(objective, weights, tilts, tolerance)
-    ended = descent.round(rough_curvature(objective, weights, tilts))
+    ended = not weights.any() and descent.round(rough_curvature(objective, weights, tilts), exact=False)
     while not ended:
         ended = descent.round(exact_curvature(objective, descent.weights, descent.tilts, descent.here))
     return SoftmaxFit(descent.weights, descent.tilts, descent.here.value, descent.gain, descent.steps, 0)
