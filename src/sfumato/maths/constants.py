@@ -230,7 +230,9 @@ class FitConstants:
     curvature_rows: int = 2_500  # by which the curvature is taken | not tuned; decision 63
     rows_a_feature: int = 8  # of these, at least | not tuned
     even_odds: float = 0.25  # of a row among these, whatever it leaves open | not tuned
-    most_joint: int = 1_000  # weights and tilts whose curvature is kept whole | not tuned; decision 86
+    most_joint: int = 1_200  # weights and tilts whose curvature is kept whole | not tuned; decision 86
+    products: int = 30  # with the curvature of more, for a step | not tuned; decision 86
+    left_by_products: float = 0.01  # of a step's gain, at which they end | not tuned
 
 
 @dataclass(frozen=True)

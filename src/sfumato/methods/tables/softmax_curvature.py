@@ -68,7 +68,7 @@ class _Rows:
         rows, counts = np.unique(np.minimum(places, n - 1), return_counts=True)
         shares = (counts * ends[-1] / (some * n * odds[rows])).astype(np.float32)
         starts = np.searchsorted(rows, objective.starts)
-        features = objective.features[rows]
+        features = np.asfortranarray(objective.features[rows])
         chances = objective.chances(features, starts, weights, tilts)
         return cls(features, chances, objective.values.T @ chances, shares, starts)
 
@@ -81,6 +81,52 @@ class _Rows:
             yield curvature + _LEAST_CURVATURE * np.eye(len(own), dtype=np.float32)
 
 
+@dataclass(frozen=True, slots=True)
+class ProductCurvature:
+    """A curvature of many weights and tilts together, by its products alone (conjugate gradients).
+
+    Attributes:
+        rows: that have it.
+        values: features of the column's runs, shape (r, q), float32.
+        penalty: what is added along the diagonal of weights, shape (q, m).
+        near: a curvature like it, whose inverse is known.
+    """
+
+    rows: _Rows
+    values: np.ndarray
+    penalty: np.ndarray
+    near: Curvature
+
+    def solved(self, slope: np.ndarray) -> np.ndarray:
+        """Return about the inverse curvature times a slope by weights and tilts, shape (qm + kr,)."""
+        solution, rest = np.zeros_like(slope), slope
+        direction = step = self.near.solved(rest)
+        first = size = float(rest @ step)
+        for _ in range(FIT.products):
+            product = self._product(direction)
+            part = size / float(direction @ product)
+            solution, rest = solution + part * direction, rest - part * product
+            step, before = self.near.solved(rest), size
+            size = float(rest @ step)
+            if not FIT.left_by_products * first < size < np.inf:
+                break
+            direction = step + size / before * direction
+        return solution
+
+    def _product(self, direction: np.ndarray) -> np.ndarray:
+        """Return the curvature times a direction, shape (qm + kr,)."""
+        rows, size = self.rows, self.penalty.size
+        by_weights, by_tilts = direction[:size].reshape(self.penalty.shape), direction[size:].reshape(-1, len(self.values))
+        logits = self.values @ (by_weights.astype(np.float32) @ rows.features.T)
+        logits += np.repeat(by_tilts.astype(np.float32).T, np.diff(rows.starts), axis=1)
+        logits -= np.einsum("rn,rn->n", rows.chances, logits)
+        logits *= rows.chances
+        logits *= rows.shares
+        weights = (rows.features.T @ (self.values.T @ logits).T).T + self.penalty * by_weights
+        tilts = [logits[:, first:last].sum(axis=1) for first, last in pairwise(rows.starts)]
+        return np.concatenate([weights.ravel(), (tilts + _LEAST_CURVATURE * by_tilts).ravel()])
+
+
 def rough_curvature(objective: Objective, weights: np.ndarray, tilts: np.ndarray) -> Curvature:
     """Return the curvature as it is where every row leaves as much open: of weights 0, about exact."""
     rows = _Rows.of(objective, weights, tilts, np.ones(len(objective.features), dtype=np.float32))
@@ -91,8 +137,10 @@ def rough_curvature(objective: Objective, weights: np.ndarray, tilts: np.ndarray
     return _by_blocks(objective, weights, rows, blocks)
 
 
-def exact_curvature(objective: Objective, weights: np.ndarray, tilts: np.ndarray, gradient: Gradient) -> Curvature:
-    """Return the curvature there, by rows that leave much open; of weights and tilts together if they are few."""
+def exact_curvature(
+    objective: Objective, weights: np.ndarray, tilts: np.ndarray, gradient: Gradient
+) -> Curvature | ProductCurvature:
+    """Return the curvature of weights and tilts together there, by rows that leave much open."""
     open_part = np.maximum(gradient.means[-1] - (gradient.means[:-1] ** 2).sum(axis=0), 0.0)
     odds = open_part * np.einsum("ij,ij->i", objective.features, objective.features)
     odds = odds / max(float(odds.mean()), _SMALL) + FIT.even_odds
@@ -101,7 +149,8 @@ def exact_curvature(objective: Objective, weights: np.ndarray, tilts: np.ndarray
         return Curvature((_factor(_joint(objective, weights, rows)),))
     variances = _variances(objective, rows) * rows.shares
     halves = (rows.features * np.sqrt(variance)[:, None] for variance in variances)
-    return _by_blocks(objective, weights, rows, [half.T @ half for half in halves])
+    near = _by_blocks(objective, weights, rows, [half.T @ half for half in halves])
+    return ProductCurvature(rows, objective.values, objective.penalty_curvature(weights), near)
 
 
 def _variances(objective: Objective, rows: _Rows) -> np.ndarray:

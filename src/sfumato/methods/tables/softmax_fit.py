@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.maths.constants import FIT
-from sfumato.methods.tables.softmax_curvature import Curvature, exact_curvature, rough_curvature
+from sfumato.methods.tables.softmax_curvature import Curvature, ProductCurvature, exact_curvature, rough_curvature
 from sfumato.methods.tables.softmax_objective import Gradient, Moments, Objective, SimulatedRows
 
 
@@ -100,7 +100,7 @@ class _Descent:
         # moments that are refuted anyway need no exact refutation
         return max(self.tolerance, -FIT.refuted * (self.here.value + self.objective.least))
 
-    def round(self, curvature: Curvature, *, exact: bool = True) -> bool:
+    def round(self, curvature: Curvature | ProductCurvature, *, exact: bool = True) -> bool:
         """Take steps with one curvature; return whether they end because there is nothing to gain."""
         slope, part, trusted = _flat(self.here), 1.0, True
         changes: list[tuple[np.ndarray, np.ndarray]] = []
@@ -150,7 +150,7 @@ def _flat(gradient: Gradient) -> np.ndarray:
     return np.concatenate([gradient.by_weights.ravel(), gradient.by_tilts.ravel()])
 
 
-def _solved(slope: np.ndarray, curvature: Curvature, changes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def _solved(slope: np.ndarray, curvature: Curvature | ProductCurvature, changes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return the inverse curvature times a slope, where steps since have changed the slope by so much."""
     rest, parts = slope, []
     for step, change in reversed(changes):
