@@ -25,19 +25,20 @@ class Curvature:
     """A curvature of weights and tilts, block by block along its diagonal.
 
     Attributes:
-        factors: the Cholesky factor of each block, lower triangles.
+        factors: the Cholesky factor of each block, lower triangles, float32.
     """
 
     factors: tuple[np.ndarray, ...]
 
     def solved(self, slope: np.ndarray) -> np.ndarray:
         """Return the inverse curvature times a slope by weights and tilts, shape (qm + kr,)."""
-        solution, start = np.empty_like(slope), 0
+        slope, start = slope.astype(np.float32), 0
+        solution = np.empty_like(slope)
         for factor in self.factors:
             stop = start + len(factor)
-            solution[start:stop] = lapack.dpotrs(factor, slope[start:stop], lower=1)[0]
+            solution[start:stop] = lapack.spotrs(factor, slope[start:stop], lower=1)[0]
             start = stop
-        return solution
+        return solution.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +163,15 @@ def _by_blocks(objective: Objective, weights: np.ndarray, rows: _Rows, blocks: l
     """Return the curvature of blocks of weights with that of their penalty, and of tilts."""
     penalties, factors = objective.penalty_curvature(weights), []
     for block, penalty in zip(blocks, penalties, strict=True):
-        factors.append(_factor(block.astype(np.float64) + np.diag(penalty)))
-    return Curvature((*factors, *(_factor(block.astype(np.float64)) for block in rows.of_tilts())))
+        factors.append(_factor(block + np.diag(penalty.astype(np.float32))))
+    return Curvature((*factors, *(_factor(block) for block in rows.of_tilts())))
 
 
 def _joint(objective: Objective, weights: np.ndarray, rows: _Rows) -> np.ndarray:
     """Return the lower triangle of the curvature of weights and tilts together, shape (qm + kr, qm + kr)."""
     (q, m), values, n = objective.shape, objective.values, len(rows.features)
     r, size = len(values), q * m + objective.shares.size
-    whole = np.zeros((size, size))
+    whole = np.zeros((size, size), dtype=np.float32)
     by_feature = whole[: q * m, : q * m].reshape(q, m, q, m)
     for a in range(q):
         spreads = ((values[:, a, None] * values[:, a:]).T @ rows.chances - rows.means[a] * rows.means[a:]) * rows.shares
@@ -196,7 +197,7 @@ def _factor(matrix: np.ndarray) -> np.ndarray:
     places = np.arange(len(matrix))
     for power in range(_JITTERS if np.isfinite(matrix).all() else 0):
         matrix[places, places] = diagonal * (1 + _JITTER * 10**power) + _SMALL
-        factor, fault = lapack.dpotrf(matrix, lower=1)
+        factor, fault = lapack.spotrf(matrix, lower=1)
         if not fault:
             return factor
     diagonal = np.nan_to_num(diagonal, nan=1.0, posinf=1.0)
