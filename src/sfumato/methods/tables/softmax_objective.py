@@ -42,10 +42,20 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRows:
-    """What columns are fitted to: features of earlier columns, shape (n, m), float32; classes, shape (n,)."""
+    """What columns are fitted to.
+
+    Attributes:
+        features: of earlier columns, shape (n, m), float32; best a feature's values together.
+        classes: shape (n,).
+    """
 
     features: np.ndarray
     classes: np.ndarray
+
+    def by_class(self, k: int) -> list[np.ndarray]:
+        """Return the features of each class's rows, where these come in order of their classes."""
+        ends = np.searchsorted(self.classes, np.arange(k + 1))
+        return [self.features[first:last] for first, last in pairwise(ends)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +119,13 @@ class Objective:
     ) -> Self:
         """Return the objective of rows, moments, the features of runs, and their shares by class."""
         n = len(rows.features)
-        order = np.argsort(rows.classes, kind="stable")
+        features = np.asfortranarray(rows.features, dtype=np.float32)
+        if (np.diff(rows.classes) < 0).any():
+            features = features.T[:, np.argsort(rows.classes, kind="stable")].T
         counts = np.bincount(rows.classes, minlength=len(shares))
         sizes = np.bincount(moments.groups.ravel(), minlength=int(moments.groups.max(initial=-1)) + 1)
         objective = cls(
-            features=np.asfortranarray(rows.features[order], dtype=np.float32),
+            features=features,
             values=values.astype(np.float32),
             target=moments.target,
             deviations=np.sqrt(moments.variances),
