@@ -54,7 +54,8 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
 WRITTEN = {  # numbers within functions of methods/tables: above rounding, and more than a half, 1, 2 or 3
     ("feature_moments", 8): "bytes of a float64",
     ("feature_moments", 256): SPEED,
-    ("softmax_objective", 10): ROUNDING,
+    ("softmax_curvature", 10): ROUNDING,
+    ("softmax_fit", 0.1): "a step is cut to a tenth at least",
     ("histograms", 30.0): ROUNDING,
     ("question_stage", 12): "digits of a number in words",
     ("question_sums", 4): PROOF,

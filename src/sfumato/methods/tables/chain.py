@@ -103,9 +103,7 @@ def fit_table_chain(
         column, block = columns[j], blocks[j]
         predictors = _predictors(known, block, moments, CHAIN.most_together if effort.low_rank else CHAIN.most_related)
         rows = SimulatedRows(features.T[predictors].T, classes)
-        tilts, column_weights = _fit_column(
-            column, tables[j], block, predictors, moments, rows, effort, apart
-        )
+        tilts, column_weights = _fit_column(column, tables[j], block, predictors, moments, rows, effort, apart)
         for c in range(len(column_weights)):
             weights[c][block, predictors] = column_weights[c]
         softmaxes[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
@@ -222,6 +220,15 @@ def _fit_column(
     return _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
 
 
+def _moments(features: np.ndarray, weights: np.ndarray, values: np.ndarray, tilts: np.ndarray) -> np.ndarray:
+    """Return E[φ uᵀ] over rows of one class, features of shape (n, m), that a softmax gives, shape (q, m)."""
+    chances, narrow = Chances.of(weights.astype(np.float32) @ features.T, values, tilts), values.T.astype(np.float32)
+    means = [narrow @ (block / sums) for block, sums in zip(chances.blocks, chances.sums, strict=True)]
+    if not means:
+        return np.zeros(weights.shape)
+    return (features.T @ np.concatenate(means, axis=1).T).T.astype(np.float64) / len(features)
+
+
 def _fit_classes(
     weights: np.ndarray,
     tilts: np.ndarray,
@@ -237,12 +244,7 @@ def _fit_classes(
     """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
     k = len(table)
     features = rows.by_class(k)
-    predicted = np.zeros((k, *weights.shape))
-    for c, own in enumerate(features):
-        chances = Chances.of(weights.astype(np.float32) @ own.T, values, tilts[c])
-        means = [values.T.astype(np.float32) @ (block / sums) for block, sums in zip(chances.blocks, chances.sums, strict=True)]
-        if means:
-            predicted[c] = (own.T @ np.concatenate(means, axis=1).T).T / len(own)
+    predicted = np.stack([_moments(own, weights, values, tilts[c]) for c, own in enumerate(features)])
     observed = moments.by_class[:, block][:, :, predictors]
     variances = np.broadcast_to(moments.class_variances[:, block][:, :, predictors], observed.shape)
     deviations = np.zeros_like(observed)

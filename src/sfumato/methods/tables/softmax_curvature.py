@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy import linalg
 
 from sfumato.maths.constants import FIT
 from sfumato.methods.tables.softmax_objective import Gradient, Objective
 
+_cholesky, _solve = linalg.get_lapack_funcs(("potrf", "potrs"), dtype=np.float32)
 _JITTER, _JITTERS, _SMALL, _LEAST_CURVATURE = 3e-4, 6, 1e-8, 1e-5
 
 
@@ -36,7 +37,7 @@ class Curvature:
         solution = np.empty_like(slope)
         for factor in self.factors:
             stop = start + len(factor)
-            solution[start:stop] = lapack.spotrs(factor, slope[start:stop], lower=1)[0]
+            solution[start:stop] = _solve(factor, slope[start:stop], lower=1)[0]
             start = stop
         return solution.astype(np.float64)
 
@@ -105,7 +106,9 @@ class ProductCurvature:
         first = size = float(rest @ step)
         for _ in range(FIT.products):
             product = self._product(direction)
-            part = size / float(direction @ product)
+            if not (bend := float(direction @ product)) > 0:  # by rounding
+                return solution if solution.any() else direction
+            part = size / bend
             solution, rest = solution + part * direction, rest - part * product
             step, before = self.near.solved(rest), size
             size = float(rest @ step)
@@ -117,7 +120,10 @@ class ProductCurvature:
     def _product(self, direction: np.ndarray) -> np.ndarray:
         """Return the curvature times a direction, shape (qm + kr,)."""
         rows, size = self.rows, self.penalty.size
-        by_weights, by_tilts = direction[:size].reshape(self.penalty.shape), direction[size:].reshape(-1, len(self.values))
+        by_weights, by_tilts = (
+            direction[:size].reshape(self.penalty.shape),
+            direction[size:].reshape(-1, len(self.values)),
+        )
         logits = self.values @ (by_weights.astype(np.float32) @ rows.features.T)
         logits += np.repeat(by_tilts.astype(np.float32).T, np.diff(rows.starts), axis=1)
         logits -= np.einsum("rn,rn->n", rows.chances, logits)
@@ -197,7 +203,7 @@ def _factor(matrix: np.ndarray) -> np.ndarray:
     places = np.arange(len(matrix))
     for power in range(_JITTERS if np.isfinite(matrix).all() else 0):
         matrix[places, places] = diagonal * (1 + _JITTER * 10**power) + _SMALL
-        factor, fault = lapack.spotrf(matrix, lower=1)
+        factor, fault = _cholesky(matrix, lower=1)
         if not fault:
             return factor
     diagonal = np.nan_to_num(diagonal, nan=1.0, posinf=1.0)

@@ -104,7 +104,7 @@ class _Descent:
         """Take steps with one curvature; return whether they end because there is nothing to gain."""
         slope, part, trusted = _flat(self.here), 1.0, True
         changes: list[tuple[np.ndarray, np.ndarray]] = []
-        for _ in range(FIT.steps):
+        for step in range(FIT.steps):
             direction = -_solved(slope, curvature, changes)
             self.gain = -0.5 * float(slope @ direction)
             if self.gain <= self.goal:
@@ -112,9 +112,10 @@ class _Descent:
             value = self.here.value
             part = self._move(direction, 2 * self.gain, min(1.0, 2 * part))
             if not part:
-                return exact and not changes  # not even this curvature knows a way down
+                return exact and not step  # not even this curvature knows a way down
             before, slope = slope, _flat(self.here)
-            changes.append((part * direction, slope - before))
+            if float((slope - before) @ direction) > 0:  # rounding may hide how the value bends
+                changes.append((part * direction, slope - before))
             trusted = part == 1.0 and 0.5 < (value - self.here.value) / self.gain < 2.0
             if self.steps >= FIT.most_steps:
                 return True
@@ -126,11 +127,11 @@ class _Descent:
         by_weights, by_tilts = direction[: q * m].reshape(q, m), direction[q * m :].reshape(self.tilts.shape)
         for _ in range(FIT.halvings):
             weights, tilts = self.weights + part * by_weights, self.tilts + part * by_tilts
-            there = self.objective.evaluate(weights, tilts)
+            beyond = self.objective.evaluate(weights, tilts)
             self.steps += 1
-            excess = there.value - self.here.value + part * fall
+            excess = beyond.value - self.here.value + part * fall
             if excess <= (1 - FIT.least_fall) * part * fall:
-                self.weights, self.tilts, self.here = weights, tilts, there
+                self.weights, self.tilts, self.here = weights, tilts, beyond
                 return part
             best = fall * part / (2 * excess) if np.isfinite(excess) else 0.0  # of a parabola
             part *= min(max(best, 0.1), 0.5)
@@ -150,7 +151,9 @@ def _flat(gradient: Gradient) -> np.ndarray:
     return np.concatenate([gradient.by_weights.ravel(), gradient.by_tilts.ravel()])
 
 
-def _solved(slope: np.ndarray, curvature: Curvature | ProductCurvature, changes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def _solved(
+    slope: np.ndarray, curvature: Curvature | ProductCurvature, changes: list[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
     """Return the inverse curvature times a slope, where steps since have changed the slope by so much."""
     rest, parts = slope, []
     for step, change in reversed(changes):

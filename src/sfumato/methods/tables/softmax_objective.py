@@ -189,9 +189,7 @@ class Objective:
         """Return ‖√v∘W‖² of each block, shape (b,)."""
         return np.bincount(self.groups.ravel(), ((self.deviations * weights) ** 2).ravel(), self.levels.size)
 
-    def chances(
-        self, features: np.ndarray, starts: np.ndarray, weights: np.ndarray, tilts: np.ndarray
-    ) -> np.ndarray:
+    def chances(self, features: np.ndarray, starts: np.ndarray, weights: np.ndarray, tilts: np.ndarray) -> np.ndarray:
         """Return P(run) of some rows by class, shape (r, rows), where classes start at these rows."""
         logits = self.values @ (self._whole(weights) @ features.T)
         logits += np.repeat(tilts.astype(np.float32).T, np.diff(starts), axis=1)
