@@ -10,9 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import alarms
 
 QUICK = ("ages", "grades", "small_heavy")
-OTHERS = (
-    "adults", "stays", "rare_cases", "small_14", "small_20", "wide_100", "letters", "loans", "deciles", "soils", "visits"
-)  # fmt: skip
+FORMER = ("loans", "deciles")  # columns that follow from others
+OTHERS = ("adults", "stays", "rare_cases", "small_14", "small_20", "wide_100", "letters", "soils", "visits", *FORMER)
 TIED = ("repayments", "indices", "flights")  # noise makes their moments contradict each other
 
 
