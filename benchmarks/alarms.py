@@ -6,7 +6,7 @@ Tables of kind A have many strongly tied numbers, B rare and tied levels, C numb
 numbers that follow from others, E few rows, F many classes. Nothing was chosen on them. For each:
 
     refuted     columns whose fit ended at a value below 0: no law has the moments
-    unfinished  columns whose last twelve steps gained more than the tolerance
+    unfinished  columns whose next step would gain more than the tolerance
     cuts        how often moments were moved to what a law can have
     1-way       released counts beside those of samples, in deviations of their noise, root of the mean square over a
                 column's cells: the mean column and the worst one; of noise alone it is 1
@@ -32,11 +32,12 @@ import pandas as pd
 import sfumato
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.maths.constants import CHAIN
 from sfumato.methods.tables import chain
 from sfumato.methods.tables.softmax_fit import SoftmaxFit
 
 DELTA, BINS, SAMPLED = 1e-5, 16, 10
-TOLERANCE = 1e-4  # three tolerances of a fit with noise
+TOLERANCE = CHAIN.tolerance
 Made = tuple[pd.DataFrame, dict[str, tuple[float, float]], str | None]
 
 

@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_980,
-    "lines of the core": 56_100,
-    "files": 436,
+    "lines": 87_950,
+    "lines of the core": 56_150,
+    "files": 437,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

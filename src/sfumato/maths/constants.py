@@ -206,7 +206,7 @@ class ChainConstants:
     simulated_without_noise: int = 40_000  # rows | not tuned
     simulated_cells: int = 600_000  # rows times columns, of more than 30 columns | not tuned
     fewest_simulated: int = 8_000  # rows of many columns | not tuned
-    tolerance: float = 1e-5  # nats: three of them end a fit | chosen on the tables of decision 60 (1e-6: .003 worse)
+    tolerance: float = 1e-5  # nats: less is not worth a step | chosen on the tables of decision 60 (1e-6: .003 worse)
     tolerance_without_noise: float = 1e-6  # nats, the same | not tuned; decision 63
     slack: float = 0.5  # deviations of a block that are left | chosen on telco, magic, two made up; decisions 20, 63
     least_variance: float = 0.3  # of a moment's sampling error 1/n, let be | chosen on adult, ma2019; decision 20
@@ -219,24 +219,20 @@ class FitConstants:
     raking_rounds: int = 4  # of a fit's tilts to its shares | not tuned
     raked: float = 1e-5  # distance of shares at which raking ends | not tuned
     largest_raking: float = 3.0  # logarithm of a round's factor | not tuned
-    steps: int = 12  # of L-BFGS in the same coordinates | not tuned; decision 63
-    most_steps: int = 120  # in all | chosen on the tables of decision 60 (240: as 120)
-    gradient: float = 1e-9  # in those coordinates, at which steps end | not tuned
-    most_explained: float = 0.99  # of a score's variance, at the start | not tuned
-    reach: float = 4.0  # logits by which the first weights of a feature move a run | not tuned; decision 60
-    ridge: float = 0.01  # on features' second moments, at the start | not tuned
-    # nats by which such a start may be worse than weights of 0 | not tuned; without: decision 73
-    worse_than_nothing: float = 10.0
+    steps: int = 12  # with the same curvature | not tuned; decision 63
+    most_steps: int = 240  # evaluations in all | not tuned
+    halvings: int = 12  # of a step along which the value does not fall | not tuned
+    least_fall: float = 0.1  # of what the slope says, of a step that is taken | not tuned
     most_cuts: int = 7  # of moments that no law has | chosen on repayments (3: three of 46 fits refuted); decision 60
     least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned
     refuted: float = 0.1  # of how far a value is below 0: less gain is the last before a cut | not tuned
     restart: float = 0.5  # of the weights that refuted them | not tuned; decision 60
-    thinned: int = 4  # a fit begins with every so many-th row | not tuned; decision 63
-    thinned_rows: int = 2_000  # that are then left at least | not tuned
-    curvature_rows: int = 2_000  # by which the curvature is taken | not tuned; decision 63
+    curvature_rows: int = 2_500  # by which the curvature is taken | not tuned; decision 63
     rows_a_feature: int = 8  # of these, at least | not tuned
-    class_rows: int = 50  # of a class among these, at least | not tuned
-    most_joint: int = 256  # weights and tilts whose curvature is kept whole | not tuned; decision 63
+    even_odds: float = 0.25  # of a row among these, whatever it leaves open | not tuned
+    most_joint: int = 1_200  # weights and tilts whose curvature is kept whole | not tuned; decision 86
+    products: int = 30  # with the curvature of more, for a step | not tuned; decision 86
+    left_by_products: float = 0.01  # of a step's gain, at which they end | not tuned
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from scipy import optimize
 
 from sfumato.maths.constants import FIT
 from sfumato.methods.tables.features import number_features
-from sfumato.methods.tables.softmax_fit import _start, fit_softmax
+from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
 from sfumato.models.tables.softmax_draws import probabilities
@@ -38,10 +38,9 @@ def possible(n=6_000, seed=8):
 EXACT = np.zeros((2, INPUTS)), np.zeros((2, INPUTS), dtype=int)
 
 
-@pytest.mark.parametrize("score", [0, None])
-def test_without_slack_moments_and_shares_are_met(score):
+def test_without_slack_moments_and_shares_are_met():
     rows, values, truth, moments, shares = possible()
-    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=1e-7, score=score)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=1e-7)
     weights, tilts = fit.weights, fit.tilts
     met = outcome(rows, values, weights, tilts)
     np.testing.assert_allclose(met[0], moments, atol=2e-3)
@@ -51,13 +50,13 @@ def test_without_slack_moments_and_shares_are_met(score):
 
 def test_shares_are_met_after_few_steps():
     rows, values, _, moments, shares = possible()
-    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=0.1, score=0)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=0.1)
     weights, tilts = fit.weights, fit.tilts
     np.testing.assert_allclose(outcome(rows, values, weights, tilts)[1], shares, atol=6e-3)
 
 
-def test_noise_on_near_copies_does_not_spoil_the_start():
-    """A regression on two near-copies whose moments noise moved apart explains more than there is."""
+def test_noise_on_near_copies_is_no_worse_than_nothing():
+    """A regression on two near-copies whose moments noise moved apart would explain more than there is."""
     n = 6_000
     values = number_features(rng(1).dirichlet(np.full(RUNS, 5.0)), False, 2).values
     one = rng(2).standard_normal(n)
@@ -66,17 +65,14 @@ def test_noise_on_near_copies_does_not_spoil_the_start():
     moments = np.array([[0.9, -0.9], [0.0, 0.0]])
     wanted = Moments(moments, np.full((2, 2), 1.0), np.zeros((2, 2), dtype=int))
     shares = np.full((1, RUNS), 1 / RUNS)
-    options = {"slack": 0.5, "tolerance": 1e-5, "score": 0}
-    start, tilts = _start(Objective.of(rows, wanted, values, shares, 0.5, None), 0, None)
-    assert not start.any()
-    np.testing.assert_array_equal(tilts, np.log(shares))
+    options = {"slack": 0.5, "tolerance": 1e-5}
     assert fit_softmax(rows, wanted, values, shares, **options).value < np.log(RUNS) + 0.1
 
 
 def test_weights_that_are_there_are_added_to():
     """What they explain already needs no others."""
     rows, values, truth, moments, shares = possible()
-    options = {"slack": 0.0, "tolerance": 1e-7, "score": None}
+    options = {"slack": 0.0, "tolerance": 1e-7}
     weights = fit_softmax(rows, Moments(moments, *EXACT), values, shares, base=truth, **options).weights
     np.testing.assert_allclose(weights, 0.0, atol=0.02)
     half = fit_softmax(rows, Moments(moments, *EXACT), values, shares, base=truth / 2, **options).weights
@@ -95,7 +91,7 @@ def test_a_gaussian_pair_keeps_its_correlation(rho):
     moment = np.mean(values[cells[0], 0] * values[cells[1], 0])
     rows = SimulatedRows(values[np.arange(n) % runs].astype(np.float32), np.zeros(n, dtype=int))
     wanted = Moments(np.array([[moment]]), np.zeros((1, 1)), np.zeros((1, 1), dtype=int))
-    fit = fit_softmax(rows, wanted, values, shares[None], slack=0.0, tolerance=1e-7, score=0)
+    fit = fit_softmax(rows, wanted, values, shares[None], slack=0.0, tolerance=1e-7)
     weights, tilts = fit.weights, fit.tilts
     column = SoftmaxColumn(shares, np.arange(runs), values, np.log(shares)[None], shares[None])
     chain = SoftmaxChain(
@@ -120,10 +116,10 @@ def test_a_block_within_its_noise_stays_nothing():
     target[0, 0] = 0.4
     groups = np.array([[0, 0, 1, 1], [0, 0, 1, 1]])
     moments = Moments(target, np.full((2, INPUTS), std**2), groups)
-    weights = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-7, score=None).weights
+    weights = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-7).weights
     assert np.abs(weights[:, 2:]).max() < 0.01
     assert weights[0, 0] > 0.2
-    free = fit_softmax(rows, moments, values, shares, slack=0.0, tolerance=1e-7, score=None).weights
+    free = fit_softmax(rows, moments, values, shares, slack=0.0, tolerance=1e-7).weights
     assert np.abs(free[:, 2:]).max() > 0.02
 
 
@@ -133,7 +129,7 @@ def test_the_slack_is_what_is_left_of_a_block():
     target = np.zeros((2, INPUTS))
     target[0] = 0.3
     moments = Moments(target, np.full((2, INPUTS), std**2), np.zeros((2, INPUTS), dtype=int))
-    fit = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-7, score=None)
+    fit = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-7)
     weights, tilts = fit.weights, fit.tilts
     missed = np.linalg.norm(target - outcome(rows, values, weights, tilts)[0])
     assert missed == pytest.approx(0.5 * std * np.sqrt(target.size), rel=0.2)
@@ -146,7 +142,7 @@ def impossible(stated):
     target = np.zeros((2, INPUTS))
     target[0, :2] = stated
     moments = Moments(target, np.full((2, INPUTS), 1e-4), np.zeros((2, INPUTS), dtype=int))
-    fit = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-7, score=0)
+    fit = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-7)
     return fit, outcome(rows, values, fit.weights, fit.tilts)[0]
 
 
@@ -159,7 +155,7 @@ def test_moments_of_no_table_are_moved_to_those_of_one():
 
 
 def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
-    """Until some table has them; each time halves the weights, and what is drawn hardly differs after three."""
+    """Until some table has them; each time halves the weights, and what is drawn hardly differs after five."""
     fit, met = impossible(0.98)
     assert fit.value >= 0
     assert (met[0, :2] > 0.6).all()
@@ -168,15 +164,15 @@ def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
     unmoved, _ = impossible(0.98)
     assert unmoved.value < -1
     assert np.abs(fit.weights).max() < np.abs(unmoved.weights).max() / 5
-    monkeypatch.setitem(vars(FIT), "most_cuts", 3)
+    monkeypatch.setitem(vars(FIT), "most_cuts", 5)
     few, moved = impossible(0.98)
     assert unmoved.value < 50 * few.value < 0
-    np.testing.assert_allclose(met, moved, atol=0.01)
+    np.testing.assert_allclose(met, moved, atol=0.015)
 
 
 def test_moments_of_a_table_are_not_moved():
     rows, values, _, moments, shares = possible()
-    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=1e-7, score=0)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=1e-7)
     assert fit.cuts == 0
     assert 0 < fit.value < np.log(RUNS)
     assert fit.gain < 3e-7
@@ -185,7 +181,7 @@ def test_moments_of_a_table_are_not_moved():
 def test_moments_of_no_table_give_finite_weights():
     rows, values, _, _, shares = possible()
     target = np.full((2, INPUTS), 3.0)
-    fit = fit_softmax(rows, Moments(target, *EXACT), values, shares, slack=0.0, tolerance=1e-7, score=0)
+    fit = fit_softmax(rows, Moments(target, *EXACT), values, shares, slack=0.0, tolerance=1e-7)
     weights, tilts = fit.weights, fit.tilts
     assert np.isfinite(weights).all()
     assert np.isfinite(tilts).all()
@@ -204,7 +200,7 @@ def test_the_objective_is_solved_where_plain_steps_are_not():
     target = target + noise * rng(5).standard_normal(target.shape)
     groups = np.tile(np.repeat(np.arange(inputs // 2), 2), (2, 1))
     moments = Moments(target, np.full(target.shape, noise**2), groups)
-    fit = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-6, score=None)
+    fit = fit_softmax(rows, moments, values, shares, slack=0.5, tolerance=1e-6)
     objective = Objective.of(rows, moments, values, shares, 0.5, None)
 
     def slopes(x):
@@ -229,7 +225,7 @@ def test_classes_that_are_never_simulated_and_runs_without_mass():
     shares = np.concatenate([shares, shares[:1]])
     shares[:, 2] = 0
     shares /= shares.sum(axis=1, keepdims=True)
-    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=1e-7, score=0)
+    fit = fit_softmax(rows, Moments(moments, *EXACT), values, shares, slack=0.0, tolerance=1e-7)
     weights, tilts = fit.weights, fit.tilts
     assert tilts.shape == (3, RUNS)
     assert np.isfinite(weights).all()

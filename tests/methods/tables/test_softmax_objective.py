@@ -1,11 +1,10 @@
-"""The objective of a softmax: slopes and curvature are those of its value, and 0 is best where blocks say no more."""
+"""The objective of a softmax: slopes are those of its value, and 0 is best where blocks say no more."""
 
 import numpy as np
 import pytest
 
-from sfumato.maths.constants import FIT
 from sfumato.methods.tables.features import number_features
-from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows, _inverse_root
+from sfumato.methods.tables.softmax_objective import Moments, Objective, SimulatedRows
 
 CLASSES, RUNS, INPUTS = 2, 7, 4
 
@@ -66,37 +65,6 @@ def test_the_objective_is_convex():
         assert made.evaluate((first + second) / 2, (tilts + others) / 2).value < np.mean(ends)
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_the_curvature_is_that_of_the_value(joint, monkeypatch):
-    """In its coordinates a step bends the value by 1 where they are joint, and by as much as any where they are not."""
-    if not joint:
-        monkeypatch.setitem(vars(FIT), "most_joint", 0)
-    made = objective(slack=0.5)
-    weights, tilts = anywhere(made)
-    curvature = made.curvature(weights, tilts)
-    step, bends = 0.02, []
-    for seed in range(12):
-        direction = rng(seed).standard_normal(weights.size + tilts.size)
-        direction[weights.size :] *= 0.1  # the mean of a class's tilts changes nothing
-        at, slope = along(made, weights, tilts, curvature.moved(direction))
-        bent = (slope(at(step)) - slope(at(-step))) / (2 * step)
-        bends.append(bent / (direction[: weights.size] ** 2).sum())
-    # blocks' penalties bend less along a block than across it, and are taken as across
-    assert 0.3 < np.median(bends) < 1.5
-    assert max(bends) / min(bends) < (4 if joint else 8)
-
-
-def test_coordinates_move_as_slopes_say():
-    made = objective(slack=0.5)
-    weights, tilts = anywhere(made)
-    curvature = made.curvature(weights, tilts)
-    z = rng(3).standard_normal(weights.size + tilts.size)
-    gradient = made.evaluate(weights, tilts)
-    by_weights, by_tilts = curvature.moved(z)
-    direct = float((gradient.by_weights * by_weights).sum() + (gradient.by_tilts * by_tilts).sum())
-    assert float(curvature.slope(gradient) @ z) == pytest.approx(direct, rel=1e-6)
-
-
 def test_nothing_is_best_where_no_block_says_more_than_its_slack():
     made = objective(slack=0.5)
     tilts = made.raked(np.zeros(made.shape), np.log(made.shares), 8)
@@ -114,13 +82,3 @@ def test_raked_tilts_give_the_shares():
     weights, tilts = anywhere(made)
     raked = made.raked(weights, tilts, 12)
     np.testing.assert_allclose(made.evaluate(weights, raked).by_tilts, 0.0, atol=1e-5)
-
-
-@pytest.mark.parametrize("odd", [np.nan, np.inf, -1e9])
-def test_coordinates_end_in_the_diagonal(odd):
-    """Rounding may leave no root of a curvature: there is no loop without an end, and no number that is none."""
-    matrices = np.tile(np.diag([4.0, 1.0, 9.0]), (2, 1, 1))
-    matrices[0, 0, 1] = matrices[0, 1, 0] = odd
-    roots = _inverse_root(matrices)
-    assert np.isfinite(roots).all()
-    assert roots[0].diagonal() == pytest.approx([1 / 2, 1.0, 1 / 3], rel=0.2)

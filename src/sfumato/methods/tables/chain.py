@@ -15,11 +15,11 @@ from sfumato.maths.constants import CHAIN, PAIRS
 from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
 from sfumato.methods.tables.cross_moments import CrossMoments
-from sfumato.methods.tables.features import N_KINDS, SCORE, ColumnShares
+from sfumato.methods.tables.features import N_KINDS, ColumnShares
 from sfumato.methods.tables.softmax_fit import fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
-from sfumato.models.tables.softmax_draws import probabilities
+from sfumato.models.tables.softmax_draws import Chances
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def fit_table_chain(
         tables = class_tables(_class_evidence(columns, moments), class_counts)
     d = int(ends[-1])
     classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, CHAIN.class_rows * k)))
-    features = np.zeros((classes.size, d), dtype=np.float32)
+    features = np.zeros((d, classes.size), dtype=np.float32).T  # a feature's values lie together
     apart = len(moments.by_class) > 0
     weights = np.zeros((k if apart else 1, d, d))
     softmaxes: list[SoftmaxColumn | None] = [None] * len(columns)
@@ -102,27 +102,23 @@ def fit_table_chain(
     for j in order:
         column, block = columns[j], blocks[j]
         predictors = _predictors(known, block, moments, CHAIN.most_together if effort.low_rank else CHAIN.most_related)
-        tilts, column_weights = _fit_column(
-            column, tables[j], block, predictors, moments, SimulatedRows(features, classes), effort, apart
-        )
+        rows = SimulatedRows(features.T[predictors].T, classes)
+        tilts, column_weights = _fit_column(column, tables[j], block, predictors, moments, rows, effort, apart)
         for c in range(len(column_weights)):
             weights[c][block, predictors] = column_weights[c]
         softmaxes[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
-        runs = softmaxes[j].choose(_predicted(features[:, predictors], classes, column_weights), classes, rng)  # type: ignore[union-attr]
+        runs = softmaxes[j].choose(_predicted(rows, column_weights), classes, rng)  # type: ignore[union-attr]
         features[:, block] = column.features.values[runs]
         known[block] = j not in mute
     return SoftmaxChain(shares, tuple(c for c in softmaxes if c is not None), order, weights)
 
 
-def _predicted(features: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return W φ of each row, shape (n, q), float32, where features are of shape (n, m), weights (k or 1, q, m)."""
+def _predicted(rows: SimulatedRows, weights: np.ndarray) -> np.ndarray:
+    """Return W φ of each row, shape (n, q), float32, where weights are of shape (k or 1, q, m)."""
     weights = weights.astype(np.float32)
     if len(weights) == 1:
-        return features @ weights[0].T
-    predictor = np.empty((classes.size, weights.shape[1]), dtype=np.float32)
-    for k in np.unique(classes):
-        predictor[classes == k] = features[classes == k] @ weights[k].T
-    return predictor
+        return (weights[0] @ rows.features.T).T
+    return np.concatenate([w @ own.T for w, own in zip(weights, rows.by_class(len(weights)), strict=True)], axis=1).T
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
@@ -206,7 +202,7 @@ def _fit_column(
     block: slice,
     predictors: np.ndarray,
     moments: CrossMoments,
-    simulated: SimulatedRows,
+    rows: SimulatedRows,
     effort: Effort,
     apart: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -215,16 +211,22 @@ def _fit_column(
     if not predictors.size or not values.shape[1]:
         tilts = np.log(np.maximum(table, 1e-9))
         return tilts, np.zeros((1, values.shape[1], predictors.size))
-    rows = SimulatedRows(np.ascontiguousarray(simulated.features[:, predictors]), simulated.classes)
     groups = np.unique(moments.groups[block][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
     spreads = np.maximum(moments.spreads[block][:, predictors], effort.least_variance)
     wanted = Moments(moments.means[block][:, predictors], spreads, groups)
-    scores = np.flatnonzero(column.features.kinds == SCORE)
-    score = int(scores[0]) if scores.size else None
-    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance, score=score)
+    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance)
     if not apart:
         return fit.tilts, fit.weights[None]
     return _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
+
+
+def _moments(features: np.ndarray, weights: np.ndarray, values: np.ndarray, tilts: np.ndarray) -> np.ndarray:
+    """Return E[φ uᵀ] over rows of one class, features of shape (n, m), that a softmax gives, shape (q, m)."""
+    chances, narrow = Chances.of(weights.astype(np.float32) @ features.T, values, tilts), values.T.astype(np.float32)
+    means = [narrow @ (block / sums) for block, sums in zip(chances.blocks, chances.sums, strict=True)]
+    if not means:
+        return np.zeros(weights.shape)
+    return (features.T @ np.concatenate(means, axis=1).T).T.astype(np.float64) / len(features)
 
 
 def _fit_classes(
@@ -241,13 +243,8 @@ def _fit_classes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
     k = len(table)
-    predictor = rows.features @ weights.T.astype(np.float32)
-    predicted = []
-    for c in range(k):
-        members = rows.classes == c
-        chances = probabilities(predictor[members], values, tilts[c : c + 1], np.zeros(members.sum(), dtype=np.int64))
-        predicted.append((chances @ values.astype(np.float32)).T @ rows.features[members] / max(members.sum(), 1))
-    predicted = np.array(predicted, dtype=np.float64)
+    features = rows.by_class(k)
+    predicted = np.stack([_moments(own, weights, values, tilts[c]) for c, own in enumerate(features)])
     observed = moments.by_class[:, block][:, :, predictors]
     variances = np.broadcast_to(moments.class_variances[:, block][:, :, predictors], observed.shape)
     deviations = np.zeros_like(observed)
@@ -264,8 +261,7 @@ def _fit_classes(
     for c in range(k):
         if not (deviations[c] ** 2 > CHAIN.related * np.maximum(variances[c], 1e-9)).any():
             continue
-        members = rows.classes == c
-        own = SimulatedRows(rows.features[members], np.zeros(members.sum(), dtype=np.int64))
+        own = SimulatedRows(features[c], np.zeros(len(features[c]), dtype=np.int64))
         spread = np.maximum(spreads[c], effort.least_variance / shares[c])
         wanted = Moments(predicted[c] + deviations[c], spread, groups)
         fit = fit_softmax(
@@ -275,7 +271,6 @@ def _fit_classes(
             table[c : c + 1],
             slack=effort.slack,
             tolerance=effort.tolerance,
-            score=None,
             base=weights,
             tilts=tilts[c : c + 1],
         )

@@ -73,7 +73,6 @@ def feasible_moments(
         table,
         slack=PAIRS.pair_slack,
         tolerance=PAIRS.pair_tolerance,
-        score=None,
         base=base,
         tilts=tilts,
     )
