@@ -12,11 +12,11 @@ def _schema(columns: int, rows: int | None) -> Schema:
     return Schema.from_dict({"columns": names} if rows is None else {"rows": rows, "columns": names})
 
 
-# Rows, columns, with a target, CPU seconds: `benchmarks/duration.py` on a machine that others used too, load 3 to 5.
+# Rows, columns, with a target, CPU seconds: `benchmarks/duration.py` on a machine that others used too, load 3.
 RECORDED = (
-    (1_000, 5, False, 3.8), (1_000, 5, True, 4.4), (1_000, 20, False, 4.3), (3_000, 60, True, 19.0),
-    (10_000, 12, True, 6.7), (10_000, 30, True, 17.3), (10_000, 50, False, 10.4), (100_000, 12, False, 6.6),
-    (100_000, 20, True, 12.6), (100_000, 40, False, 16.3), (100_000, 60, True, 58.8),
+    (1_000, 5, False, 2.3), (1_000, 5, True, 2.2), (1_000, 20, False, 2.5), (3_000, 60, True, 5.7),
+    (10_000, 12, True, 3.1), (10_000, 30, True, 10.6), (10_000, 50, False, 6.9), (100_000, 12, False, 3.3),
+    (100_000, 20, True, 5.4), (100_000, 40, False, 8.3), (100_000, 60, True, 17.0),
 )  # fmt: skip
 LEVELS = (2, 4, 10, 50)
 

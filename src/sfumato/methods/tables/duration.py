@@ -15,17 +15,17 @@ from sfumato.methods.tables.recipe import TableFacts, classes_apart, entry_noise
 from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.schema.schema import Schema
 
-_START = 3.0
+_START = 2.2
 """Seconds until the libraries are read."""
 _CELL = 2.5e-7
 """Seconds for each cell of the records: reading and two passes."""
-_NUMBER, _LABEL = 0.18, 0.09
+_NUMBER, _LABEL = 0.05, 0.07
 """Seconds for each column's place in the chain, where an entry of the moments has a noise of `_ENTRY`."""
 _ENTRY, _LEAST_ENTRY, _POWER = 0.01, 0.001, 0.25
 """With less noise columns say more of each other, and their softmaxes take more steps."""
-_PRODUCT = 2.5e-9
+_PRODUCT = 6e-10
 """Seconds for each simulated row and pair of features."""
-_BY_CLASS, _CLASSES = 2.5, 0.3
+_BY_CLASS, _CLASSES = 2.0, 0.3
 """Times as much with a target or areas whose two classes have weights of their own, and its power of their number."""
 _MULTIPLIER = 4.8
 """About the noise multiplier of second moments at ε = 1."""
@@ -51,7 +51,7 @@ def fit_seconds(
     Example:
         >>> schema = Schema.from_dict({"rows": 1_000_000, "columns": {"a": "boolean", "b": "boolean"}})
         >>> round(fit_seconds("max-entropy", schema), 1)
-        3.8
+        2.9
     """
     rows = schema.rows if n_public is None else n_public
     tables = len(schema.of_kind(TabularKind)) + len(schema.open) == len(schema.released)
