@@ -227,7 +227,7 @@ def test_every_public_method_is_tried(release) -> None:
     elsewhere = {
         "check", "evaluate", "form", "certificate", "measurements", "parameters", "sampler", "schema", "units",
         "checked", "columns", "table_batches", "save", "report", "write_sample", "hashes",
-        "target", "is_data_set", "table", "to_bytes",
+        "target", "is_data_set", "table", "to_bytes", "part_of",
     }  # fmt: skip
     public = {name for name in dir(sfumato.Release) if not name.startswith("_")}
     assert public - elsewhere <= calls(release).keys()
