@@ -49,7 +49,7 @@ def aimed_scores(*questions: str, scale: float = 3.0, weight: str = "") -> Score
 
 def question_sums(shares=(1.0, 3.0), *, scale: float = 3.0, column: str = "") -> QuestionSums:
     """A table, and two regressions as one vector."""
-    first, second, *_ = REGRESSIONS
+    first, _, second, *_ = REGRESSIONS  # whose left sides move alone, so that two records may point opposite ways
     axes = (Cells.of(COLUMNS["city"]), Cells.of(COLUMNS["member"]))
     queries = [MarginalQuery((axes,), weight=column), aimed_scores(first, second, scale=scale, weight=column)]
     parts = zip(queries, weights_of(shares), strict=True)

@@ -234,3 +234,13 @@ def test_intervals_cover():
             low, high = answer.interval()
             covered[name] += low <= true[name] <= high
     assert min(covered.values()) >= 52, covered
+
+
+def test_a_table_is_not_saved_without_the_whole(noisy, tmp_path):
+    """What is saved alone would not know whose rows are whose."""
+    for name in ("visits", "measurements"):
+        with pytest.raises(ConfigError, match=f"whole release to save, got its table '{name}'"):
+            noisy.table(name).save(tmp_path / "part.sfm")
+        with pytest.raises(ConfigError, match="Save the whole"):
+            noisy.table(name).to_bytes()
+    assert not list(tmp_path.iterdir())

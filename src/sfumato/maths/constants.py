@@ -225,8 +225,8 @@ class FitConstants:
     least_fall: float = 0.1  # of what the slope says, of a step that is taken | not tuned
     most_cuts: int = 7  # of moments that no law has | chosen on repayments (3: three of 46 fits refuted); decision 60
     least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned
-    refuted: float = 0.1  # of how far a value is below 0: less gain is the last before a cut | not tuned
-    restart: float = 0.5  # of the weights that refuted them | not tuned; decision 60
+    refuted: float = 0.01  # of how far a value is below 0: less gain is the last before a cut | chosen on repayments
+    restart: float = 0.7  # of the weights that refuted them | chosen on repayments, indices (.5: some unfinished)
     curvature_rows: int = 2_500  # by which the curvature is taken | not tuned; decision 63
     rows_a_feature: int = 8  # of these, at least | not tuned
     even_odds: float = 0.25  # of a row among these, whatever it leaves open | not tuned

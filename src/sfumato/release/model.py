@@ -371,16 +371,23 @@ class ReleaseValue:
             overwrite: whether an existing release may be replaced.
 
         Raises:
+            ConfigError: it is one table of a database.
             OutputError: the path exists and may not be replaced, or cannot be written.
         """
         place = require_path(path=path)
         require_flag(overwrite=overwrite)
+        self._require_whole()
         manifest, packed = self._manifest()
         write_files(place, manifest, packed, overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the `.sfm` file that `save` writes."""
+        self._require_whole()
         return archive_bytes(*self._manifest())
+
+    def _require_whole(self) -> None:
+        if self.part_of is not None:
+            raise ConfigError(f"Expected a whole release to save, got its table {self.part_of[1]!r}. Save the whole.")
 
     @property
     def hashes(self) -> Bound:

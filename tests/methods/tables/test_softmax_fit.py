@@ -155,7 +155,7 @@ def test_moments_of_no_table_are_moved_to_those_of_one():
 
 
 def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
-    """Until some table has them; each time halves the weights, and what is drawn hardly differs after five."""
+    """Until some table has them; each time lessens the weights, and what is drawn hardly differs after four."""
     fit, met = impossible(0.98)
     assert fit.value >= 0
     assert (met[0, :2] > 0.6).all()
@@ -164,10 +164,10 @@ def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
     unmoved, _ = impossible(0.98)
     assert unmoved.value < -1
     assert np.abs(fit.weights).max() < np.abs(unmoved.weights).max() / 5
-    monkeypatch.setitem(vars(FIT), "most_cuts", 5)
+    monkeypatch.setitem(vars(FIT), "most_cuts", 4)
     few, moved = impossible(0.98)
     assert unmoved.value < 50 * few.value < 0
-    np.testing.assert_allclose(met, moved, atol=0.015)
+    np.testing.assert_allclose(met, moved, atol=0.01)
 
 
 def test_moments_of_a_table_are_not_moved():
