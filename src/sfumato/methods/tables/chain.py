@@ -230,15 +230,19 @@ def _fitted(
     tilts: np.ndarray | None = None,
 ) -> SoftmaxFit:
     """Return the softmax of moments; of ones without noise that no law of the rows has, of as near ones as it takes."""
-    widths = CHAIN.widths_without_noise if effort.least_variance else (1.0,)
-    for width in widths:
-        wider = replace(wanted, variances=width * wanted.variances)
-        fit = fit_softmax(
-            rows, wider, values, table, slack=effort.slack, tolerance=effort.tolerance, base=base, tilts=tilts
+
+    def fit(width: float) -> SoftmaxFit:
+        moments = replace(wanted, variances=width * wanted.variances)
+        return fit_softmax(
+            rows, moments, values, table, slack=effort.slack, tolerance=effort.tolerance, base=base, tilts=tilts
         )
-        if fit.value >= 0 and fit.gain <= CHAIN.unsolved:
+
+    fitted = fit(1.0)
+    for width in CHAIN.widths_without_noise if effort.least_variance else ():
+        if fitted.value >= 0 and fitted.gain <= CHAIN.unsolved:
             break
-    return fit
+        fitted = fit(width)
+    return fitted
 
 
 def _moments(features: np.ndarray, weights: np.ndarray, values: np.ndarray, tilts: np.ndarray) -> np.ndarray:
