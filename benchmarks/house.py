@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_950,
-    "lines of the core": 56_150,
+    "lines": 88_040,
+    "lines of the core": 56_230,
     "files": 437,
     "circles of files": 0,
     "files in circles": 0,

@@ -223,8 +223,8 @@ def _influence(release: Release, fit: Regression, term: str, family: Family) -> 
     weights = questions.estimator(read.columns, fit.target, free=True).calibration.weights
     design = read.design(measured.frame, weights, logistic=family.two_values)
     weights = weights * design.present
-    influence = family.solve(design.left, design.right, weights, family.phrase(fit.formula), design.terms)[1]
-    own = influence[:, design.terms.index(term)] * design.present
+    solution = family.solve(design.left, design.right, weights, family.phrase(fit.formula), design.terms)
+    own = solution.of_record[:, design.terms.index(term)] * design.present
     equation = score_design(fit.formula, fit.formula, LINKS[family.name], columns, measured.frame, weights)
     equation = aim_equation(equation, measured, weights)
     left, terms = equation.sides(measured.base)

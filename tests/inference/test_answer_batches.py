@@ -133,7 +133,7 @@ def misses(frame, known, *, shown, draws):
     for seed in range(draws):
         questions = Questions(redrawn(known, 100 + seed, shown=shown))
         for held in (
-            "_drawn",
+            "_model_rows",
             "free_codes",
             "base",
             "codes",

@@ -70,16 +70,55 @@ def test_families_solve_their_scores_on_weighted_rows():
     weights = np.random.default_rng(1).random(N) + 0.5
     right = np.column_stack([np.ones(N), table.x])
     for family, left in (("poisson", table.n), ("gamma", table.c)):
-        params, influence = FAMILIES[family].solve(left.to_numpy(), right, weights, "it", ("Intercept", "x"))
+        fit = FAMILIES[family].solve(left.to_numpy(), right, weights, "it", ("Intercept", "x"))
         wanted = smf.glm("y ~ x", table.assign(y=left), family=LAWS[family], freq_weights=weights).fit().params
-        np.testing.assert_allclose(params, wanted, atol=1e-6)
-        np.testing.assert_allclose(weights @ influence, 0, atol=1e-6)
+        np.testing.assert_allclose(fit.params, wanted, atol=1e-6)
+        np.testing.assert_allclose(weights @ fit.influence, 0, atol=1e-6)
+        assert not fit.doubt.any()
+
+
+@pytest.mark.parametrize("family", ["ols", "logit", "poisson", "gamma"])
+def test_weights_below_zero_leave_a_solution(family):
+    """Where nothing but noise's weights tells two terms apart, those above 0 do; influences are derivatives."""
+    rng = np.random.default_rng(3)
+    x, n = rng.normal(size=(400, 2)), 400
+    right = np.column_stack([np.ones(n), x[:, 0], x[:, 0] + 0.3 * x[:, 1]])
+    eta = right @ [0.2, 0.5, -0.3]
+    left = {
+        "ols": eta + rng.normal(size=n), "logit": (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1.0,
+        "poisson": rng.poisson(np.exp(eta)) * 1.0, "gamma": np.exp(eta) * rng.gamma(2.0, 0.5, n),
+    }[family]  # fmt: skip
+    weights = np.where(np.abs(x[:, 1]) > 1.2, -1.0, 1.0)
+    assert np.linalg.eigvalsh((right * weights[:, None]).T @ right)[0] < 0
+
+    def solved(weights):
+        return FAMILIES[family].solve(left, right, weights, "it", ("Intercept", "x", "z"))
+
+    fit = solved(weights)
+    assert fit.doubt.any()
+    for row in np.flatnonzero(weights > 0)[:3].tolist() + np.flatnonzero(weights < 0)[:3].tolist():
+        step = 1e-5 * np.eye(n)[row]
+        slope = (solved(weights + step).params - solved(weights - step).params) / 2e-5
+        np.testing.assert_allclose(fit.influence[row], slope, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["ols", "logit"])
+def test_a_few_weights_below_zero_change_nothing(family):
+    """As noise vanishes the solution is that of all weights, to the last digit."""
+    rng = np.random.default_rng(4)
+    right = np.column_stack([np.ones(500), rng.normal(size=500)])
+    left = (right[:, 1] + rng.normal(size=500) > 0) * 1.0
+    weights = np.where(np.arange(500) < 5, -0.1, 1.0)
+    fit = FAMILIES[family].solve(left, right, weights, "it", ("Intercept", "x"))
+    mean = right @ fit.params if family == "ols" else 1 / (1 + np.exp(-right @ fit.params))
+    np.testing.assert_allclose(right.T @ (weights * (left - mean)), 0, atol=1e-8)
+    assert not fit.doubt.any()
 
 
 def test_large_means_are_reached():
     left, right = np.full(50, 4_000.0), np.ones((50, 1))
     for family in ("poisson", "gamma"):
-        params, _ = FAMILIES[family].solve(left, right, np.ones(50), "it", ("Intercept",))
+        params = FAMILIES[family].solve(left, right, np.ones(50), "it", ("Intercept",)).params
         assert params[0] == pytest.approx(np.log(4_000))
 
 

@@ -75,9 +75,9 @@ def _frame(table: CodedTable, schema: Schema) -> pd.DataFrame:
 def _of_rows(design: Design, family: Family, formula: str) -> tuple[pd.Series, pd.Series]:
     """Return coefficients and robust standard errors of rows taken for records."""
     what = f"the regression {formula!r}"
-    params, influence = family.solve(design.left, design.right, design.present, what, design.terms)
-    errors = np.sqrt(((influence * design.present[:, None]) ** 2).sum(axis=0))
-    return pd.Series(params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
+    solution = family.solve(design.left, design.right, design.present, what, design.terms)
+    errors = np.sqrt(((solution.influence * design.present[:, None]) ** 2).sum(axis=0))
+    return pd.Series(solution.params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 
 
 def _comparison(term: str, real: float, real_error: float, synthetic: float, synthetic_error: float) -> dict[str, Any]:

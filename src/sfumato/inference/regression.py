@@ -178,17 +178,18 @@ def _one(
     n = estimator.positive(present, what)
     weights = estimator.calibration.weights * present
     require_levels_seen(estimator, design, rows, what)
-    params, influence = family.solve(design.left, design.right, weights, what, design.terms)
-    influence = influence * present[:, None]
+    solution = family.solve(design.left, design.right, weights, what, design.terms)
+    influence = solution.influence * present[:, None]
     variances = estimator.calibration.variances(influence, None if design.present.all() else design.present)
     require_known(variances.known, estimator.columns, what)
     if not family.linear:
 
         def ask(redrawn: np.ndarray) -> np.ndarray:
-            return family.solve(design.left, design.right, redrawn * present, what, design.terms)[0]
+            return family.solve(design.left, design.right, redrawn * present, what, design.terms).params
 
         linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
         variances = variances.stretch_noise(stretches(estimator.calibration, ask, linear, what))
+    variances = variances.doubting(solution.doubt)
     covariance = variances.of(estimator.target)
     terms, parts = list(design.terms), variances.by_cause(estimator.target)
     sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in parts.items()}
@@ -197,7 +198,7 @@ def _one(
     return Regression(
         formula,
         family.kind,
-        pd.Series(params, index=terms),
+        pd.Series(solution.params, index=terms),
         pd.Series(np.sqrt(np.diagonal(covariance)), index=terms),
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),

@@ -210,6 +210,8 @@ class ChainConstants:
     tolerance_without_noise: float = 1e-6  # nats, the same | not tuned; decision 63
     slack: float = 0.5  # deviations of a block that are left | chosen on telco, magic, two made up; decisions 20, 63
     least_variance: float = 0.3  # of a moment's sampling error 1/n, let be | chosen on adult, ma2019; decision 20
+    widths_without_noise: tuple[float, ...] = (10.0, 100.0)  # times it, until a law has them | not tuned
+    unsolved: float = 0.01  # nats that a next step would gain, from which moments are taken for refuted | not tuned
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,7 @@ from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
 from sfumato.methods.tables.cross_moments import CrossMoments
 from sfumato.methods.tables.features import N_KINDS, ColumnShares
-from sfumato.methods.tables.softmax_fit import fit_softmax
+from sfumato.methods.tables.softmax_fit import SoftmaxFit, fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
 from sfumato.models.tables.softmax_draws import Chances
@@ -214,10 +214,35 @@ def _fit_column(
     groups = np.unique(moments.groups[block][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
     spreads = np.maximum(moments.spreads[block][:, predictors], effort.least_variance)
     wanted = Moments(moments.means[block][:, predictors], spreads, groups)
-    fit = fit_softmax(rows, wanted, values, table, slack=effort.slack, tolerance=effort.tolerance)
+    fit = _fitted(rows, wanted, values, table, effort)
     if not apart:
         return fit.tilts, fit.weights[None]
     return _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
+
+
+def _fitted(
+    rows: SimulatedRows,
+    wanted: Moments,
+    values: np.ndarray,
+    table: np.ndarray,
+    effort: Effort,
+    base: np.ndarray | None = None,
+    tilts: np.ndarray | None = None,
+) -> SoftmaxFit:
+    """Return the softmax of moments; of ones without noise that no law of the rows has, of as near ones as it takes."""
+
+    def fit(width: float) -> SoftmaxFit:
+        moments = replace(wanted, variances=width * wanted.variances)
+        return fit_softmax(
+            rows, moments, values, table, slack=effort.slack, tolerance=effort.tolerance, base=base, tilts=tilts
+        )
+
+    fitted = fit(1.0)
+    for width in CHAIN.widths_without_noise if effort.least_variance else ():
+        if fitted.value >= 0 and fitted.gain <= CHAIN.unsolved:
+            break
+        fitted = fit(width)
+    return fitted
 
 
 def _moments(features: np.ndarray, weights: np.ndarray, values: np.ndarray, tilts: np.ndarray) -> np.ndarray:
@@ -264,16 +289,7 @@ def _fit_classes(
         own = SimulatedRows(features[c], np.zeros(len(features[c]), dtype=np.int64))
         spread = np.maximum(spreads[c], effort.least_variance / shares[c])
         wanted = Moments(predicted[c] + deviations[c], spread, groups)
-        fit = fit_softmax(
-            own,
-            wanted,
-            values,
-            table[c : c + 1],
-            slack=effort.slack,
-            tolerance=effort.tolerance,
-            base=weights,
-            tilts=tilts[c : c + 1],
-        )
+        fit = _fitted(own, wanted, values, table[c : c + 1], effort, weights, tilts[c : c + 1])
         class_weights[c] += fit.weights
         new[c] = fit.tilts[0]
     return new, class_weights
