@@ -20,6 +20,7 @@ import pandas as pd
 import statsmodels.formula.api as smf
 
 from sfumato import MaxEntropy, Schema
+from sfumato.errors import EstimateError
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from fixtures import database
@@ -169,12 +170,16 @@ def main() -> None:
         root = next(iter(document["tables"]))
         tables = {**document["tables"], root: {**document["tables"][root], "rows": args.units}}
         schema = Schema.from_dict({**document, "tables": tables, "questions": [_named(q) for q in asked]})
-        lines = []
+        lines, refused = [], 0
         for fit in range(args.fits):
             release = MaxEntropy(epsilon=args.epsilon, delta=1e-6).fit(draw(args.units, fit), schema=schema)
             for table, questions in of_tables.items():
                 for question in questions:
-                    answers = of_release(release.table(table).units, question)
+                    try:
+                        answers = of_release(release.table(table).units, question)
+                    except EstimateError:  # noise hides all groups
+                        refused += 1
+                        continue
                     lines += [{"key": key, "value": v, "error": e} for key, (v, e) in answers.items()]
         results = pd.DataFrame(lines)
         truth, spread = results["key"].map(truths.mean()), truths.std() * (LARGE / args.units) ** 0.5
@@ -182,7 +187,7 @@ def main() -> None:
         results["width"] = results["error"] / results["key"].map(spread)
         print(f"{law}, {args.units} persons, epsilon = {args.epsilon:g}, {args.fits} fits")
         print(results.groupby("key").agg(covered=("covered", "mean"), width=("width", "median")).round(2).to_string())
-        print(f"all: {results['covered'].mean():.3f}", flush=True)
+        print(f"all: {results['covered'].mean():.3f}; refused: {refused}", flush=True)
 
 
 def _named(question: str) -> str:

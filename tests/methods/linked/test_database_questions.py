@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fixtures.database import document, hospital, schema
-from sfumato import MaxEntropy, NonPrivate, Schema, load
+from sfumato import MaxEntropy, Schema, load
 from sfumato.errors import ConfigError, EstimateError, SchemaError
 from sfumato.fitting.purposes import Facts
 from sfumato.methods.linked.branches import answer_forecasts
@@ -29,7 +29,8 @@ def tables():
 
 @pytest.fixture(scope="module")
 def silent(tables):
-    return MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000).fit(tables, schema=SCHEMA, seed=1)
+    """With hardly any noise."""
+    return MaxEntropy(epsilon=100.0, delta=1e-6, calibration_rows=600).fit(tables, schema=SCHEMA, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +70,14 @@ def test_each_is_of_the_first_table_whose_units_have_its_columns():
     assert [len(view.schema.questions) for view in branch_views(of_persons).values()] == [2, 0, 0]
 
 
-def test_without_noise_they_are_those_of_the_records(tables, silent):
+def test_with_hardly_any_noise_they_are_those_of_the_records(tables, silent):
     real, lagged = persons(tables)
     visits, drugs = silent.table("visits").units, silent.table("drugs").units
     means = visits.mean("mean of score", by="sex")
     for sex, value in real.groupby("sex")["mean"].mean().items():
         assert means[sex].value == pytest.approx(value, abs=0.05 * real["mean"].std())
     assert visits.mean("change of score").value == pytest.approx(real["change"].mean(), abs=0.05 * real["change"].std())
-    assert visits.correlation("score", "lag 2 of score").value == pytest.approx(lagged, abs=0.01)
+    assert visits.correlation("score", "lag 2 of score").value == pytest.approx(lagged, abs=0.03)
     assert visits.ols("`last of score` ~ age").params["age"] == pytest.approx(slopes(real, "last", "age")[1], abs=0.02)
     fit = drugs.ols("`number of drugs` ~ `number of visits`")
     assert fit.params["number of visits"] == pytest.approx(slopes(real, "drugs", "visits")[1], abs=0.01)
@@ -86,7 +87,7 @@ def test_without_noise_they_are_those_of_the_records(tables, silent):
     )
     shares = drugs.share({"ever of drug=c": True}, by="ever of state=dead")
     for dead, value in real.groupby("dead")["c"].mean().items():
-        assert shares[str(dead).lower()].value == pytest.approx(value, abs=1e-6)
+        assert shares[str(dead).lower()].value == pytest.approx(value, abs=0.01)
 
 
 def test_with_noise_intervals_hold(tables, noisy):
@@ -176,8 +177,8 @@ def test_a_column_of_the_name_of_a_count_is_itself():
     known = Schema.from_dict({**found, "questions": ["ols: `number of drugs` ~ `number of visits`"]})
     tables = hospital(N, 3)
     tables["persons"]["number of visits"] = pd.Series(np.arange(N) % 10)
-    release = MaxEntropy(epsilon=NonPrivate(), calibration_rows=500).fit(tables, schema=known, seed=1)
+    release = MaxEntropy(epsilon=20.0, delta=1e-6, calibration_rows=500).fit(tables, schema=known, seed=1)
     [question] = branch_views(known)["visits"].schema.questions or branch_views(known)["drugs"].schema.questions
     units = release.table("drugs").units
-    assert units.mean("number of visits").value == pytest.approx(4.5, abs=0.05)
-    assert abs(units.ols(question.formula).params["number of visits"]) < 0.05
+    assert units.mean("number of visits").value == pytest.approx(4.5, abs=0.2)
+    assert abs(units.ols(question.formula).params["number of visits"]) < 0.1
