@@ -176,6 +176,20 @@ BUGS = [
         "tests/attacks/test_linked.py -k more_or_another and questions",
     ),
     PlantedBug(
+        "coefficients: what they are divided by is taken for known",
+        "inference/denominators.py",
+        "        variance = np.maximum(np.diagonal(both)[k:], 0.0)\n",
+        "        variance = np.zeros(k)\n",
+        "tests/inference/test_denominators.py",
+    ),
+    PlantedBug(
+        "coefficients: denominators lean the wrong way",
+        "inference/denominators.py",
+        "        return cls(-np.diagonal(both[:k, k:]) / curvature,",
+        "        return cls(np.diagonal(both[:k, k:]) / curvature,",
+        "tests/inference/test_denominators.py",
+    ),
+    PlantedBug(
         "questions of a database: told how many persons there are",
         "methods/linked/branches.py",
         "        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners)\n",

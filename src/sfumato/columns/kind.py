@@ -270,7 +270,7 @@ class TabularKind(ColumnKind):
         return read
 
 
-def nullable_kind(kind: ColumnKind) -> ColumnKind:
+def nullable_kind(kind: ColumnKind) -> TabularKind:
     """Return a kind of which a value may be missing."""
     assert isinstance(kind, TabularKind)
     return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked

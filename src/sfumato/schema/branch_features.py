@@ -93,8 +93,8 @@ def question_branch(names: Collection[str], schema: SchemaFacts) -> str:
     for branch in database.branches:
         if branch.of != database.units:
             continue
-        told = [feature.name for feature in branch_features(database, branch, kinds, ())]
-        own = {*unit.constant, *told, *branch.columns, f"number of {branch.name}"}
+        context = [feature.name for feature in branch_features(database, branch, kinds, ())]
+        own = {*unit.constant, *context, *branch.columns, f"number of {branch.name}"}
         if all(name in own or rows_column(name) in branch.columns for name in names):
             return branch.name
     return ""

@@ -42,14 +42,14 @@ from sfumato.schema.linked import linked_tables
 def database_stages(facts: Facts, *, marginal_share: float, level_groups: int, question_share: float) -> list[Stage]:
     """Return the stages of all branches, in the order in which they are measured."""
     views, questions = branch_views(facts.described), facts.described.questions
-    whole, asked = sum(view.branch.weight for view in views.values()), sum(question.weight for question in questions)
+    whole, of_questions = sum(view.branch.weight for view in views.values()), sum(q.weight for q in questions)
     part, stages = question_share if questions else 0.0, list[Stage]()
     for name, view in views.items():
         share, own = (1 - part) * view.branch.weight / whole, _facts(view, facts)
         settings = {"marginal_share": marginal_share, "level_groups": level_groups}
         stages += linked_stages(own, **settings, share=share, names=_names(name))
         if named := view.schema.questions:
-            stages.append(question_stage(own, part * sum(q.weight for q in named) / asked, _questions(name)))
+            stages.append(question_stage(own, part * sum(q.weight for q in named) / of_questions, _questions(name)))
     return stages
 
 
