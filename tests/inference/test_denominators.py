@@ -100,11 +100,11 @@ def test_a_term_that_noise_hides_is_said_to_be_unknown():
 def test_what_adds_to_a_denominator_takes_from_its_coefficient():
     """So a positive coefficient may be far larger and hardly smaller."""
     method = MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=2_000)
-    found = method.fit(rows(4_000, 3), schema=schema(4_000), seed=3).ols("calls ~ orders")
-    assert found.params["orders"] > 0
-    assert found.ratios.lean[list(found.params.index).index("orders")] > 0
-    low, high = found.conf_int().loc["orders"]
-    assert high - found.params["orders"] > found.params["orders"] - low
+    found = method.fit(rows(4_000, 3), schema=schema(4_000), seed=3).ols("calls ~ returns")
+    assert found.params["returns"] > 0
+    assert found.ratios.lean[list(found.params.index).index("returns")] > 0
+    low, high = found.conf_int().loc["returns"]
+    assert high - found.params["returns"] > found.params["returns"] - low
 
 
 def test_without_noise_all_is_known():
