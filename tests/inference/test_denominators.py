@@ -8,6 +8,8 @@ from scipy import optimize
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Integer
 from sfumato.inference.denominators import UNKNOWN, Denominators, Ratios
+from sfumato.inference.families import LINEAR
+from sfumato.inference.formulas import read_formula
 
 Z = 1.959964
 FORMULA = "calls ~ returns + orders"
@@ -97,14 +99,24 @@ def test_a_term_that_noise_hides_is_said_to_be_unknown():
     assert found.bse["orders"] < 0.2
 
 
-def test_what_adds_to_a_denominator_takes_from_its_coefficient():
-    """So a positive coefficient may be far larger and hardly smaller."""
-    method = MaxEntropy(epsilon=2.0, delta=1e-6, calibration_rows=2_000)
-    found = method.fit(rows(4_000, 3), schema=schema(4_000), seed=3).ols("calls ~ returns")
-    assert found.params["returns"] > 0
-    assert found.ratios.lean[list(found.params.index).index("returns")] > 0
-    low, high = found.conf_int().loc["returns"]
-    assert high - found.params["returns"] > found.params["returns"] - low
+def test_lean_and_spread_are_those_of_noise_drawn_again():
+    """Coefficients and denominators under 600 draws of the noise about what was measured."""
+    method = MaxEntropy(epsilon=3.0, delta=1e-6, calibration_rows=2_000)
+    questions = method.fit(rows(4_000, 3), schema=schema(4_000), seed=3)._questions
+    calibration, frame = questions.estimator(("returns", "orders"), "table").calibration, questions.measured.frame
+    design = read_formula("returns ~ orders", list(frame.columns)).design(frame, calibration.weights, logistic=False)
+    solution = LINEAR.solve(design.left, design.right, calibration.weights, "it", design.terms)
+    found = Denominators.of(calibration, LINEAR, design, solution, design.present)
+    centred = design.right @ found.along[1]  # the term less its mean
+    rng, drawn = np.random.default_rng(4), []
+    for _ in range(600):
+        weights = calibration.redraw(rng)
+        params = LINEAR.solve(design.left, design.right, weights, "it", design.terms).params
+        drawn.append([params[1], weights @ centred**2])
+    covariance, size = np.cov(np.transpose(drawn)), calibration.weights @ centred**2
+    assert found.spread[1] == pytest.approx(covariance[1, 1] / size**2, rel=0.2)
+    apart = np.sqrt(covariance[0, 0] * covariance[1, 1]) / size
+    assert found.lean[1] == pytest.approx(-covariance[0, 1] / size, abs=0.15 * apart)
 
 
 def test_without_noise_all_is_known():
