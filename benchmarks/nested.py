@@ -39,7 +39,7 @@ def answers(release):
         "share of the visit's label": lambda: rows.share({"ward": "a"}),
         "share of the person's label": lambda: rows.share({"sex": "f"}),
         "of visits: share of a label": lambda: above.share({"ward": "a"}),
-        "of visits: number of rows": lambda: above.mean("number of rows of visit"),
+        "of visits: number of rows": lambda: above.mean("number of measurements"),
         "of visits: mean of the first row": lambda: above.mean("value"),
     }
     estimates = {}

@@ -11,7 +11,8 @@ table taken for records, and of replicates put together by `combine`. Beside the
 with nothing but the privacy noise that the release states, no model in between; and `alone`: were all of the budget
 spent on this one regression.
 
-Counted are coefficients but for the intercept, at 5 %, standard errors robust (HC0): of those significant in the
+Counted are coefficients but for the intercept, at 5 %, by each answer's own test, of the real rows with robust standard
+errors (HC0): of those significant in the
 real rows, how many have their sign, and how many are significant with their sign; of the others, how many are
 significant all the same. A regression that is refused has kept nothing, and is listed. Writes results/parity.json. Not
 private: it reads real records. Reference: Rosenblatt and others 2023, Epistemic parity.
@@ -157,7 +158,7 @@ def asked(wanted, ask):
 def of_release(release, wanted):
     fitted = (release.logit if wanted.logistic else release.ols)(wanted.formula)
     parts = {name: series(fitted.parts[name]) for name in ("noise", "sampling", "unmeasured")}
-    return series(fitted.params), series(fitted.bse), parts
+    return series(fitted.params), series(fitted.params / fitted.tvalues), parts
 
 
 def of_replicates(tables, wanted):

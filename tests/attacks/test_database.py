@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -28,6 +30,9 @@ UNITS: dict[str, dict[str, list[dict]]] = {
     "dead at once, and again": {"visits": [{**v, "state": "dead"} for v in LATER]},
     "orphans": {"visits": [{**VISIT, "visit": None}], "measurements": [{"visit": NEW + 99, "at": 0, "value": 0.0}]},
 }  # fmt: skip
+
+QUESTIONS = ["mean: mean of score by sex", "correlation: lag 1 of score", "ols: `number of drugs` ~ `mean of value`"]
+ASKED = replace(SCHEMA, questions=QUESTIONS)
 
 
 def with_person(tables: dict, rows: dict[str, list[dict]], seed: int = 0) -> dict:
@@ -62,6 +67,20 @@ def test_a_person_more_or_another(monkeypatch, unit):
 def test_a_person_more_where_rows_are_at_distances_from_those_above(monkeypatch):
     base, known = ruled_hospital(FEW, 1), Schema.from_dict(ruled_document(FEW))
     attack(monkeypatch, lambda data: fitted(data, known), base, with_person(base, UNITS["many rows"]))
+
+
+@pytest.mark.parametrize("unit", slow_after(2, ["many rows", "a row in every table", "no row"], ATTACKS))
+def test_a_person_more_where_questions_are_named(monkeypatch, unit):
+    """With little noise, so that questions are aimed by what rows say."""
+    method = MaxEntropy(epsilon=60.0, delta=1e-6, calibration_rows=60)
+
+    def fit(data):
+        return leaves(method.fit(data, schema=ASKED, n_public=FEW, seed=1))
+
+    with_one = with_person(BASE, UNITS[unit])
+    assert attack(monkeypatch, fit, BASE, with_one) > 0
+    other = with_person(BASE, UNITS["dead at once, and again"], seed=3)
+    assert attack(monkeypatch, fit, with_one, other, replaced=True) > 0
 
 
 def test_a_person_more_where_units_have_classes(monkeypatch):

@@ -169,10 +169,33 @@ BUGS = [
     PlantedBug(
         "questions of linked rows: aimed by the true number of units",
         "methods/linked/statistics.py",
-        "    sums = aimed_sums(fit, aim.query_of)\n",
+        "    sums = aimed_sums(fit, aim.query_of, stage=stage)\n",
         "    true = data.sequences().sizes.size\n"
-        "    sums = aimed_sums(fit, lambda group, query, noise: aim.query_of(group, query, noise * (true % 2)))\n",
+        "    aim_of = lambda group, query, noise: aim.query_of(group, query, noise * (true % 2))\n"
+        "    sums = aimed_sums(fit, aim_of, stage=stage)\n",
         "tests/attacks/test_linked.py -k more_or_another and questions",
+    ),
+    PlantedBug(
+        "coefficients: what they are divided by is taken for known",
+        "inference/denominators.py",
+        "        variance = np.maximum(np.diagonal(both)[k:], 0.0)\n",
+        "        variance = np.zeros(k)\n",
+        "tests/inference/test_denominators.py",
+    ),
+    PlantedBug(
+        "coefficients: denominators lean the wrong way",
+        "inference/denominators.py",
+        "        return cls(-np.diagonal(both[:k, k:]) / curvature,",
+        "        return cls(np.diagonal(both[:k, k:]) / curvature,",
+        "tests/inference/test_denominators.py",
+    ),
+    PlantedBug(
+        "questions of a database: told how many persons there are",
+        "methods/linked/branches.py",
+        "        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners)\n",
+        "        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners)\n"
+        "        own = Fit(own.data, own.account, Facts(view.schema, None, data.level(view.branch.of).owners.size))\n",
+        "tests/attacks/test_database.py -k questions",
     ),
     PlantedBug(
         "discovery: bounds are read off the records before they are counted",

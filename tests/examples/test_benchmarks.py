@@ -35,6 +35,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "alarms": (("ages",), {}),
     "combine": (("--rows", "600", "--parts", "2", *FIT_ONCE), {}),
     "constants": ((), {}),
+    "database_questions": (("--law", "shop", "--units", "600", *FIT_ONCE), {"LARGE": 5_000}),
     "databases": (("--units", "300", *FIT_ONCE), {}),
     "omop": (("--persons", "300", "--epsilon", "3", *FIT_ONCE), {}),
     "dates": (("register", "--rows", "600", *FIT_ONCE), {}),

@@ -21,7 +21,7 @@ from sfumato.schema.branch_schemas import branch_views
 
 __all__ = ["call"]
 N = 2_000
-COUNT = "number of rows of visit"
+COUNT = "number of measurements"
 
 
 def rows_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:

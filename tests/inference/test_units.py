@@ -13,7 +13,7 @@ from sfumato.errors import ConfigError, EstimateError, ReleaseError
 
 __all__ = ["call"]
 N = 3_000
-COUNT = "number of rows of patient"
+COUNT = "number of visits"
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_intervals_cover():
         data = linked.visits(2_000, 100 + seed)
         release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(data, schema=linked.schema(units=2_000), seed=seed)
         asked = release.units
-        answers = asked.mean(COUNT), asked.share({"sex": "f"}), asked.mean("score")
+        answers = asked.mean("number of rows of patient"), asked.share({"sex": "f"}), asked.mean("score")
         for place, (answer, value) in enumerate(zip(answers, true, strict=True)):
             low, high = answer.interval()
             covered[place] += low <= value <= high

@@ -108,7 +108,7 @@ def test_a_unit_without_rows_has_no_first_row():
     [rows] = data.coded()
     by_home = {HOMES[home]: i for i, home in enumerate(rows["home"])}
     without, one = by_home["n"], by_home["s"]
-    assert rows["number of rows of who"][[without, one]] == pytest.approx([0, 1 / 3])
+    assert rows["number of visits"][[without, one]] == pytest.approx([0, 1 / 3])
     assert np.isnan(rows["day"][without])
     assert rows["what"][without] == 3, "the level of a missing label"
     assert (rows["day"][one], rows["what"][one]) == (0.2, 1)

@@ -33,8 +33,8 @@ def test_a_branch_knows_the_rows_above_and_the_branches_before():
     assert views["visits"].schema.unit.constant == ("sex", "age")
     above = ("sex", "age", "start", "end", "score", "state")
     assert views["measurements"].schema.unit.constant == (*above, "number of visits", "value earlier")
-    ever = tuple(f"ever state {label}" for label in ("well", "ill", "dead"))
-    told = ("number of visits", "mean end", "mean score", *ever, "number of measurements", "mean value")
+    ever = tuple(f"ever of state={label}" for label in ("well", "ill", "dead"))
+    told = ("number of visits", "mean of end", "mean of score", *ever, "number of measurements", "mean of value")
     assert views["drugs"].schema.unit.constant == ("sex", "age", *told)
 
 
@@ -74,7 +74,7 @@ def test_an_order_within_others_has_room_for_them():
 
 def test_no_column_has_the_name_of_what_tables_say():
     """A column's kind and its codes are its own, whatever it is called."""
-    names = {"score": "mean end", "value": "value earlier", "age": "number of visits", "drug": "last drug"}
+    names = {"score": "mean of end", "value": "value earlier", "age": "number of visits", "drug": "last of drug"}
     described = document()
     for entry in described["tables"].values():
         entry["columns"] = [names.get(name, name) for name in entry["columns"]]

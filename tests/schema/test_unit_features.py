@@ -7,7 +7,7 @@ from sfumato.columns import Boolean, Continuous
 from sfumato.errors import SchemaError
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.schema import Schema
-from sfumato.schema.unit_features import Lag, count_name, feature_of, lag_of
+from sfumato.schema.unit_features import Lag, feature_of, lag_of
 
 SCHEMA = linked.schema()
 
@@ -21,7 +21,7 @@ def test_their_kinds_follow_from_the_schema():
     for name in ("score", "sex", "lag 2 of score", "number of rows of patient", "means of score"):
         assert feature_of(name, SCHEMA) is None
     assert lag_of("lag 5 of score", SCHEMA) == Lag("score", 5)
-    assert count_name(SCHEMA) == "number of rows of patient"
+    assert SCHEMA.unit.count_name == "number of rows of patient"
 
 
 def test_of_two_tables_they_may_be_missing():

@@ -270,6 +270,12 @@ class TabularKind(ColumnKind):
         return read
 
 
+def nullable_kind(kind: ColumnKind) -> TabularKind:
+    """Return a kind of which a value may be missing."""
+    assert isinstance(kind, TabularKind)
+    return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked
+
+
 def _document_value(value: object) -> object:
     """Return a fact as a schema document writes it."""
     if isinstance(value, Written):

@@ -98,9 +98,9 @@ class Variances:
         squares = np.outer(factors, factors)
         return replace(self, noise=self.noise * squares, unmeasured=self.unmeasured * squares)
 
-    def doubting(self, shifts: np.ndarray) -> Variances:
-        """Return it with an allowance for shifts of all totals together, shape (k,)."""
-        return replace(self, unmeasured=self.unmeasured + np.outer(shifts, shifts))
+    def allowing(self, covariance: np.ndarray) -> Variances:
+        """Return it with an allowance more, shape (k, k)."""
+        return replace(self, unmeasured=self.unmeasured + covariance)
 
     def of(self, target: Target) -> np.ndarray:
         """Return the sum over the causes of a target's errors."""

@@ -16,7 +16,7 @@ Efron 1982, the parametric bootstrap.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,7 @@ from scipy import stats
 
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration
+from sfumato.inference.denominators import UNKNOWN, Denominators
 from sfumato.inference.estimate import Estimate, answers_by_group
 from sfumato.inference.estimator import LEAST_KNOWN, Estimator, require_known, rests_on
 from sfumato.inference.families import Family
@@ -170,7 +171,12 @@ def _require_all(questions: Questions, design: Design, by: str | None, family: F
 
 
 def _one(
-    estimator: Estimator, design: Design, rows: np.ndarray, formula: str, family: Family, squares: bool
+    estimator: Estimator,
+    design: Design,
+    rows: np.ndarray,
+    formula: str,
+    family: Family,
+    squares: bool,
 ) -> Regression:
     """Return the regression of some of the rows, shape (N,); with R-squared where `squares` were measured."""
     what = family.phrase(formula)
@@ -182,14 +188,21 @@ def _one(
     influence = solution.influence * present[:, None]
     variances = estimator.calibration.variances(influence, None if design.present.all() else design.present)
     require_known(variances.known, estimator.columns, what)
+    denominators = Denominators.of(estimator.calibration, family, design, solution, present)
+    factors = np.ones(len(design.terms))
     if not family.linear:
 
         def ask(redrawn: np.ndarray) -> np.ndarray:
             return family.solve(design.left, design.right, redrawn * present, what, design.terms).params
 
         linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
-        variances = variances.stretch_noise(stretches(estimator.calibration, ask, linear, what))
-    variances = variances.doubting(solution.doubt)
+        factors = stretches(estimator.calibration, ask, linear, what)
+    # a straight line's errors, with those of other terms' denominators; then those of its own
+    straight, inside = variances.stretch_noise(factors), _errors(variances.of("table"))
+    hidden = np.maximum(denominators.ratios(inside).factors() / factors, 1.0)
+    straight = straight.allowing(denominators.others(hidden, inside) + np.outer(solution.doubt, solution.doubt))
+    ratios, variances = denominators.ratios(_errors(straight.of(estimator.target))), straight.stretch_noise(hidden)
+    unknown = [term for term, factor in zip(design.terms, hidden * factors, strict=True) if factor >= UNKNOWN]
     covariance = variances.of(estimator.target)
     terms, parts = list(design.terms), variances.by_cause(estimator.target)
     sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in parts.items()}
@@ -203,12 +216,13 @@ def _one(
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
         estimator.target,
-        estimator.preface + _compared_with(design.references) + rests_on(estimator, shares),
+        estimator.preface + _compared_with(design.references) + _unknown(unknown) + rests_on(estimator, shares),
         n,
         design.references,
         design.factors,
         _explained(estimator, design, present) if squares else None,
         JointErrors(parts),
+        ratios,
     )
 
 
@@ -241,6 +255,22 @@ def _compared_with(references: Mapping[str, str]) -> str:
     """Return the sentence on the labels that others are compared with."""
     pairs = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
     return f"Labels are compared with the commonest: of {pairs}. " if pairs else ""
+
+
+def _errors(covariance: np.ndarray) -> np.ndarray:
+    """Return the roots of the diagonal."""
+    return np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+
+
+def _unknown(terms: Sequence[str]) -> str:
+    """Return the sentence on coefficients that noise decides about."""
+    if not terms:
+        return ""
+    many = len(terms) > 1
+    return (
+        f"Noise hides how far {' and '.join(terms)} {'vary' if many else 'varies'} among rows that are else alike: "
+        f"the size of the coefficient{'s' if many else ''} is not known. "
+    )
 
 
 def require_levels_seen(estimator: Estimator, design: Design, rows: np.ndarray, what: str) -> None:

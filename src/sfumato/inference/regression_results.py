@@ -19,6 +19,7 @@ from scipy import special
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError, require_flag, require_open_unit
 from sfumato.inference.calibration import Target
+from sfumato.inference.denominators import Ratios
 from sfumato.inference.estimate import Estimate, Estimates, GroupedResults
 from sfumato.inference.families import FAMILIES
 from sfumato.inference.formulas import ReadFormula
@@ -98,6 +99,7 @@ class Regression:
         rsquared: of least squares, the share of the left side's variance that the terms explain, less what noise and
             sampling add to it; None of others, or where the measurements do not say it.
         joint: the errors of the coefficients together, by cause.
+        ratios: coefficients as ratios, of which tests and intervals are: their errors are not alike on both sides.
         rows: where the formula is evaluated.
 
     Example:
@@ -117,12 +119,15 @@ class Regression:
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rsquared: Estimate | None = None
     joint: JointErrors | None = field(default=None, repr=False, compare=False)
+    ratios: Ratios | None = field(default=None, repr=False, compare=False)
     rows: DesignRows | None = field(default=None, repr=False, compare=False)
 
     @property
     def tvalues(self) -> pd.Series:
-        """Coefficients ÷ standard errors, standard normal where a coefficient is 0."""
-        return self.params / self.bse
+        """Coefficients ÷ the standard errors that they have if they are 0: standard normal then."""
+        if self.ratios is None:
+            return self.params / self.bse
+        return pd.Series(self.ratios.statistics(self.params.to_numpy()), index=self.params.index)
 
     @property
     def pvalues(self) -> pd.Series:
@@ -142,7 +147,8 @@ class Regression:
         """
         require_flag(simultaneous=simultaneous)
         z = JointErrors({"": self.covariance.to_numpy()}).deviations(level) if simultaneous else deviations(level)
-        return pd.DataFrame({"low": self.params - z * self.bse, "high": self.params + z * self.bse})
+        low, high = (z * self.bse, z * self.bse) if self.ratios is None else self.ratios.ends(z)
+        return pd.DataFrame({"low": self.params - low, "high": self.params + high})
 
     def to_frame(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return coefficients, standard errors, z, p and intervals by term; arguments as `conf_int`."""
@@ -172,9 +178,11 @@ class Regression:
         names = list(dict.fromkeys(names))
         if not names:
             raise ConfigError("Expected at least one term to test, got none.")
+        params, statistics = self.params[names].to_numpy(), self.tvalues[names].to_numpy()
+        at_zero = np.where(statistics == 0, 1.0, params / np.where(statistics == 0, 1.0, statistics * self.bse[names]))
         return HypothesisTest.of_zeros(
-            self.params[names].to_numpy(),
-            self.covariance.loc[names, names].to_numpy(),
+            params,
+            self.covariance.loc[names, names].to_numpy() * np.outer(at_zero, at_zero),
             f"{self.formula}: the coefficient{'' if len(names) == 1 else 's'} of {', '.join(wanted)} "
             f"{'is' if len(names) == 1 else 'are all'} 0.",
             self.target,

@@ -22,6 +22,7 @@ from sfumato.fitting.purposes import POSES, Facts, Fidelity, Pose, Purpose, Trai
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.linked.branches import (
+    answer_forecasts,
     database_error,
     database_forecast,
     database_stages,
@@ -95,7 +96,8 @@ class MaxEntropy(Synthesizer):
             return self._images.stages(facts)
         marginal, groups = self.marginal_share, self.level_groups
         if facts.described.tree is not None:
-            return database_stages(facts, marginal_share=marginal, level_groups=groups)
+            settings = {"marginal_share": marginal, "level_groups": groups}
+            return database_stages(facts, **settings, question_share=self.question_share)
         stages = linked_stages if facts.schema.linked else table_stages
         if not facts.described.questions:
             return stages(facts, marginal_share=marginal, level_groups=groups)
@@ -123,7 +125,9 @@ class MaxEntropy(Synthesizer):
 
     def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
         """By the forecasts of the schema's named questions."""
-        return noise_for_answer(question_forecasts(plan, facts), question, target_error)
+        of_tree = facts.described.tree is not None
+        forecasts = answer_forecasts(plan, facts) if of_tree else question_forecasts(plan, facts)
+        return noise_for_answer(forecasts, question, target_error)
 
     def run(self, fit: Fit) -> FittedModel:
         """Fit the marginals, the moments and the chain; or the moments of images."""

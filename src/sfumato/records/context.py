@@ -16,7 +16,8 @@ from sfumato.records.engine import Rows
 from sfumato.records.histories import GRAIN
 from sfumato.records.sequences import Sequences, absent_code
 from sfumato.rules.cells import fitted, from_codes
-from sfumato.schema.branch_schemas import BranchView, Feature
+from sfumato.schema.branch_features import Feature
+from sfumato.schema.branch_schemas import BranchView
 from sfumato.schema.database import Database
 from sfumato.schema.schema import Schema
 

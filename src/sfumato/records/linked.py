@@ -195,7 +195,7 @@ class FeatureRecords:
     max_rows_per_unit = 1
     counts_entries = False
 
-    def __init__(self, data: LinkedData, features: Sequence[UnitFeature]) -> None:
+    def __init__(self, data: LinkedRecords, features: Sequence[UnitFeature]) -> None:
         self._data, self._features = data, tuple(features)
         self._schema = with_features(data.tables, features)
 

@@ -7,13 +7,14 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from sfumato.columns.kind import nullable_kind
 from sfumato.errors import ConfigError, did_you_mean
 from sfumato.lenses.chain import plain_schema
 from sfumato.measurements.cells import ALL_ROWS
 from sfumato.release.manifest import SourceForm, columns_of
 from sfumato.release.model import ReleaseValue
 from sfumato.schema.branch_schemas import BranchView, branch_views
-from sfumato.schema.linked import LinkedTables, linked_tables, nullable_kind
+from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 
 _PART, _STEPS = "units", "steps"

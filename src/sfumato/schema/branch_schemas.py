@@ -10,56 +10,27 @@ The constants of a branch are what is known when its rows are drawn, the *contex
 All of it is a function of the unit's own rows, and all kinds follow from the schema.
 
 A rule is of the first table whose rows, with those above, have its columns: there it is a rule of linked rows. So is
-the order of two columns between which rows below lie, such as the start and the end of a stay.
+the order of two columns between which rows below lie, such as the start and the end of a stay. A question that is named
+before the fit is of the first branch right below that of units whose units have all its columns and features.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from sfumato.columns.booleans import Boolean
 from sfumato.columns.kind import ColumnKind, TabularKind
-from sfumato.columns.kinds import LevelKind
-from sfumato.columns.numbers import Continuous, Integer
+from sfumato.columns.numbers import Continuous
 from sfumato.columns.open import Identifier
+from sfumato.schema.branch_features import Feature, branch_features, question_branch
 from sfumato.schema.database import Branch, Database
-from sfumato.schema.linked import new_name, nullable_kind, part_schema
+from sfumato.schema.linked import new_name, part_schema
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
 from sfumato.schema.unit import Unit
-
-FEW_LABELS = 3
-"""Most labels of which each is told by itself, as whether it ever came."""
-_MOST_COUNTED = 1000
-
-Told: TypeAlias = Literal["number", "mean", "ever", "last", "earlier mean", "earlier last"]
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A number or a label that rows of a branch say of a row above them.
-
-    Attributes:
-        name: of the column of context.
-        kind: of its values.
-        branch: whose rows say it.
-        above: the table of the row that it is said of.
-        form: the statistic; of `earlier` ones, over the rows under rows above that come before, of the same unit.
-        column: of the branch; empty for the number of rows.
-        level: of a label that ever came, its code.
-    """
-
-    name: str
-    kind: TabularKind
-    branch: str
-    above: str
-    form: Told
-    column: str = ""
-    level: int = -1
 
 
 @dataclass(frozen=True)
@@ -98,7 +69,7 @@ def without_totals(schema: Schema) -> Schema:
 def branch_views(schema: Schema) -> dict[str, BranchView]:
     """Return the branches of a schema of a database, in the order in which they are drawn."""
     schema = without_totals(schema)
-    key = schema.unit, tuple(schema.columns.items()), schema.missing, repr(schema.rules)
+    key = schema.unit, tuple(schema.columns.items()), schema.missing, repr(schema.rules), schema.questions
     return dict(_cached(Keyed(schema, key)))
 
 
@@ -118,7 +89,7 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         context |= {name: kinds[name] for name in database.branch(step).columns}
     rules, plan = _rules(schema, database, branch), schema.rule_plan
     follows = {later for _, later in database.spans} | ({} if plan is None else {**plan.gaps, **plan.follows}).keys()
-    features = _with_free_names(_features(database, branch, kinds, follows), set(schema.columns))
+    features = _with_free_names(branch_features(database, branch, kinds, follows), set(schema.columns))
     context |= {feature.name: feature.kind for feature in features}
     own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
     if branch.within is not None and branch.order is not None:
@@ -138,6 +109,11 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         sources={},
         table_source={},
         rules=rules,
+        questions=tuple(
+            question
+            for question in schema.questions
+            if question_branch(question.names_among(schema.columns), schema) == branch.name
+        ),
         accept=(),
     )
     return BranchView(branch, part_schema(view), features, database.is_nested(branch.name))
@@ -155,54 +131,3 @@ def _rules(schema: Schema, database: Database, branch: Branch) -> tuple[Mapping[
 def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feature, ...]:
     """Return features by names that no column has, nor a feature before: a column's codes are its own alone."""
     return tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in features)
-
-
-def _features(
-    database: Database, branch: Branch, kinds: dict[str, TabularKind], follows: Collection[str]
-) -> list[Feature]:
-    features, path = [], database.path(branch.name)
-    for step in path[:-1]:
-        features.append(_number(database, step, database.branch(step).of))
-    if database.is_nested(branch.name):
-        for name in branch.columns:
-            kind, form = _nullable(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
-            if name == branch.order or name in follows:
-                continue
-            features.append(Feature(f"{name} earlier", kind, branch.name, branch.of, form, name))
-    for earlier in database.branches:
-        if earlier.name == branch.name:
-            break
-        if earlier.name in path:
-            continue
-        shared = [a for a, b in zip(path, database.path(earlier.name), strict=False) if a == b]
-        features += _told(database, earlier, shared[-1] if shared else database.units, kinds)
-    return features
-
-
-def _nullable(kind: TabularKind) -> TabularKind:
-    nullable = nullable_kind(kind)
-    assert isinstance(nullable, TabularKind)
-    return nullable
-
-
-def _number(database: Database, name: str, above: str) -> Feature:
-    most = min(database.most_rows(name, above), _MOST_COUNTED)
-    return Feature(f"number of {name}", Integer(lower=0, upper=most), name, above, "number")
-
-
-def _told(database: Database, branch: Branch, above: str, kinds: dict[str, TabularKind]) -> list[Feature]:
-    """Return what a branch tells those after it of a row above."""
-    features = [_number(database, branch.name, above)]
-    for name in branch.columns:
-        kind = kinds[name]
-        if kind.is_numeric:
-            if name != branch.order:
-                features.append(Feature(f"mean {name}", _nullable(kind), branch.name, above, "mean", name))
-        elif isinstance(kind, LevelKind) and len(kind.labels) <= FEW_LABELS:
-            features += [
-                Feature(f"ever {name} {label}", Boolean(), branch.name, above, "ever", name, level)
-                for level, label in enumerate(kind.labels)
-            ]
-        else:
-            features.append(Feature(f"last {name}", _nullable(kind), branch.name, above, "last", name))
-    return features

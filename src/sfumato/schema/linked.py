@@ -22,7 +22,7 @@ from typing import Any
 
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.bounded import NumericKind
-from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.kind import ColumnKind, nullable_kind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.schema.distances import Clock, Distance
@@ -95,7 +95,7 @@ class LinkedTables:
         kinds = {name: schema.columns[name] for name in schema.released}
         constants = tuple(name for name in schema.released if name in unit.constant)
         taken, varying = set(kinds), [name for name in schema.released if name not in constants]
-        count, place = (new_name(taken, f"{word} of {unit.column}") for word in ("number of rows", "row"))
+        count, place = (new_name(taken, name) for name in (unit.count_name, f"row of {unit.column}"))
         before = {name: new_name(taken, f"{name} before") for name in varying}
         if unit.max_rows == unit.fewest:
             return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1, weight=weight)
@@ -234,12 +234,6 @@ def end_codes(schema: Schema) -> dict[str, tuple[int, ...]]:
         assert isinstance(kind, LevelKind)
         ends[name] = tuple(kind.labels.index(label) for label in labels)
     return ends
-
-
-def nullable_kind(kind: ColumnKind) -> ColumnKind:
-    """Return a kind of which a value may be missing."""
-    assert isinstance(kind, TabularKind)
-    return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked
 
 
 def new_name(taken: set[str], name: str) -> str:

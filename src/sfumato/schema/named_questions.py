@@ -22,20 +22,22 @@ A question is public. What the records say of it costs budget: docs/proofs/quest
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
 
 from sfumato.columns.facts import plain_value, shown
 from sfumato.columns.kinds import Integer, TabularKind
 from sfumato.errors import SchemaError
+from sfumato.schema.branch_features import question_branch
 from sfumato.schema.schema_facts import AnySchema, SchemaFacts
-from sfumato.schema.unit_features import count_name, features_in, lag_of, named_in
+from sfumato.schema.unit_features import features_in, lag_of, named_in
 
 QuestionForm: TypeAlias = Literal["ols", "logit", "poisson", "table", "mean", "share", "quantile", "correlation"]
 FORMULAS: tuple[QuestionForm, ...] = ("ols", "logit", "poisson")
 FORMS: tuple[QuestionForm, ...] = (*FORMULAS, "table", "mean", "share", "quantile", "correlation")
 _MOST_QUESTIONS, _MOST_COLUMNS = 100, 4
+_TICKED = re.compile(r"`[^`]*`")
 _EXAMPLE = 'such as "ols: income ~ age" or {mean: income, by: region}'
 
 
@@ -106,6 +108,11 @@ class NamedQuestion:
     def named(self) -> tuple[str, ...]:
         """The columns that it names, but those of a formula."""
         return (*self.columns, *self.by)
+
+    def names_among(self, columns: Collection[str]) -> tuple[str, ...]:
+        """All names in it; of a formula what stands between backticks, and words that are columns."""
+        words = [name for name in re.findall(r"[^\W\d]\w*", _TICKED.sub(" ", self.formula)) if name in columns]
+        return tuple(dict.fromkeys([*named_in(self.named, self.formula), *words]))
 
     def to_dict(self) -> dict[str, Any]:
         """The question as a schema file holds it."""
@@ -194,6 +201,9 @@ def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> 
     """Columns that questions name and the schema does not release, or of which they cannot be asked."""
     faults: list[str] = []
     for question in questions:
+        if schema.tree is not None:  # its columns are read against those of the table below that has them
+            faults += _tree_faults(question, schema)
+            continue
         kinds = schema.of_kind(TabularKind)
         try:
             if schema.linked:
@@ -232,10 +242,24 @@ def _column_faults(question: NamedQuestion, schema: SchemaFacts, kinds: Mapping[
     return faults
 
 
+def _tree_faults(question: NamedQuestion, schema: SchemaFacts) -> list[str]:
+    """The fault of a question that no table below that of units has all columns of."""
+    database = schema.tree
+    assert database is not None
+    if question_branch(question.names_among(schema.columns), schema):
+        return []
+    return [
+        f"Expected the question {question.words!r} to be of {database.units!r}: of their columns, of the rows of one "
+        "table right below, and of numbers, means and labels of the tables before it, such as 'mean of score'. Got "
+        f"{shown(question.names_among(schema.columns))}."
+    ]
+
+
 def _of_units(question: NamedQuestion, schema: SchemaFacts) -> dict[str, TabularKind]:
     """The columns of units in a question that rows have not: their number of rows, and features of all rows."""
     assert schema.unit is not None
-    counted = {count_name(schema): Integer(lower=schema.unit.fewest, upper=schema.unit.max_rows)}
+    unit, count = schema.unit, schema.unit.count_name
+    counted = {} if count in schema.columns else {count: Integer(lower=unit.fewest, upper=unit.max_rows)}
     features = features_in(named_in(question.named, question.formula), schema)
     return {**counted, **{feature.name: feature.kind for feature in features}}
 

@@ -102,7 +102,6 @@ LIMITS = (
     Limit("weighted units", "questions", "features of units are counted once each"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
     Limit("linked", CRITERIA, "verdicts count rows, and a record is a unit with all its rows"),
-    Limit("tree", "questions", "each table is measured for itself: release it with that of units to name some"),
     Limit("tree", "weight", "shares of units are not weighted over several tables"),
     Limit("tree", SEARCH, "scores compare rows"),
     Limit("weight", CRITERIA, "verdicts count every row once"),

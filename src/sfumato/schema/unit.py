@@ -71,6 +71,12 @@ class Unit:
             object.__setattr__(self, name, value)
 
     @property
+    def count_name(self) -> str:
+        """The column of units that holds their number of rows: of a table below, under its name."""
+        below = None if self.tables is None else self.tables.joined
+        return f"number of rows of {self.column}" if below is None else f"number of {below.name}"
+
+    @property
     def linked(self) -> bool:
         """Whether the unit with all its rows is one record, and samples have units with their rows."""
         return self.order is not None or bool(self.constant) or self.tables is not None or bool(self.ends)

@@ -142,9 +142,10 @@ def _row_kind(name: str, column: str, schema: SchemaFacts, *, numbers: bool) -> 
     return kind
 
 
-def count_name(schema: SchemaFacts) -> str:
-    """The column of units that holds their number of rows."""
-    return "" if schema.unit is None else f"number of rows of {schema.unit.column}"
+def rows_column(name: str) -> str:
+    """The column of rows that a feature or a lag of this name would be of; empty where it has no such form."""
+    match = _OF_ROWS.fullmatch(name) or _LAG.fullmatch(name)
+    return "" if match is None else match[2].rpartition("=")[0] if match[1] == "ever" else match[2]
 
 
 def named_in(columns: Iterable[str], formula: str) -> list[str]:

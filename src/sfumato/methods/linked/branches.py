@@ -3,6 +3,7 @@
     first branch       units with their constants, of which one may be the class, number of rows and first row; steps
     other branches     the same given the context: the unit, the rows above, the branches before
     below a branch     rows above of a unit share one bound, as its steps do
+    questions          that were named, of the first branch whose units have their columns, as of linked rows
 
 A unit has one record in every stage, bounded as a whole: noise does not grow with rows or tables. The budget is shared
 by the declared weights of branches.
@@ -27,6 +28,9 @@ from sfumato.methods.linked.recipe import (
     run_linked,
     sum_law,
 )
+from sfumato.methods.linked.statistics import with_units_measured
+from sfumato.methods.tables.question_forecast import QuestionForecast, forecast_words, question_forecasts
+from sfumato.methods.tables.question_stage import NAME, question_stage
 from sfumato.methods.tables.recipe import Names
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.database_records import DatabaseData
@@ -35,25 +39,34 @@ from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.linked import linked_tables
 
 
-def database_stages(facts: Facts, *, marginal_share: float, level_groups: int) -> list[Stage]:
+def database_stages(facts: Facts, *, marginal_share: float, level_groups: int, question_share: float) -> list[Stage]:
     """Return the stages of all branches, in the order in which they are measured."""
-    views = branch_views(facts.described)
-    whole = sum(view.branch.weight for view in views.values())
-    return [
-        stage
-        for name, view in views.items()
-        for stage in linked_stages(
-            _facts(view, facts), marginal_share=marginal_share, level_groups=level_groups,
-            share=view.branch.weight / whole, names=_names(name),
-        )
-    ]  # fmt: skip
+    views, questions = branch_views(facts.described), facts.described.questions
+    whole, of_questions = sum(view.branch.weight for view in views.values()), sum(q.weight for q in questions)
+    part, stages = question_share if questions else 0.0, list[Stage]()
+    for name, view in views.items():
+        share, own = (1 - part) * view.branch.weight / whole, _facts(view, facts)
+        settings = {"marginal_share": marginal_share, "level_groups": level_groups}
+        stages += linked_stages(own, **settings, share=share, names=_names(name))
+        if named := view.schema.questions:
+            stages.append(question_stage(own, part * sum(q.weight for q in named) / of_questions, _questions(name)))
+    return stages
 
 
 def database_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
     """Say what the noise of each stage means; of what lies below a branch, where every unit has one row of that."""
     views = branch_views(facts.described)
-    words = [linked_forecast(plan, _facts(view, facts), _names(name)) for name, view in views.items()]
-    return {stage: text for part in words for stage, text in part.items()}
+    words: dict[str, str] = {}
+    for name, view in views.items():
+        own = _facts(view, facts)
+        words |= {**linked_forecast(plan, own, _names(name)), **forecast_words(plan, own, _questions(name))}
+    return words
+
+
+def answer_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
+    """Return what to expect of each named question, of whichever table."""
+    views = branch_views(facts.described).items()
+    return [one for name, view in views for one in question_forecasts(plan, _facts(view, facts), _questions(name))]
 
 
 def database_error(plan: Plan, facts: Facts) -> float:
@@ -72,7 +85,8 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     for name, view in branch_views(fit.facts.described).items():
         owners = Owners(laws[view.branch.of], fit.n_public) if view.branch.of in laws else None
         own = Fit(data.branch(name), fit.account, _facts(view, fit.facts))  # type: ignore[arg-type]
-        fitted[name] = run_linked(own, **settings, names=_names(name), given=True, owners=owners)
+        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners)
+        fitted[name] = with_units_measured(own, linked, _questions(name)) if view.schema.questions else linked
         law = number_of_rows(linked_tables(plain_schema(view.schema)), _units_of(fitted[name]))
         laws[name] = law if owners is None else sum_law(owners.law, law)
     return _joined(fitted)
@@ -89,6 +103,11 @@ def _names(branch: str) -> LinkedNames:
         Names(f"{branch}, {rows}: marginals", f"{branch}, {rows}: second moments") for rows in ("first rows", "steps")
     )
     return LinkedNames(units, steps)
+
+
+def _questions(branch: str) -> str:
+    """The stage of a branch's questions."""
+    return f"{branch}, {NAME}"
 
 
 def _units_of(branch: FittedModel) -> FittedModel:

@@ -47,7 +47,7 @@ from sfumato.methods.tables.question_stage import (
 )
 from sfumato.methods.tables.question_sums import QuestionQuery
 from sfumato.records.engine import Rows
-from sfumato.records.linked import FeatureRecords, LinkedData
+from sfumato.records.linked import FeatureRecords, LinkedRecords
 from sfumato.records.sequences import AS_ONE, FINER_BITS, WEIGHT_BITS, Sharing, flattened, weighted_steps
 from sfumato.release.manifest import UNITS_PART
 from sfumato.schema.grid import ColumnGrid
@@ -58,20 +58,21 @@ _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of tables
 _WORK_BYTES = 1 << 22
 
 
-def with_units_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
+def with_units_measured(fit: Fit, fitted: FittedModel, stage: str = NAME) -> FittedModel:
     """Measure the named questions by what linked rows' stages say, and return the model with their measurements.
 
     Args:
         fit: of which these stages are charged.
         fitted: linked rows.
+        stage: that measures them.
     """
     data = fit.data
-    if not isinstance(data, LinkedData):
+    if not isinstance(data, LinkedRecords):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
     aim = _Aim(fit, fitted)
-    sums = aimed_sums(fit, aim.query_of)
+    sums = aimed_sums(fit, aim.query_of, stage=stage)
     named = [cells.column for part in sums.parts for cells in part.query.cells]
-    noisy = fit.measure(NAME, sums, FeatureRecords(data, features_in(named, fit.facts.schema)))
+    noisy = fit.measure(stage, sums, FeatureRecords(data, features_in(named, fit.facts.schema)))
     own = tuple((f"{UNITS_PART}{name}", measured) for name, measured in sums.measurements(noisy))
     return replace(fitted, measurements=(*fitted.measurements, *own))
 

@@ -77,11 +77,11 @@ def noise_for_answer(forecasts: Sequence[QuestionForecast], question: str, targe
     return float(np.sqrt((target_error**2 - 1) / (forecast.width**2 - 1)))
 
 
-def question_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
-    """Return what to expect of each named question."""
+def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[QuestionForecast]:
+    """Return what to expect of each named question, which a stage measures."""
     if not facts.described.questions:
         return []
-    noise = plan[NAME].noise_multiplier * facts.unit_rows
+    noise = plan[stage].noise_multiplier * facts.unit_rows
     n = counted_rows(facts)
     entry = np.inf if facts.schema.linked else _entry_without(plan, facts)
     forecasts: dict[str, QuestionForecast] = {}
@@ -114,7 +114,7 @@ def _of_pairs(equation: EstimatingEquation) -> bool:
     return all(len(one | other) <= 2 for one, other in itertools.combinations_with_replacement(sources, 2))
 
 
-def forecast_words(plan: Plan, facts: Facts) -> Mapping[str, str]:
+def forecast_words(plan: Plan, facts: Facts, stage: str = NAME) -> Mapping[str, str]:
     """Return the stage's forecast in words; none without named questions."""
-    forecasts = question_forecasts(plan, facts)
-    return {NAME: "; ".join(forecast.words for forecast in forecasts)} if forecasts else {}
+    forecasts = question_forecasts(plan, facts, stage)
+    return {stage: "; ".join(forecast.words for forecast in forecasts)} if forecasts else {}

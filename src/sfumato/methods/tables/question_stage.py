@@ -44,6 +44,7 @@ from sfumato.methods.tables.question_sums import (
 from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
+from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
 from sfumato.schema.schema_facts import weight_bound
@@ -105,7 +106,7 @@ def planned_questions(questions: Sequence[NamedQuestion], *, linked: bool) -> li
     return parts
 
 
-def question_stage(facts: Facts, share: float) -> Stage:
+def question_stage(facts: Facts, share: float, name: str = NAME) -> Stage:
     """The event, at a part of the table's squared budget, after every question was checked on public facts.
 
     Raises:
@@ -113,7 +114,7 @@ def question_stage(facts: Facts, share: float) -> Stage:
         ConfigError: a formula cannot be read, or a term is no product of functions of single columns.
     """
     return Stage(
-        name=NAME,
+        name=name,
         noise_multiplier=multiplier_for_share(share),
         replace_distance=replace_distance(part for _, part in planned_parts(facts)),
         measures="what the named questions ask: " + "; ".join(q.words for q in facts.described.questions),
@@ -169,6 +170,9 @@ def _together(
 
 def question_refusals(facts: Facts) -> list[str]:
     """Why a fit would refuse the schema's questions, a sentence or two for each; none where it takes them."""
+    if facts.described.tree is not None:
+        views = branch_views(facts.described).values()
+        return [refusal for view in views for refusal in question_refusals(Facts(view.schema, None, facts.n_public))]
     refusals = []
     for question in facts.described.questions:
         alone = Facts(replace(facts.described, questions=(question,)), facts.target, facts.n_public)
@@ -284,7 +288,10 @@ def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:
 
 
 def aimed_sums(
-    fit: Fit, query_of: Callable[[tuple[PlannedPart, ...], QuestionQuery, float], QuestionQuery], column: str = ""
+    fit: Fit,
+    query_of: Callable[[tuple[PlannedPart, ...], QuestionQuery, float], QuestionQuery],
+    column: str = "",
+    stage: str = NAME,
 ) -> QuestionSums:
     """The sums of the questions, as what was released so far aims them.
 
@@ -292,10 +299,11 @@ def aimed_sums(
         fit: of which the stages before are charged.
         query_of: of parts that are measured as one, by their public query and the noise of its sum.
         column: of weights.
+        stage: that measures them.
     """
     parts = []
     for group, part in planned_parts(fit.facts):
-        noise_std = 0.0 if fit.noise.silent else fit.plan[NAME].noise_multiplier * fit.facts.unit_rows / part.weight
+        noise_std = 0.0 if fit.noise.silent else fit.plan[stage].noise_multiplier * fit.facts.unit_rows / part.weight
         parts.append(replace(part, query=query_of(group, part.query, noise_std)))
     return QuestionSums(tuple(parts), column)
 
