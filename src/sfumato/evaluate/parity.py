@@ -23,6 +23,7 @@ from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import CONCLUSIONS, require_able
 
 _SIGNIFICANT = 0.05
+_TINY = 1e-300
 
 
 def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue, schema: Schema) -> dict[str, Any]:
@@ -54,14 +55,17 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     if isinstance(synthetic, ReleaseValue):
         fitted = fit_formula(questions_of(synthetic), formula, None, "population", family)
         assert isinstance(fitted, Regression)
-        params, error = fitted.params, fitted.bse
+        params, error, statistics = fitted.params, fitted.bse, fitted.tvalues
         design = read.design(frame, references=fitted.references, logistic=logistic)
     else:
         rows = read.design(_frame(synthetic, schema), references=design.references, logistic=logistic)
         params, error = _of_rows(rows, family, formula)
+        statistics = params / np.maximum(error, _TINY)
     own, own_error = _of_rows(design, family, formula)
     terms = [
-        _comparison(str(term), own[term], own_error[term], params.get(term, np.nan), error.get(term, np.nan))
+        _comparison(
+            str(term), own[term], own_error[term], *(of.get(term, np.nan) for of in (params, error, statistics))
+        )
         for term in own.index
     ]
     source = "release" if isinstance(synthetic, ReleaseValue) else "rows"
@@ -80,9 +84,10 @@ def _of_rows(design: Design, family: Family, formula: str) -> tuple[pd.Series, p
     return pd.Series(solution.params, index=list(design.terms)), pd.Series(errors, index=list(design.terms))
 
 
-def _comparison(term: str, real: float, real_error: float, synthetic: float, synthetic_error: float) -> dict[str, Any]:
-    pairs = ((real, real_error), (synthetic, synthetic_error))
-    low, high = (2 * special.ndtr(-abs(value) / max(error, 1e-300)) < _SIGNIFICANT for value, error in pairs)
+def _comparison(
+    term: str, real: float, real_error: float, synthetic: float, synthetic_error: float, statistic: float
+) -> dict[str, Any]:
+    own, other = (2 * special.ndtr(-abs(z)) < _SIGNIFICANT for z in (real / max(real_error, _TINY), statistic))
     has_value = bool(np.isfinite(synthetic))
     return {
         "term": term,
@@ -90,7 +95,7 @@ def _comparison(term: str, real: float, real_error: float, synthetic: float, syn
         "real_error": float(real_error),
         "synthetic": float(synthetic) if has_value else None,
         "synthetic_error": float(synthetic_error) if has_value else None,
-        "difference": float((synthetic - real) / max(real_error, 1e-300)) if has_value else None,
+        "difference": float((synthetic - real) / max(real_error, _TINY)) if has_value else None,
         "same_sign": has_value and bool(np.sign(real) == np.sign(synthetic)),
-        "same_significance": has_value and bool(low == high),
+        "same_significance": has_value and bool(own == other),
     }

@@ -253,6 +253,13 @@ class Calibration:
             known=fit.known,
         )
 
+    def noise(self, functions: np.ndarray) -> np.ndarray:
+        """Return the covariance of the errors of totals that the mechanisms' noise makes, shape (k, k)."""
+        functions = self._summed(functions)
+        own = functions.mean(axis=0)
+        gains = self._gains(functions - own, own, self._factor)
+        return (gains * self._noise) @ gains.T
+
     def each(self, functions: np.ndarray) -> Variances:
         """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
         rows, functions = functions, self._summed(functions)

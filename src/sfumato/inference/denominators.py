@@ -55,7 +55,7 @@ class Ratios:
         with np.errstate(divide="ignore", invalid="ignore"):
             # of both roots r, in the form that square = 0 allows: r = -reach²/(half ∓ whole)
             low, high = reach**2 / (half + whole), reach**2 / (whole - half)
-        far = np.maximum(UNKNOWN, 1.0) * reach
+        far = UNKNOWN * reach
         low, high = (np.where((root > 0) & (end > 0), np.minimum(end, far), far) for end in (low, high))
         return np.where(reach > 0, low, 0.0), np.where(reach > 0, high, 0.0)
 
@@ -97,16 +97,12 @@ class Denominators:
         along = inverse / np.maximum(np.diagonal(inverse), _TINY)[:, None]
         functions = (design.right @ along.T) ** 2 * slope[:, None]
         curvature, above = calibration.total(functions), positive @ functions
-        both = calibration.variances(np.column_stack([solution.influence * present[:, None], functions])).noise
+        both = calibration.noise(np.column_stack([solution.influence * present[:, None], functions]))
         variance = np.maximum(np.diagonal(both)[k:], 0.0)
         if solution.doubt.any():  # the curvature that was taken is that of weights above 0
             variance, curvature = variance + (above - curvature) ** 2, above
         curvature = np.maximum(curvature, _TINY)
         return cls(-np.diagonal(both[:k, k:]) / curvature, variance / curvature**2, along)
-
-    def ratios(self, errors: np.ndarray) -> Ratios:
-        """Return coefficients of these errors as ratios."""
-        return Ratios(errors, self.lean, self.spread)
 
     def others(self, factors: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Return the covariance that coefficients get from those of others that are farther off, shape (k, k)."""

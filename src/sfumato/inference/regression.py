@@ -26,7 +26,7 @@ from scipy import stats
 
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration
-from sfumato.inference.denominators import UNKNOWN, Denominators
+from sfumato.inference.denominators import UNKNOWN, Denominators, Ratios
 from sfumato.inference.estimate import Estimate, answers_by_group
 from sfumato.inference.estimator import LEAST_KNOWN, Estimator, require_known, rests_on
 from sfumato.inference.families import Family
@@ -171,12 +171,7 @@ def _require_all(questions: Questions, design: Design, by: str | None, family: F
 
 
 def _one(
-    estimator: Estimator,
-    design: Design,
-    rows: np.ndarray,
-    formula: str,
-    family: Family,
-    squares: bool,
+    estimator: Estimator, design: Design, rows: np.ndarray, formula: str, family: Family, squares: bool
 ) -> Regression:
     """Return the regression of some of the rows, shape (N,); with R-squared where `squares` were measured."""
     what = family.phrase(formula)
@@ -195,17 +190,17 @@ def _one(
         def ask(redrawn: np.ndarray) -> np.ndarray:
             return family.solve(design.left, design.right, redrawn * present, what, design.terms).params
 
-        linear = np.sqrt(np.maximum(np.diagonal(variances.noise), 0.0))
-        factors = stretches(estimator.calibration, ask, linear, what)
+        factors = stretches(estimator.calibration, ask, _errors(variances.noise), what)
     # a straight line's errors, with those of other terms' denominators; then those of its own
     straight, inside = variances.stretch_noise(factors), _errors(variances.of("table"))
-    hidden = np.maximum(denominators.ratios(inside).factors() / factors, 1.0)
+    hidden = np.maximum(Ratios(inside, denominators.lean, denominators.spread).factors() / factors, 1.0)
     straight = straight.allowing(denominators.others(hidden, inside) + np.outer(solution.doubt, solution.doubt))
-    ratios, variances = denominators.ratios(_errors(straight.of(estimator.target))), straight.stretch_noise(hidden)
+    ratios = Ratios(_errors(straight.of(estimator.target)), denominators.lean, denominators.spread)
+    variances = straight.stretch_noise(hidden)
     unknown = [term for term, factor in zip(design.terms, hidden * factors, strict=True) if factor >= UNKNOWN]
     covariance = variances.of(estimator.target)
     terms, parts = list(design.terms), variances.by_cause(estimator.target)
-    sizes = {cause: np.sqrt(np.maximum(np.diagonal(part), 0.0)) for cause, part in parts.items()}
+    sizes = {cause: _errors(part) for cause, part in parts.items()}
     # of all terms together, each in its own unit
     shares = {cause: float(np.sqrt((size**2 / np.diagonal(covariance)).mean())) for cause, size in sizes.items()}
     return Regression(
@@ -264,12 +259,10 @@ def _errors(covariance: np.ndarray) -> np.ndarray:
 
 def _unknown(terms: Sequence[str]) -> str:
     """Return the sentence on coefficients that noise decides about."""
-    if not terms:
-        return ""
-    many = len(terms) > 1
+    names = " and ".join(terms)
     return (
-        f"Noise hides how far {' and '.join(terms)} {'vary' if many else 'varies'} among rows that are else alike: "
-        f"the size of the coefficient{'s' if many else ''} is not known. "
+        f"Noise hides how far rows that are else alike differ in {names}: its coefficient may be of any size. "
+        * bool(terms)
     )
 
 

@@ -88,7 +88,8 @@ class Regression:
         formula: as it was asked.
         kind: "least squares", "logistic", "Poisson" or "gamma".
         params: coefficients.
-        bse: their standard errors: privacy noise, sampling if the target is the population, and what was not measured.
+        bse: their standard errors: privacy noise, sampling if the target is the population, and what was not measured;
+            where errors are not alike on both sides, those of the farther one.
         covariance: of the errors, a frame of terms by terms.
         parts: standard errors by cause, a frame of terms by "noise", "sampling" and "unmeasured".
         target: "population" or "table".

@@ -60,17 +60,19 @@ _LARGEST_LOGIT = 8.0
 def question_columns(plain: Schema, described: Schema) -> dict[str, ColumnGrid]:
     """The cells of which terms are functions: by the schema alone, so that what was checked is what is measured.
 
-    The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone.
+    The weight is no column to ask of, and of the later of two columns in order the plain table has the distance alone:
+    so have features of its rows.
 
     Args:
         plain: the plain table's schema; of linked rows those are columns of units, and features of all their rows.
         described: as it was declared.
     """
+    weight, gaps = described.weight, {} if described.rule_plan is None else described.rule_plan.gaps
     if plain.linked:
         features = features_in([n for q in described.questions for n in named_in(q.named, q.formula)], plain)
+        features = [feature for feature in features if feature.column not in gaps]
         plain = with_features(linked_tables(plain, described.weight), features)
-    weight, rules = described.weight, described.rule_plan
-    hidden = {*(() if weight is None else [weight.column]), *(() if rules is None else rules.gaps)}
+    hidden = {*(() if weight is None else [weight.column]), *gaps}
     grid = Grid.of(plain, numeric_cells=QUESTIONS.cells, narrow=True)
     return {column.name: column for column in grid.columns if column.name not in hidden}
 

@@ -94,8 +94,9 @@ def question_branch(names: Collection[str], schema: SchemaFacts) -> str:
         if branch.of != database.units:
             continue
         context = [feature.name for feature in branch_features(database, branch, kinds, ())]
-        own = {*unit.constant, *context, *branch.columns, f"number of {branch.name}"}
-        if all(name in own or rows_column(name) in branch.columns for name in names):
+        columns = {*branch.columns} - ({branch.order} if branch.within else set())  # its place in between is measured
+        own = {*unit.constant, *context, *columns, f"number of {branch.name}"}
+        if all(name in own or rows_column(name) in columns for name in names):
             return branch.name
     return ""
 

@@ -37,7 +37,6 @@ QuestionForm: TypeAlias = Literal["ols", "logit", "poisson", "table", "mean", "s
 FORMULAS: tuple[QuestionForm, ...] = ("ols", "logit", "poisson")
 FORMS: tuple[QuestionForm, ...] = (*FORMULAS, "table", "mean", "share", "quantile", "correlation")
 _MOST_QUESTIONS, _MOST_COLUMNS = 100, 4
-_TICKED = re.compile(r"`[^`]*`")
 _EXAMPLE = 'such as "ols: income ~ age" or {mean: income, by: region}'
 
 
@@ -111,7 +110,7 @@ class NamedQuestion:
 
     def names_among(self, columns: Collection[str]) -> tuple[str, ...]:
         """All names in it; of a formula what stands between backticks, and words that are columns."""
-        words = [name for name in re.findall(r"[^\W\d]\w*", _TICKED.sub(" ", self.formula)) if name in columns]
+        words = [name for name in re.findall(r"[^\W\d]\w*", re.sub("`[^`]*`", " ", self.formula)) if name in columns]
         return tuple(dict.fromkeys([*named_in(self.named, self.formula), *words]))
 
     def to_dict(self) -> dict[str, Any]:

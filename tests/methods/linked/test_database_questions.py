@@ -162,6 +162,9 @@ def test_the_budget_is_that_of_the_plan_and_is_forecast():
         ("correlation: score", "pairs of rows"),
         ("ols: `number of visits` ~ wealth", "wealth"),
         ("mean: mean of wealth", "right below"),
+        ("mean: mean of end", "measured themselves"),
+        ("correlation: lag 1 of end", "of which the distance is"),
+        ("ols: `ever of drug=c` ~ at", "right below"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_a_charge(question, message):

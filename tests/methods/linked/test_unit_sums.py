@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fixtures import linked, two_tables
-from sfumato import MaxEntropy, NonPrivate, load
+from fixtures import linked, linked_rules, two_tables
+from sfumato import MaxEntropy, NonPrivate, Schema, load
 from sfumato.errors import ConfigError, EstimateError, SchemaError
 from sfumato.fitting.purposes import Facts
 from sfumato.methods.tables.question_forecast import question_forecasts
@@ -177,3 +177,13 @@ def test_a_feature_is_asked_with_what_it_was_named_with(noisy):
         noisy.units.mean("mean of score", by="state")
     with pytest.raises(EstimateError, match="named together"):
         noisy.units.correlation("mean of score", "day")
+
+
+@pytest.mark.parametrize(
+    "question", ["mean: mean of discharged", "correlation: lag 1 of discharged", "mean: discharged"]
+)
+def test_what_rules_put_after_another_column_has_no_features(question):
+    """Its distance was measured: the mean of that would be taken for one of dates."""
+    schema = Schema.from_dict({**linked_rules.DOCUMENT, "questions": [question]})
+    with pytest.raises(SchemaError, match=r"measured (themselves|itself)"):
+        MaxEntropy(epsilon=1.0, delta=1e-6).plan(schema)

@@ -211,6 +211,12 @@ def pairs_of(part: PlannedPart, facts: Facts) -> Lag:
     lag = lag_of(part.question.columns[0], facts.schema)
     if lag is None:
         raise SchemaError(f"Expected pairs of rows of linked units in the question {part.question.words!r}, got none.")
+    rules = facts.described.rule_plan
+    if rules is not None and lag.column in rules.gaps:
+        raise SchemaError(
+            f"Expected a column that is measured itself in the question {part.question.words!r}, got {lag.column!r}, "
+            "of which the distance is. Ask of the column that it follows."
+        )
     return lag
 
 
