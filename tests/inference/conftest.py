@@ -44,10 +44,10 @@ def table():
 
 @pytest.fixture(scope="session")
 def release(table):
-    """At ε = 1, with the class z."""
+    """At ε = 1, with the class z; seeded, as bounds of tests are of estimates that noise moves."""
     with pytest.MonkeyPatch.context() as patch, coarse():
         moderate_effort(patch)
-        return MaxEntropy(epsilon=1.0).fit(table, schema=schema(), target="z")
+        return MaxEntropy(epsilon=1.0).fit(table, schema=schema(), target="z", seed=1)
 
 
 @pytest.fixture(scope="session")
