@@ -66,9 +66,9 @@ class DatabaseTables:
             self._parts[name] = shaped(view.schema, chain)  # type: ignore[assignment] - of units, as the chain is
         self._first = next(iter(self._views))
         self.possible, self.class_column = self._parts[self._first].possible, self._parts[self._first].class_column
-        self.width = sum(
-            part.width * self._database.most_rows(self._views[name].branch.of) for name, part in self._parts.items()
-        )
+        # one table's chain is drawn at a time, of a nested one that of one row above; rows stay, coded and as written
+        rows = sum(self._database.most_rows(name) * len(_columns(view)) for name, view in self._views.items())
+        self.width = max(part.width for part in self._parts.values()) + 2 * rows
 
     def given(self, codes: Mapping[str, float]) -> DatabaseTables:
         """Return the sampler given the codes of columns of units: see `given_values`."""

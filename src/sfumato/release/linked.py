@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Weight
 
-_ROUNDS = 20  # times that first rows are drawn anew in which something is missing that cannot be
+_ROUNDS = 5  # times that rows are drawn anew that cannot be, before labels that end a unit are left out of the draw
 
 
 class LinkedTable(UnitSampler):
@@ -36,16 +36,20 @@ class LinkedTable(UnitSampler):
         self._first.require_first(self._tables.n_first)
         self._units: Sampler = self._first
         own = schema.of_kind(TabularKind)
-        # first rows of which no value can be missing, but where there is no row
+        # codes that a first row has only where there is none
         gone = {} if self._tables.fewest else self._tables.units.of_kind(TabularKind)
-        self._never = {name: gone[name] for name in self._tables.before if gone and not own[name].nullable}
+        self._never = {
+            name: np.array([np.nan if gone[name].is_numeric else gone[name].n_levels - 1])
+            for name in self._tables.before
+            if gone and not own[name].nullable
+        }
         self._steps: TableSoftmax | None = None
         if self._tables.steps is not None:
             self._steps = _part(self._tables, "steps", settings, parameters)
             for n in self._tables.drawn_first:
                 self._steps.require_first(n)
-        later = 0 if self._steps is None else self._steps.width + self._tables.max_rows * len(self._columns)
-        self.width = self._units.width + later
+        widths = [part.width for part in (self._units, self._steps) if part is not None]  # one is drawn at a time
+        self.width = max(widths) + 2 * self._tables.max_rows * len(self._columns)  # rows, and those put in order
         self.possible, self.class_column = self._first.possible, self._first.class_column
         self.ends = self._tables.ends
 
@@ -117,16 +121,16 @@ class LinkedTable(UnitSampler):
         early = several & self._ending(first)
         left = np.flatnonzero((sizes == 0) | self._lacking(first) | early)
 
-        def draw(units: np.ndarray) -> dict[str, np.ndarray]:
+        def draw(units: np.ndarray, never: Mapping[str, np.ndarray] = self._never) -> dict[str, np.ndarray]:
             known = {name: first[name][units] for name in tables.constants}
             known[tables.count] = (np.maximum(sizes[units], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
-            return self._first.followed(known, rng)
+            return self._first.followed(known, rng, never=never)
 
         self._end_others(first, names, np.flatnonzero(sizes == 1), int(early.sum()), draw)
-        for _ in range(_ROUNDS):
+        for never in [self._never] * _ROUNDS + [_union(self._never, tables.ends)]:
             if not left.size:
                 return
-            anew = draw(left)
+            anew = draw(left, never)
             for name in names:
                 first[name][left] = anew[name]
             left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
@@ -183,9 +187,8 @@ class LinkedTable(UnitSampler):
     def _lacking(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return which rows lack a value that cannot be missing, shape (n,)."""
         lacking = np.zeros(next(iter(rows.values())).size, dtype=bool)
-        for name, kind in self._never.items():
-            codes = rows[name]
-            lacking |= np.isnan(codes) if kind.is_numeric else codes == kind.n_levels - 1
+        for name, codes in self._never.items():
+            lacking |= np.isin(rows[name], codes) | np.isnan(rows[name])
         return lacking
 
     def _following(
@@ -203,14 +206,15 @@ class LinkedTable(UnitSampler):
         steps = self._step(known, sizes - place + 1, rng)
         wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
 
-        def draw(rows: np.ndarray) -> dict[str, np.ndarray]:
-            return self._step({name: codes[rows] for name, codes in known.items()}, (sizes - place + 1)[rows], rng)
+        def draw(rows: np.ndarray, never: Mapping[str, Sequence[float]] | None = None) -> dict[str, np.ndarray]:
+            some = {name: codes[rows] for name, codes in known.items()}
+            return self._step(some, (sizes - place + 1)[rows], rng, never)
 
         self._end_others(steps, tables.before, np.flatnonzero(sizes == place), wrong.size, draw)
-        for _ in range(_ROUNDS):
+        for never in [None] * _ROUNDS + [tables.ends]:
             if not wrong.size:
                 break
-            anew = draw(wrong)
+            anew = draw(wrong, never)
             for name in tables.before:
                 steps[name][wrong] = anew[name]
             wrong = wrong[self._ending(anew)]
@@ -221,11 +225,15 @@ class LinkedTable(UnitSampler):
         return rows
 
     def _step(
-        self, known: Mapping[str, np.ndarray], left: np.ndarray, rng: np.random.Generator
+        self,
+        known: Mapping[str, np.ndarray],
+        left: np.ndarray,
+        rng: np.random.Generator,
+        never: Mapping[str, Sequence[float] | np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
         """Return steps given what is known before them, of units with so many rows left; numbers off their lines."""
         assert self._steps is not None
-        steps, histories = dict(self._steps.followed(known, rng)), self._tables.histories
+        steps, histories = dict(self._steps.followed(known, rng, never=never)), self._tables.histories
         if not any(np.isfinite(steps[own.offset]).any() for own in histories.values()):
             return steps
         own_offsets = {own.offset: steps[own.offset] for own in histories.values()}
@@ -233,7 +241,7 @@ class LinkedTable(UnitSampler):
             name: _off_line(steps[name], known[own.line], steps[own.offset], left, rng)
             for name, own in histories.items()
         }
-        return dict(self._steps.followed({**known, **own_offsets}, rng, values))
+        return dict(self._steps.followed({**known, **own_offsets}, rng, values, never))
 
     def given(self, codes: Mapping[str, float]) -> LinkedTable:
         """Return the sampler given these constants.
@@ -252,6 +260,12 @@ class LinkedTable(UnitSampler):
         sampler._units = self._units.given(codes)
         sampler.possible = sampler._units.possible
         return sampler
+
+
+def _union(*sets: Mapping[str, Sequence[float] | np.ndarray]) -> dict[str, np.ndarray]:
+    """Return per column the codes of all sets."""
+    names = dict.fromkeys(name for codes in sets for name in codes)
+    return {name: np.concatenate([codes[name] for codes in sets if name in codes]) for name in names}
 
 
 def _off_line(

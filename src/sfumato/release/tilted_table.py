@@ -81,10 +81,12 @@ class TableSoftmax:
         codes: Mapping[str, np.ndarray],
         rng: np.random.Generator,
         rough: Mapping[str, np.ndarray] | None = None,
+        never: Mapping[str, Sequence[float] | np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
         """Return coded rows whose first columns have these codes, the class among them, the others drawn given these.
 
-        The columns behind these, if they are `rough`, have codes near those, as often as in all rows.
+        The columns behind these, if they are `rough`, have codes near those, as often as in all rows. Others have none
+        of the codes in `never`, if the law of a row leaves any other.
 
         Raises:
             ReleaseError: they are not the columns that are drawn first.
@@ -96,7 +98,9 @@ class TableSoftmax:
         classes = np.zeros(len(known), dtype=np.int64)
         if self.class_column is not None:
             classes = codes[self.class_column].astype(np.int64)
-        return {**self.coded(classes, self._chain.followed(known, rng, classes, rough=len(rough)), rng), **codes}
+        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self._features) if never and c.name in never}
+        cells = self._chain.followed(known, rng, classes, rough=len(rough), never=barred)
+        return {**self.coded(classes, cells, rng), **codes}
 
     def require_first(self, n: int) -> None:
         """Refuse a chain that draws other columns before the first n, of which the class is one if there are classes.

@@ -156,6 +156,28 @@ def test_rough_cells_are_drawn_anew_within_their_runs():
         np.testing.assert_allclose(shares, np.where(run, column.shares, 0) / column.shares[run].sum(), atol=0.01)
 
 
+def test_cells_that_rows_never_have_are_left_out_of_the_law():
+    chain = dataclasses.replace(softmax_chain(), order=np.array([0, 1, 2]))
+    law, alone, shared = joint_law(chain)[0], 2, 0  # cells of a run of their own, and of another's too
+    never = {1: np.array([shared, alone])}
+    cells = chain.followed(np.zeros((40_000, 1), dtype=np.int64), rng(), never=never)
+    of_column = law[0].sum(axis=1)
+    of_column[alone] = 0
+    expected = law[0] / law[0].sum(axis=1, keepdims=True) * (of_column / of_column.sum())[:, None]
+    shares = np.zeros(law.shape[1:])
+    np.add.at(shares, (cells[:, 1], cells[:, 2]), 1 / len(cells))
+    assert (cells[:, 1] != alone).all()
+    np.testing.assert_allclose(shares, expected, atol=0.01)
+
+
+def test_rows_whose_law_leaves_no_other_cell_have_one_that_they_never_should():
+    chain = dataclasses.replace(softmax_chain(), order=np.array([0, 1, 2]))
+    every = np.arange(CELLS[1])
+    known = np.zeros((5_000, 1), dtype=np.int64)
+    as_ever, left = (chain.followed(known, rng(), never=never) for never in (None, {1: every}))
+    assert (as_ever == left).all()
+
+
 @pytest.fixture(scope="module")
 def arrays():
     return softmax_chain().to_arrays()

@@ -62,6 +62,11 @@ class SoftmaxColumn:
                 runs[rows] = chosen(predictor[rows].T, self.values, self.tilts[k], rng, self.tables[k])
         return runs
 
+    def runs_of(self, cells: np.ndarray) -> np.ndarray:
+        """Return the runs that hold these cells alone, shape (m,)."""
+        others = np.delete(self.runs, cells)
+        return np.setdiff1d(self.runs[cells], others)
+
     def cells(self, runs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a cell for each run, drawn by the shares within it, shape (n,)."""
         order = np.argsort(self.runs, kind="stable")
@@ -131,7 +136,13 @@ class SoftmaxChain:
         return cells.T
 
     def followed(
-        self, known: np.ndarray, rng: np.random.Generator, classes: np.ndarray | None = None, *, rough: int = 0
+        self,
+        known: np.ndarray,
+        rng: np.random.Generator,
+        classes: np.ndarray | None = None,
+        *,
+        rough: int = 0,
+        never: Mapping[int, np.ndarray] | None = None,
     ) -> np.ndarray:
         """Return cells of rows whose first drawn columns are known, shape (n, columns): the law given these, exactly.
 
@@ -142,8 +153,11 @@ class SoftmaxChain:
             rng: source of (public) randomness.
             classes: of the rows, shape (n,); by default the first, which is that of a chain of one.
             rough: of how many of these, the last ones, only the run is known, in which a cell is drawn.
+            never: place of a column to cells that rows have not: its run is drawn given that it is none that holds
+                such cells alone, if a row's law leaves any other.
         """
         n, m = known.shape
+        barred = {j: self.columns[j].runs_of(cells) for j, cells in (never or {}).items()}
         classes = np.zeros(n, dtype=np.int64) if classes is None else classes
         cells = np.empty((len(self.columns), n), dtype=np.int64)
         with np.errstate(all="ignore"):
@@ -153,7 +167,7 @@ class SoftmaxChain:
                 for step in self.steps[:m]:
                     rows.put(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
-                    rows.draw(step, rng)
+                    rows.draw(step, rng, never=barred.get(step.column))
                 cells[:, start : start + SAMPLING.block_rows] = rows.cells(rng, dict(enumerate(some[:, : m - rough].T)))
         return cells.T
 
@@ -252,12 +266,14 @@ class RowsByClass:
         weights = step.weights[k if len(step.weights) > 1 else 0]
         return weights @ self.features[slice(step.block.start) if step.places is None else step.places, rows]
 
-    def draw(self, step: Step, rng: np.random.Generator, *, raked: bool = False) -> None:
-        """Draw a column, its runs raked to its shares or not."""
+    def draw(
+        self, step: Step, rng: np.random.Generator, *, raked: bool = False, never: np.ndarray | None = None
+    ) -> None:
+        """Draw a column, its runs raked to its shares or not, and some of them left out."""
         column, runs = self.chain.columns[step.column], np.empty(self.order.size, dtype=np.int64)
         for k, rows in self.parts:
             shares = column.tables[k] if raked else None
-            runs[rows] = chosen(self.predictor(step, k, rows), column.values, column.tilts[k], rng, shares)
+            runs[rows] = chosen(self.predictor(step, k, rows), column.values, column.tilts[k], rng, shares, never)
         self.keep(step, runs)
 
     def put(self, step: Step, runs: np.ndarray) -> None:

@@ -91,6 +91,23 @@ class Chances:
             factors *= np.clip(ratio, 1 / most, most) ** damping
         return factors
 
+    def without(self, runs: np.ndarray) -> Self:
+        """Return the chances of the other runs; of a row that has no other, what they were.
+
+        Args:
+            runs: that no row takes, shape (m,).
+        """
+        blocks, sums = [], []
+        for block, total in zip(self.blocks, self.sums, strict=True):
+            left = block.copy()
+            left[runs] = 0
+            others = left.sum(axis=0)
+            none = ~(others > 0)
+            left[:, none], others[none] = block[:, none], total[none]
+            blocks.append(left)
+            sums.append(others)
+        return type(self)(tuple(blocks), tuple(sums))
+
     def drawn(self, numbers: np.ndarray, factors: np.ndarray | None = None) -> np.ndarray:
         """Return the run of each row by its uniform number, shape (n,); the chances are used up.
 
@@ -158,6 +175,7 @@ def chosen(
     tilts: np.ndarray,
     rng: np.random.Generator,
     shares: np.ndarray | None = None,
+    never: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return a run for each row of one class, drawn systematically among rows of like predictors, shape (n,).
 
@@ -167,8 +185,11 @@ def chosen(
         tilts: shape (r,).
         rng: source of (public) randomness.
         shares: P(run) that the rows are raked to, shape (r,); by default they are not.
+        never: runs that are left out, shape (m,), but of rows whose chance is all theirs.
     """
     chances = Chances.of(predictor, values, tilts)
+    if never is not None:
+        chances = chances.without(never)
     numbers = systematic(np.zeros(predictor.shape[1], dtype=np.int64), rng, likeness(predictor))
     with np.errstate(all="ignore"):
         return chances.drawn(numbers, None if shares is None else chances.raking(shares))
