@@ -16,8 +16,9 @@ from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.pair_moments import counted_moments
-from sfumato.methods.tables.recipe import Names, one_way_error, run_table, table_stages
+from sfumato.methods.tables.recipe import measure_table, one_way_error, table_stages
 from sfumato.methods.tables.second_stage import FirstRelease, SecondRelease, SecondStage
+from sfumato.methods.tables.settings import Names
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.grid import table_kinds
 
@@ -59,4 +60,4 @@ class TwoStageTables(Synthesizer):
     def run(self, fit: Fit) -> FittedModel:
         """Measure twice, and fit the chain."""
         second, groups, simulated = self.second_stage(fit.facts), self.level_groups, self.calibration_rows
-        return run_table(fit, level_groups=groups, clip_slack=1.0, simulated=simulated, second=second)
+        return measure_table(fit, level_groups=groups, clip_slack=1.0, simulated=simulated, second=second).model()

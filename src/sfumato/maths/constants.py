@@ -215,6 +215,16 @@ class ChainConstants:
 
 
 @dataclass(frozen=True)
+class LinkConstants:
+    """How chains of linked rows are fitted to what they are drawn after."""
+
+    rows: int = 40_000  # that units are drawn for | not tuned
+    fewest_units: int = 2_048  # | not tuned
+    most_units: int = 20_000  # | not tuned
+    seed: int = 31  # of the units that are drawn
+
+
+@dataclass(frozen=True)
 class FitConstants:
     """How one column's softmax is solved."""
 
@@ -342,6 +352,7 @@ VECTORS = VectorConstants()
 PAIRS = PairConstants()
 CLASSES = ClassConstants()
 CHAIN = ChainConstants()
+LINKS = LinkConstants()
 FIT = FitConstants()
 PRIORS = PriorConstants()
 PRIOR = PriorReleaseConstants()

@@ -32,7 +32,7 @@ from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_
 from sfumato.methods.linked.statistics import with_units_measured
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
-from sfumato.methods.tables.recipe import one_way_error, run_table, table_forecast, table_stages
+from sfumato.methods.tables.recipe import measure_table, one_way_error, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.schema.shapes import SHAPES
@@ -140,7 +140,7 @@ class MaxEntropy(Synthesizer):
             linked = run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
             return with_units_measured(fit, linked) if fit.facts.described.questions else linked
         measuring = MeasuringWeights.of(fit.facts)
-        fitted = run_table(
+        fitted = measure_table(
             fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated, measuring=measuring
-        )
+        ).model()
         return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted

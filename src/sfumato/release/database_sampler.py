@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,12 @@ class TableRows(NamedTuple):
 class DatabaseTables:
     """Units with the rows that all tables hold of them.
 
+    Args:
+        schema: of the database.
+        settings: of a chain for each table.
+        parameters: their arrays.
+        tables: that are drawn, the first ones of the schema; by default all.
+
     Attributes:
         width: numbers that drawing a unit with all its rows takes.
         class_column: the column of units whose classes are modelled apart; None without.
@@ -45,14 +51,22 @@ class DatabaseTables:
 
     name = "database"
 
-    def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        settings: Mapping[str, Any],
+        parameters: Mapping[str, np.ndarray],
+        tables: Collection[str] | None = None,
+    ) -> None:
         if schema.tree is None:
             raise ReleaseError("Expected a schema of several tables in the release.")
         self._kinds, self._totals = schema.of_kind(NumericKind), schema.tree.branches
         self._schema = schema = without_totals(schema)
         assert schema.tree is not None
         self._database = schema.tree
-        self._views, self._parts = branch_views(schema), dict[str, UnitSampler]()
+        views = branch_views(schema)
+        self._views = views if tables is None else {name: views[name] for name in tables}
+        self._parts = dict[str, UnitSampler]()
         branches = settings.get("branches")
         if not isinstance(branches, Mapping) or set(branches) != set(self._views):
             raise ReleaseError("Expected a chain of every table of the schema in the release.")

@@ -98,7 +98,8 @@ class TableSoftmax:
         classes = np.zeros(len(known), dtype=np.int64)
         if self.class_column is not None:
             classes = codes[self.class_column].astype(np.int64)
-        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self._features) if never and c.name in never}
+        never = never or {}
+        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self._features) if c.name in never}
         cells = self._chain.followed(known, rng, classes, rough=len(rough), never=barred)
         return {**self.coded(classes, cells, rng), **codes}
 

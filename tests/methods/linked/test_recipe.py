@@ -11,7 +11,7 @@ from fixtures.linked import ROWS, schema, visits
 from sfumato import MaxEntropy, NonPrivate
 from sfumato.fitting.purposes import Facts
 from sfumato.methods.linked import recipe
-from sfumato.methods.tables.recipe import TableFacts
+from sfumato.methods.tables.settings import TableFacts
 from sfumato.records.sequences import Sharing
 from sfumato.schema.linked import linked_tables
 

@@ -9,8 +9,8 @@ import pytest
 from sfumato import MaxEntropy
 from sfumato.columns.kinds import Boolean, Categorical, Continuous
 from sfumato.errors import SchemaError
-from sfumato.methods.tables import recipe as tables
-from sfumato.methods.tables.recipe import MOST_ENTRIES, require_fits
+from sfumato.methods.tables import settings as tables
+from sfumato.methods.tables.settings import MOST_ENTRIES, require_fits
 from sfumato.schema.schema import Schema
 
 

@@ -18,6 +18,9 @@ import numpy as np
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import plain_schema
+from sfumato.maths.constants import LINKS
+from sfumato.maths.streams import public_stream
+from sfumato.methods.linked.consistency import Simulation, simulated_units
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
@@ -31,12 +34,15 @@ from sfumato.methods.linked.recipe import (
 from sfumato.methods.linked.statistics import with_units_measured
 from sfumato.methods.tables.question_forecast import QuestionForecast, forecast_words, question_forecasts
 from sfumato.methods.tables.question_stage import NAME, question_stage
-from sfumato.methods.tables.recipe import Names
+from sfumato.methods.tables.settings import Names
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.context import sequences_of
 from sfumato.records.database_records import DatabaseData
+from sfumato.records.sequences import Sequences
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.linked import linked_tables
+from sfumato.schema.schema import Schema
 
 
 def database_stages(facts: Facts, *, marginal_share: float, level_groups: int, question_share: float) -> list[Stage]:
@@ -85,11 +91,25 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     for name, view in branch_views(fit.facts.described).items():
         owners = Owners(laws[view.branch.of], fit.n_public) if view.branch.of in laws else None
         own = Fit(data.branch(name), fit.account, _facts(view, fit.facts))  # type: ignore[arg-type]
-        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners)
+        simulate = _simulation(fit.facts.described, name, fitted, laws.get(view.branch.of)) if fitted else None
+        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, simulate=simulate)
         fitted[name] = with_units_measured(own, linked, _questions(name)) if view.schema.questions else linked
         law = number_of_rows(linked_tables(plain_schema(view.schema)), _units_of(fitted[name]))
         laws[name] = law if owners is None else sum_law(owners.law, law)
     return _joined(fitted)
+
+
+def _simulation(schema: Schema, name: str, before: Mapping[str, FittedModel], law: np.ndarray | None) -> Simulation:
+    """Return what draws units of a branch with the models of those before; `law` is P(k) of a unit's rows above."""
+    view, fitted = branch_views(schema)[name], dict(before)
+    n = simulated_units(1.0 if law is None else float(law @ np.arange(law.size)))
+
+    def simulate(model: FittedModel) -> Sequences:
+        together = _joined({**fitted, name: model})
+        sampler = DatabaseTables(schema, together.sampler, together.parameters, tables=[*fitted, name])
+        return sequences_of(schema, view, sampler.levels(n, public_stream(LINKS.seed)))
+
+    return simulate
 
 
 def _facts(view: BranchView, facts: Facts) -> Facts:

@@ -17,8 +17,10 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.maths.constants import VECTORS
+from sfumato.lenses.chain import plain_schema
+from sfumato.maths.constants import CHAIN, LINKS, VECTORS
 from sfumato.maths.streams import public_stream
+from sfumato.methods.linked.consistency import FittedRows, Simulation, consistent, simulated_units
 from sfumato.methods.linked.intraclass import without_levels, without_offsets
 from sfumato.methods.linked.statistics import (
     Sharing,
@@ -33,20 +35,17 @@ from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,
     Measuring,
-    Names,
-    Settings,
     Silent,
-    TableFacts,
-    counted_rows,
-    entry_noise,
+    measure_table,
     one_way_error,
-    run_table,
     table_forecast,
     table_stages,
 )
+from sfumato.methods.tables.settings import Names, Settings, TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedRecords
+from sfumato.records.sequences import Sequences
 from sfumato.release.linked import LinkedTable
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
@@ -199,6 +198,7 @@ def run_linked(
     names: LinkedNames | None = None,
     given: bool = False,
     owners: Owners | None = None,
+    simulate: Simulation | None = None,
 ) -> FittedModel:
     """Draw the releases of units and of steps, and fit a chain to each.
 
@@ -210,40 +210,64 @@ def run_linked(
         names: of the stages.
         given: whether constants are known before a unit is drawn.
         owners: whose the units are; None where each unit is a record.
+        simulate: draws units with constants that are known before; by default their own chain draws these.
     """
     data, names = fit.data, names or LinkedNames()
     if not isinstance(data, LinkedRecords):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
     tables, facts = data.tables, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
-    units, counted = _units(fit, facts, names, owners, settings, given=given)
+    units, counted = _units(fit, facts, names, owners, settings, given=given, known=simulate is not None)
+    law = number_of_steps(tables, units.model)
+    simulate, n = simulate or _own_units(fit, law), simulated or CHAIN.simulated
     if tables.steps is None:
-        return _joined(units, None, tables)
-    law = number_of_steps(tables, units)
+        return consistent(tables, units, None, simulate, n)
     if owners is not None:
         law = sum_law(owners.law, law)
     sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
     worth = 1.0 if owners is not None else (MeasuringWeights.of(facts) or Measuring()).worth
-    weight, n = facts.described.weight, fit.n_public if owners is None else max(1, round(owners.n))
+    weight, n_units = facts.described.weight, fit.n_public if owners is None else max(1, round(owners.n))
     offsets = [own.offset for own in tables.histories.values()]
     steps = MeasuringSteps(
         names.steps, tables.drawn_first, {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}, worth,
-        tables.before, offsets, offsets, _idle_steps(tables, units), sharing=sharing,
-        n_units=n, steps=law, weight="" if weight is None else weight.column,
+        tables.before, offsets, offsets, _idle_steps(tables, units.model), sharing=sharing,
+        n_units=n_units, steps=law, weight="" if weight is None else weight.column,
     )  # fmt: skip
-    return _joined(units, run_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps), tables)
+    measured = measure_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps)
+    return consistent(tables, units, FittedRows.of(measured, tables.n_fixed, sharing), simulate, n)
+
+
+def _own_units(fit: Fit, steps: np.ndarray) -> Simulation:
+    """Return what draws units with their own chain, as many as have enough steps: P(k) of their number is given."""
+    schema = plain_schema(fit.facts.described)
+    mean = float(steps @ np.arange(steps.size))
+
+    def simulate(model: FittedModel) -> Sequences:
+        sampler = LinkedTable(schema, model.sampler, model.parameters)
+        units = sampler.units(simulated_units(mean), public_stream(LINKS.seed))
+        return Sequences.of(units, linked_tables(schema, fit.facts.described.weight).constants)
+
+    return simulate
 
 
 def _units(
-    fit: Fit, facts: Facts, names: LinkedNames, owners: Owners | None, settings: Mapping[str, Any], *, given: bool
-) -> tuple[FittedModel, float]:
+    fit: Fit,
+    facts: Facts,
+    names: LinkedNames,
+    owners: Owners | None,
+    settings: Mapping[str, Any],
+    *,
+    given: bool,
+    known: bool,
+) -> tuple[FittedRows, float]:
     """Return the chain of units with their first row, and the public number of records that own them."""
     assert isinstance(fit.data, LinkedRecords)
     tables = fit.data.tables
     by_class = TableFacts.of(facts).n_classes > 1  # the class is drawn before all columns
-    known = (len(tables.constants) if given else 0, tables.n_first)
-    first = tuple(n - by_class for n in known if n > by_class)
+    n_given = len(tables.constants) if known else 0
+    before = (len(tables.constants) if given else 0, tables.n_first)
+    first = tuple(n - by_class for n in before if n > by_class)
 
     def silent(columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float) -> list[str]:
         faint = without_levels(tables, columns, shares, entry)
@@ -253,8 +277,9 @@ def _units(
     if owners is None:
         measuring = MeasuringWeights.of(facts) or Measuring()
         measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends)
-        units = run_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
-        return units, counted_units(facts, units)
+        table = measure_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
+        units = FittedRows.of(table, n_given, None)
+        return units, counted_units(facts, units.model)
 
     sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
     n = max(1, round(owners.n))
@@ -262,7 +287,8 @@ def _units(
         names.units, first, narrow=trends, silent=silent, sharing=sharing, n_units=n, steps=owners.law
     )
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
-    return run_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several), owners.n
+    table = measure_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several)
+    return FittedRows.of(table, n_given, sharing), owners.n
 
 
 def counted_units(facts: Facts, units: FittedModel) -> float:
@@ -345,13 +371,3 @@ def shared(fit: Fit, names: Names, sizes: TableFacts, law: np.ndarray, n: float)
     cost = {full: noise * full / rows + _LOST * (1 - rows / whole) for full, rows in counted.items()}
     best = min(cost, key=lambda full: cost[full])
     return Sharing(best), counted[best]
-
-
-def _joined(units: FittedModel, steps: FittedModel | None, tables: LinkedTables) -> FittedModel:
-    weighted = {"weight": tables.weight} if tables.weight else {}
-    parts: Mapping[str, FittedModel] = {"units": units} | ({} if steps is None else {"steps": steps})
-    return FittedModel(
-        sampler={"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}},
-        parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
-        measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),
-    )

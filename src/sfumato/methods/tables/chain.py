@@ -55,12 +55,40 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows whose first columns are simulated elsewhere, as they are when a chain draws the others.
+
+    Attributes:
+        chain: fitted to the same releases, whose law of the first columns is kept; of one class.
+        cells: of these columns, shape (n, columns).
+    """
+
+    chain: SoftmaxChain
+    cells: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class Tie:
     """Three columns by their places, of which one is the sum of the others: a date, a distance, a later date."""
 
     first: int
     second: int
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class _FittedColumn:
+    """One column of a chain.
+
+    Attributes:
+        softmax: as it is drawn.
+        predictors: features that it is drawn given, shape (m,).
+        weights: of these, shape (k or 1, q, m).
+    """
+
+    softmax: SoftmaxColumn
+    predictors: np.ndarray
+    weights: np.ndarray
 
 
 @np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
@@ -73,12 +101,14 @@ def fit_table_chain(
     drawn_first: Sequence[int] = (),
     ties: Sequence[Tie] = (),
     mute: Collection[int] = (),
+    given: GivenRows | None = None,
 ) -> SoftmaxChain:
     """Fit column after column, each to rows simulated from those before it.
 
     The first columns come before all others, as many as a number in `drawn_first` says; of several numbers, the first
     so many of these before the rest. In a tie the two terms come before their sum, which no column has for a predictor:
-    it would be a near-copy of the first term; nor has any a `mute` one.
+    it would be a near-copy of the first term; nor has any a `mute` one. With `given` rows the columns after theirs are
+    fitted to these: what they say of the first columns has the noise of other releases, or none.
     """
     k = class_counts.size
     shares = class_counts / class_counts.sum()
@@ -89,28 +119,37 @@ def fit_table_chain(
         tables = [column.pooled()[None] for column in columns]
     else:
         tables = class_tables(_class_evidence(columns, moments), class_counts)
-    d = int(ends[-1])
-    classes = np.repeat(np.arange(k), _rounded(shares * max(effort.rows, CHAIN.class_rows * k)))
-    features = np.zeros((d, classes.size), dtype=np.float32).T  # a feature's values lie together
-    apart = len(moments.by_class) > 0
-    weights = np.zeros((k if apart else 1, d, d))
-    softmaxes: list[SoftmaxColumn | None] = [None] * len(columns)
-    order = drawing_order(moments.means, blocks, drawn_first)
-    order = order_of_ties(order, ties)
+    numbers = _rounded(shares * max(effort.rows, CHAIN.class_rows * k)) if given is None else [len(given.cells)]
+    classes = np.repeat(np.arange(k), numbers)
+    features = np.zeros((int(ends[-1]), classes.size), dtype=np.float32).T  # a feature's values lie together
+    order = order_of_ties(drawing_order(moments.means, blocks, drawn_first), ties)
     mute = {*mute, *(tie.total for tie in ties)}
-    known = np.zeros(d, dtype=bool)
+    together = CHAIN.most_together if effort.low_rank else CHAIN.most_related
+    known, fitted = np.zeros(int(ends[-1]), dtype=bool), dict[int, _FittedColumn]()
     for j in order:
         column, block = columns[j], blocks[j]
-        predictors = _predictors(known, block, moments, CHAIN.most_together if effort.low_rank else CHAIN.most_related)
-        rows = SimulatedRows(features.T[predictors].T, classes)
-        tilts, column_weights = _fit_column(column, tables[j], block, predictors, moments, rows, effort, apart)
-        for c in range(len(column_weights)):
-            weights[c][block, predictors] = column_weights[c]
-        softmaxes[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, tables[j])
-        runs = softmaxes[j].choose(_predicted(rows, column_weights), classes, rng)  # type: ignore[union-attr]
+        if given is not None and j < given.cells.shape[1]:
+            fitted[j] = _FittedColumn(given.chain.columns[j], np.arange(int(ends[-1])), given.chain.weights[:, block])
+            runs = column.drawn[given.cells[:, j]]
+        else:
+            predictors = _predictors(known, block, moments, together)
+            rows = SimulatedRows(features.T[predictors].T, classes)
+            own = _fit_column(column, tables[j], block, predictors, moments, rows, effort, len(moments.by_class) > 0)
+            fitted[j] = own
+            runs = own.softmax.choose(_predicted(rows, own.weights), classes, rng)
         features[:, block] = column.features.values[runs]
         known[block] = j not in mute
-    return SoftmaxChain(shares, tuple(c for c in softmaxes if c is not None), order, weights)
+    weights = _joined_weights([fitted[j] for j in range(len(columns))], blocks, k if len(moments.by_class) else 1)
+    return SoftmaxChain(shares, tuple(fitted[j].softmax for j in range(len(columns))), order, weights)
+
+
+def _joined_weights(columns: Sequence[_FittedColumn], blocks: Sequence[slice], k: int) -> np.ndarray:
+    """Return W of all columns, shape (k, d, d)."""
+    weights = np.zeros((k, blocks[-1].stop, blocks[-1].stop))
+    for column, block in zip(columns, blocks, strict=True):
+        for c, own in enumerate(column.weights):
+            weights[c][block, column.predictors] = own
+    return weights
 
 
 def _predicted(rows: SimulatedRows, weights: np.ndarray) -> np.ndarray:
@@ -205,19 +244,23 @@ def _fit_column(
     rows: SimulatedRows,
     effort: Effort,
     apart: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return tilts, shape (k, r), and weights, shape (k or 1, q, m)."""
+) -> _FittedColumn:
+    """Return a column fitted to rows."""
     values = column.features.values
+
+    def fitted(tilts: np.ndarray, weights: np.ndarray) -> _FittedColumn:
+        return _FittedColumn(SoftmaxColumn(column.shares, column.drawn, values, tilts, table), predictors, weights)
+
     if not predictors.size or not values.shape[1]:
-        tilts = np.log(np.maximum(table, 1e-9))
-        return tilts, np.zeros((1, values.shape[1], predictors.size))
+        return fitted(np.log(np.maximum(table, 1e-9)), np.zeros((1, values.shape[1], predictors.size)))
     groups = np.unique(moments.groups[block][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
     spreads = np.maximum(moments.spreads[block][:, predictors], effort.least_variance)
     wanted = Moments(moments.means[block][:, predictors], spreads, groups)
     fit = _fitted(rows, wanted, values, table, effort)
     if not apart:
-        return fit.tilts, fit.weights[None]
-    return _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
+        return fitted(fit.tilts, fit.weights[None])
+    own = _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
+    return fitted(*own)
 
 
 def _fitted(

@@ -11,7 +11,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.chain import Effort
-from sfumato.methods.tables.recipe import TableFacts, classes_apart, entry_noise, orders_of
+from sfumato.methods.tables.settings import TableFacts, classes_apart, entry_noise, orders_of
 from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.schema.schema import Schema
 

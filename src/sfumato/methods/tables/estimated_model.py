@@ -29,7 +29,7 @@ from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.features import ColumnShares, Features
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
-from sfumato.methods.tables.recipe import orders_of
+from sfumato.methods.tables.settings import orders_of
 from sfumato.methods.tables.shares import Resolution, shares_of
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.privacy.certificate import measured_elsewhere

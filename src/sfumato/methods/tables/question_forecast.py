@@ -20,8 +20,8 @@ from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
 from sfumato.methods.tables.question_stage import NAME, planned_parts
-from sfumato.methods.tables.recipe import TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.second_stage import MOMENTS
+from sfumato.methods.tables.settings import TableFacts, counted_rows, entry_noise
 from sfumato.privacy.plan import Plan
 from sfumato.schema.named_questions import read_question
 

@@ -3,10 +3,8 @@
     marginals                 a      → shares of cells and classes, runs and features of every column, the clip norm
     second moments by class   1 − a  → what goes with what, pooled and by class
 
-Settings follow from public facts (the schema, the number of rows, the planned noise), or from what the first release
-says. Everything after the noise is a function of the releases.
-
-What a table of many columns takes, from public facts: what cannot be fitted is refused before a record is read.
+Settings follow from public facts (`sfumato.methods.tables.settings`), or from what the first release says. Everything
+after the noise is a function of the releases.
 """
 
 from __future__ import annotations
@@ -17,142 +15,42 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.columns.kinds import LevelKind, TabularKind
-from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.maths.constants import CURVE, SIZES
+from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
-from sfumato.methods.tables.chain import Effort, Tie, fit_table_chain
+from sfumato.methods.tables.chain import GivenRows, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
 from sfumato.methods.tables.second_stage import (
-    MOMENTS,
     FirstRelease,
     SecondMoments,
     SecondStage,
     moment_stage,
     unweighted,
 )
-from sfumato.methods.tables.shares import Resolution, column_shares, released_counts, unsaid_distances
+from sfumato.methods.tables.settings import (
+    Names,
+    Settings,
+    TableFacts,
+    class_weight_of,
+    counted_rows,
+    entry_noise,
+    require_fits,
+)
+from sfumato.methods.tables.shares import column_shares, released_counts, unsaid_distances
+from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
+from sfumato.records.engine import Rows
 from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid, Grid
-from sfumato.schema.schema_facts import weight_bound
 
-MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
-
-
-def fits(n_matrices: int, dimension: int) -> bool:
-    """Whether second moments of that many matrices and entries of a record's vector fit into memory."""
-    return n_matrices * dimension**2 <= MOST_ENTRIES
-
-
-def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -> None:
-    """Refuse a table that cannot be fitted even with the shortest vectors.
-
-    Args:
-        n_classes: of the target, or 1.
-        dimension: least number of entries of a record's vector.
-        n_cells: in which its columns are counted by class.
-        n_columns: of the table, but for the target.
-
-    Raises:
-        SchemaError: its second moments or its tables do not fit into memory.
-    """
-    if not fits(1, dimension):
-        raise SchemaError(
-            f"Expected at most {int(MOST_ENTRIES**0.5)} entries for the second moments, got {dimension} from "
-            f"{n_columns} columns: one for a number, one per level for labels, one more where a number may be missing. "
-            "Leave columns out (`kind: identifier`) or merge rare levels (`other`)."
-        )
-    if n_classes * n_cells > MOST_ENTRIES:
-        raise SchemaError(
-            f"Expected at most {MOST_ENTRIES // n_classes} cells in the columns' tables of {n_classes} classes, got "
-            f"{n_cells} from {n_columns} columns: up to {SIZES.counted_cells} for a number, one per level for labels. "
-            "Leave columns out (`kind: identifier`), merge rare levels (`other`), name a target of fewer classes or "
-            "none."
-        )
-
-
-def counted_rows(facts: Facts) -> float:
-    """Return the public number of rows, beside which noise is seen.
-
-    Of weighted rows: their weights' sum ÷ the bound, as a row of the largest weight counts as one; or a guess of it.
-    """
-    weight = facts.described.weight
-    if weight is None:
-        return facts.rows
-    bound = weight_bound(facts.described)
-    return max(1.0, SIZES.mean_weight * facts.rows if weight.total is None else weight.total / bound)
-
-
-MARGINALS = "marginals"
 RUN_COUNTS, CELL_COUNTS = "counts of runs by class", "counts of cells"
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What the two stages of a table are called."""
-
-    marginals: str = MARGINALS
-    moments: str = MOMENTS
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """Public sizes that settings follow from."""
-
-    n_classes: int
-    n_features: int
-    n_level_cells: int  # that have a feature
-    unit_rows: float = 1
-    n_number_entries: int = 0  # at least: of scores, and of what tells missing numbers
-    n_levels: int = 0
-
-    @classmethod
-    def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
-        """Read them off a schema, its areas or its target; levels beyond `level_groups` share a cell.
-
-        Raises:
-            SchemaError: there are too many classes, or a column holds sets.
-        """
-        schema, target = facts.schema, facts.class_column
-        released = schema.released
-        if facts.sets:
-            raise SchemaError(
-                f"Expected columns of labels, numbers or dates for the method max-entropy, got sets of items in column "
-                f"{facts.sets[0]!r}. Use the method latent-classes for a column of sets alone, or declare it as "
-                "identifier to leave it out."
-            )
-        n_classes = 1
-        # a table of the target alone has nothing to condition on
-        if target is not None and len(released) > 1:
-            kind = schema.of_kind(LevelKind).get(target)
-            if kind is None:
-                target = None
-            else:
-                n_classes = kind.n_levels
-        if n_classes > SIZES.most_classes:
-            raise SchemaError(
-                f"Expected at most {SIZES.most_classes} classes of a target or areas, got {target!r} with {n_classes}. "
-                "Name another column, or none."
-            )
-        features = [kind for name, kind in schema.of_kind(TabularKind).items() if name != target or n_classes == 1]
-        levels = [kind.n_levels for kind in features if not kind.is_numeric]
-        cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
-        entries = sum(kind.width for kind in features if kind.is_numeric)
-        return cls(n_classes, len(features), cells, facts.unit_rows, entries, sum(levels))
-
-    def dimension(self, orders: int) -> int:
-        """Return about how many entries a record's vector has: features, and an indicator for each class."""
-        numbers = self.n_number_entries * (orders + 2 * (orders > 1))
-        return self.n_level_cells + numbers + self.n_classes
 
 
 def table_stages(
@@ -209,94 +107,6 @@ def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float
     )
     precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
     return float(noise_std / np.sqrt(precision) / counted_rows(facts))
-
-
-def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: float) -> float:
-    """Return about the noise of the mean product of two features of weight 1, from public facts."""
-    return float(SIZES.entry_scale * noise_multiplier * facts.unit_rows * facts.n_features / np.sqrt(2) / n_public)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How finely a table is modelled: by its noise alone, so that with less of it, more is seen."""
-
-    cells: int
-    ends: bool  # whether bounds have cells of their own: what is recorded as a bound would be seen there
-    entry: float
-    resolution: Resolution
-    by_class: float
-    effort: Effort
-
-    @classmethod
-    def of(
-        cls,
-        fit: Fit,
-        facts: TableFacts,
-        level_groups: int,
-        simulated: int | None,
-        names: Names | None = None,
-        n: float | None = None,
-    ) -> Settings:
-        """Choose them from public facts and the planned noise; without noise, the finest.
-
-        `n` is the number of rows beside which noise is seen, by default `counted_rows`.
-        """
-        n = counted_rows(fit.facts) if n is None else n
-        names = names or Names()
-        weights = {} if fit.target is None else {fit.target: SIZES.target_weight}
-        plan = fit.plan
-        entry = 0.0
-        if not fit.noise.silent:
-            entry = entry_noise(plan[names.moments].noise_multiplier, facts, n)
-        by_class = _by_class(facts, entry)
-        if entry < SIZES.faint:
-            finest = Resolution(SIZES.runs_without_noise, SIZES.most_orders, level_groups, weights)
-            resolution = _fitting(finest, facts, by_class)
-            return cls(SIZES.cells_without_noise, True, entry, resolution, by_class, Effort.exact(n, rows=simulated))
-        counts_std = (
-            plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
-        )
-        cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
-        resolution = _fitting(Resolution(SIZES.most_runs, orders_of(entry), level_groups, weights), facts, by_class)
-        effort = Effort.noisy(columns=facts.n_features, rows=simulated, low_rank=resolution.orders == 1)
-        ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
-        return cls(cells, ends, entry, resolution, by_class, effort)
-
-
-def orders_of(entry: float) -> int:
-    """How many polynomials of a number pay where an entry of the moments has this noise."""
-    return next((orders for noise, orders in SIZES.orders if entry < noise), 1)
-
-
-def classes_apart(n_classes: int, entry: float) -> bool:
-    """Whether classes have moments of their own: a few, or more where noise is small beside the rows of one."""
-    if not 1 < n_classes <= SIZES.many_classes:
-        return False
-    few = n_classes <= SIZES.few_classes and entry <= SIZES.class_entry_noise
-    return few or entry * n_classes <= SIZES.many_classes_noise
-
-
-def _by_class(facts: TableFacts, entry: float) -> float:
-    """Return β², the part of the second release that tells classes apart."""
-    orders = orders_of(entry) if facts.n_classes > SIZES.few_classes else 1
-    if not classes_apart(facts.n_classes, entry) or not fits(1 + facts.n_classes, facts.dimension(orders)):
-        return 0.0
-    part = next(part for noise, part in SIZES.by_class if entry <= noise)
-    return part * facts.n_classes / (facts.n_classes - 1)
-
-
-def _class_weight(entry: float, facts: TableFacts) -> float:
-    """Return the squared length of a class's indicator: where columns are many, class means are what is left to see."""
-    return max(SIZES.class_weight, SIZES.class_share * facts.n_features * min(1.0, entry / SIZES.many_columns_noise))
-
-
-def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Resolution:
-    """Return the resolution with as many orders as memory holds."""
-    matrices = 1 + facts.n_classes if by_class else 1
-    for _, orders in SIZES.orders:
-        if orders <= resolution.orders and fits(matrices, facts.dimension(orders)):
-            return replace(resolution, orders=orders)
-    return replace(resolution, orders=1)
 
 
 Silent: TypeAlias = Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]]
@@ -368,7 +178,39 @@ class Measuring:
         return SecondMoments(name, self.clip_norm, self.moments, clip_slack, self.copied, worth)
 
 
-def run_table(
+@dataclass(frozen=True)
+class MeasuredTable:
+    """The releases of a table, and the chains that are fitted to them.
+
+    Attributes:
+        layout: its columns.
+        fit_chain: fits a chain, to given rows or not.
+        measurements: both releases.
+    """
+
+    layout: TableLayout
+    fit_chain: Callable[[GivenRows | None], SoftmaxChain]
+    measurements: tuple[tuple[str, Noisy], ...]
+
+    def chain(self, rows: Rows | None = None, before: SoftmaxChain | None = None) -> SoftmaxChain:
+        """Return a chain; of rows whose first columns are simulated, with the law that a chain before had of these."""
+        if rows is None or before is None:
+            return self.fit_chain(None)
+        first = [column.cells(rows[column.name]) for column in self.layout.features[: len(rows)]]
+        return self.fit_chain(GivenRows(before, np.stack(first, axis=1)))
+
+    def model(self, chain: SoftmaxChain | None = None) -> FittedModel:
+        """Return a model of the table with a chain, by default that of the releases alone."""
+        chain = self.chain() if chain is None else chain
+        target = None if self.layout.target is None else self.layout.grid.columns[self.layout.target].name
+        return FittedModel(
+            sampler={"name": TableSoftmax.name, "target": target},
+            parameters={**chain.to_arrays(), **self.layout.grid.arrays()},
+            measurements=self.measurements,
+        )
+
+
+def measure_table(
     fit: Fit,
     *,
     level_groups: int,
@@ -376,8 +218,8 @@ def run_table(
     simulated: int | None,
     measuring: Measuring | None = None,
     second: SecondStage | None = None,
-) -> FittedModel:
-    """Measure twice and fit the chain; the second stage is by default that of second moments."""
+) -> MeasuredTable:
+    """Measure twice; the second stage is by default that of second moments."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
@@ -403,32 +245,24 @@ def run_table(
     if measuring.silent is not None:
         idle = {*idle, *measuring.silent(layout.features, [column.shares for column in columns], settings.entry)}
     columns = [c.idle() if f.name in idle else c for f, c in zip(layout.features, columns, strict=True)]
-    class_weight = 0.0
-    if target is not None or settings.effort.low_rank:  # one class of all rows tells where columns lie
-        class_weight = _class_weight(settings.entry, facts)
     low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
+    # one class of all rows tells where columns lie
+    class_weight = class_weight_of(settings.entry, facts) if target is not None or low_rank else 0.0
     first = FirstRelease(
         layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows, prior
     )
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
-    chain = fit_table_chain(
-        columns,
-        class_counts,
-        released.moments,
-        settings.effort,
-        public_stream(SIZES.seed),
-        measuring.drawn_first,
-        ties_of(distances, layout, idle),
-        {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute},
-    )
-    return FittedModel(
-        sampler={"name": TableSoftmax.name, "target": target},
-        parameters={**chain.to_arrays(), **grid.arrays()},
-        measurements=(
-            *_count_measurements(counts, counting, measuring.worth),
-            *released.measurements,
-        ),
-    )
+    mute = {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute}
+    ties = ties_of(distances, layout, idle)
+
+    def fit_chain(given: GivenRows | None) -> SoftmaxChain:
+        stream = public_stream(SIZES.seed)
+        return fit_table_chain(
+            columns, class_counts, released.moments, settings.effort, stream, measuring.drawn_first, ties, mute, given
+        )
+
+    measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
+    return MeasuredTable(layout, fit_chain, measurements)
 
 
 def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collection[str]) -> list[Tie]:

@@ -19,7 +19,8 @@ from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.recipe import Measuring, Settings
+from sfumato.methods.tables.recipe import Measuring
+from sfumato.methods.tables.settings import Settings
 from sfumato.records.engine import Rows
 from sfumato.schema.schema_facts import weight_bound
 

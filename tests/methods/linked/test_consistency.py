@@ -1,0 +1,66 @@
+"""Chains of linked rows are fitted to what they are drawn after, by which samples have the law that was released."""
+
+import numpy as np
+import pytest
+
+from fixtures.database import hospital, schema
+from fixtures.linked import schema as of_visits
+from fixtures.linked import visits
+from sfumato import MaxEntropy
+from sfumato.errors import ConfigError
+from sfumato.fitting.driver import FittedModel
+from sfumato.lenses.chain import plain_schema
+from sfumato.methods.linked.consistency import simulated_units
+from sfumato.methods.linked.recipe import number_of_rows
+from sfumato.release.linked import LinkedTable
+from sfumato.schema.branch_schemas import branch_views
+from sfumato.schema.linked import linked_tables
+
+N = 3_000
+
+
+@pytest.mark.parametrize("branch", ["measurements", "drugs"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_below_have_the_released_numbers_whatever_noise_their_context_has(release_of, branch, seed):
+    release, tables = release_of(seed)
+    view = branch_views(release.schema)[branch]
+    part = f"{branch}.units."
+    arrays = {key.removeprefix(part): a for key, a in release.parameters.items() if key.startswith(part)}
+    units = FittedModel(release.sampler["branches"][branch]["units"], arrays, ())
+    law = number_of_rows(linked_tables(plain_schema(view.schema)), units)
+    above = view.branch.of
+    key = tables[above].columns[0]
+    sizes = tables[branch].groupby(key).size().reindex(tables[above][key], fill_value=0)
+    np.testing.assert_allclose(np.bincount(sizes, minlength=law.size) / sizes.size, law, atol=0.02)
+
+
+@pytest.fixture(scope="module")
+def release_of():
+    records, known = hospital(N, 1), {}
+
+    def release(seed):
+        if seed not in known:
+            model = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000)
+            fitted = model.fit(records, schema=schema(N), seed=seed)
+            known[seed] = fitted, fitted.sample(20_000, seed=3)
+        return known[seed]
+
+    return release
+
+
+def test_steps_are_fitted_to_walks_but_where_no_unit_keeps_the_rules(monkeypatch):
+    records, model = visits(N), MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000)
+    first = model.fit(records, schema=of_visits(units=N), seed=1)
+
+    def none(*_):
+        raise ConfigError("none")
+
+    monkeypatch.setattr(LinkedTable, "units", none)
+    left = model.fit(records, schema=of_visits(units=N), seed=1)
+    same = [name for name, array in first.parameters.items() if np.array_equal(array, left.parameters[name])]
+    assert all(name in same for name in first.parameters if name.startswith("units."))
+    assert "steps.weights" not in same
+
+
+def test_units_are_enough_for_their_rows_and_not_too_many():
+    assert [simulated_units(mean) for mean in (0.0, 1.0, 4.0, 1e6)] == [20_000, 20_000, 10_000, 2_048]
