@@ -28,6 +28,7 @@ from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.registry import OWN
 from sfumato.methods.tables import recipe as tables_module
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
@@ -183,7 +184,7 @@ def test_max_entropy_tables(monkeypatch, table, people):
     other = with_people(base, PEOPLE["far" if people != "far" else "odd"][: len(records)])
     nearest = attack(monkeypatch, fit, with_people(base, records), other, replaced=True)
     assert nearest > 0 or schema.columns.keys() <= {"id", "age", "income"}
-    assert all((tables_module.MOMENTS in names) == by_class for names in found)
+    assert all((MOMENTS in names) == by_class for names in found)
 
 
 IMAGE_METHODS = {

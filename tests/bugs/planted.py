@@ -206,9 +206,9 @@ BUGS = [
     PlantedBug(
         "questions of a database: told how many persons there are",
         "methods/linked/branches.py",
-        "        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, simulate=simulate)\n",
-        "        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, simulate=simulate)\n"
-        "        own = Fit(own.data, own.account, Facts(view.schema, None, data.level(view.branch.of).owners.size))\n",
+        "        fitted[name] = with_units_measured(own, linked",
+        "        own = Fit(own.data, own.account, Facts(view.schema, None, data.level(view.branch.of).owners.size))\n"
+        "        fitted[name] = with_units_measured(own, linked",
         "tests/attacks/test_database.py -k questions",
     ),
     PlantedBug(
@@ -229,8 +229,8 @@ BUGS = [
     PlantedBug(
         "estimates of linked rows: a surprise in units of the noise alone",
         "inference/calibration.py",
-        "/ max(missed.size, 1)",
-        "/ max(missed.size, 1) ** 2",
+        ".sum()) / self._missed.size",
+        ".sum()) / self._missed.size**2",
         "tests/inference/test_linked_questions.py -k misses",
     ),
     PlantedBug(

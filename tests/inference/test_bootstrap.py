@@ -58,3 +58,17 @@ def test_without_noise_nothing_is_drawn():
 def test_a_logistic_slope_is_the_same_each_time(release):
     first, again = (release.logit("w ~ x + u") for _ in range(2))
     assert (first.bse == again.bse).all()
+
+
+def test_what_does_not_vary_is_no_surprise_however_it_is_rounded():
+    """Shares of three labels add up to 1: that a sum of counts is off by a rounding says nothing of the model."""
+    labels = np.random.default_rng(1).integers(0, 3, 4_000)
+    functions = np.eye(3)[labels]
+    counts = 5_000 * functions.mean(axis=0) + np.array([50.0, -30.0, -20.0])
+    exact, rounded, off = (
+        Calibration(Totals(functions, totals, np.zeros(3)), 5_000, 0.0).surprise
+        for totals in (counts, counts + 1e-7, counts + np.array([2_000.0, -2_000.0, 0.0]))
+    )
+    assert 0 < exact < 0.1
+    assert rounded == pytest.approx(exact, rel=1e-4)
+    assert off > 1

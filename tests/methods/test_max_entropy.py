@@ -10,7 +10,7 @@ from fixtures import tables
 from sfumato import Fidelity, MaxEntropy, NonPrivate, Schema, Training, load
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, ReleaseError, SchemaError
-from sfumato.methods.tables import recipe as table_model
+from sfumato.methods.tables import settings as table_model
 
 N = 4_000
 

@@ -109,6 +109,16 @@ def test_no_row_counts_after_one_that_ends_a_unit():
     assert not after.any()
 
 
+def test_of_rows_at_one_time_the_one_that_ends_a_unit_is_last_and_all_count():
+    tables = hospital(40, 6)
+    tables["visits"] = tables["visits"].assign(start=500, state="well")
+    tables["visits"].loc[tables["visits"].groupby("person").head(1).index, "state"] = "dead"
+    visits = data(tables, schema()).level("visits")
+    assert visits.size == len(tables["visits"])
+    last = np.append(visits.above[1:] != visits.above[:-1], True)
+    np.testing.assert_array_equal(visits.codes["state"] == 2, last)
+
+
 def test_keys_that_others_have_too_move_nothing_where_rows_name_their_unit():
     tables = hospital(25, 7)
     owner = tables["visits"].set_index("visit")["person"]

@@ -37,6 +37,7 @@ WELL_KNOWN = 0.85
 """Part of a function's variation that measurements have to say, but for noise, for the smaller allowance."""
 _JITTER = 1e-9
 _CONSTANT = 1e-12
+_VARIES = 1e-6  # of a combination of functions, in their variances
 _LEAST_LEFT = 0.3
 _NEIGHBOURS = 1_000  # rows of the model in cells of which one slope is taken
 _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
@@ -177,9 +178,8 @@ class Calibration:
         self._prior = self._record + (fitted**2 + _OF_NOISE * self._relative_noise()) * self._n
         self._factor = self._factored(self._noise)
         self._totals = measured.totals
-        missed = measured.totals - self._n * self._means
-        solved = linalg.cho_solve(self._factor, missed)
-        self._surprise = float(missed @ solved) / max(missed.size, 1)
+        self._missed = measured.totals - self._n * self._means
+        solved = linalg.cho_solve(self._factor, self._missed)
         self._weights = (self._n + self._joint(solved)) / len(self._functions)
 
     def _relative_noise(self) -> float:
@@ -199,10 +199,20 @@ class Calibration:
         """Whether the measured totals have noise."""
         return bool(self._noise.any())
 
-    @property
+    @cached_property
     def surprise(self) -> float:
-        """By how much the measured totals miss the model's, in variances of the law above: about 1 where it holds."""
-        return self._surprise
+        """By how much the measured totals miss the model's, in variances of the law above: about 1 where it holds.
+
+        Combinations of functions that do not vary, as shares that add up to 1, have nothing to say but rounding.
+        """
+        if not self._missed.size:
+            return 0.0
+        variances = self._law() + np.diag(self._noise)
+        scale = np.sqrt(np.maximum(np.diagonal(variances), 1e-300))
+        values, vectors = linalg.eigh(variances / np.outer(scale, scale))
+        squares = (vectors.T @ (self._missed / scale)) ** 2
+        vary = values > _VARIES
+        return float((squares[vary] / values[vary]).sum()) / self._missed.size
 
     @cached_property
     def size(self) -> float:
@@ -411,9 +421,12 @@ class Calibration:
     def _size_of(self, missed: np.ndarray) -> float:
         return float(missed @ linalg.cho_solve(self._factor, missed))
 
+    def _law(self) -> np.ndarray:
+        """Return the covariance of the measured totals about the model's, without noise."""
+        return self._prior * self._n * self._covariance + self._rows_variance * np.outer(self._means, self._means)
+
     def _factored(self, noise: np.ndarray) -> tuple[np.ndarray, bool]:
-        matrix = self._prior * self._n * self._covariance
-        matrix = matrix + self._rows_variance * np.outer(self._means, self._means)
+        matrix = self._law()
         self._floor = _JITTER * max(float(np.trace(matrix)) / max(len(matrix), 1), 1e-12)
         return linalg.cho_factor(matrix + np.diag(noise + self._floor), lower=True)
 

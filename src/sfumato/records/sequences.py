@@ -1,9 +1,9 @@
 """Rows of units in their order: the rows that count, and records of units and of steps made of them.
 
-A unit's rows follow each other by the column of order, a missing one last; rows of equal order by a hash of the unit
-and the row's content, so that nothing but the unit's own rows decides, and never their place in the source. Without a
-column of order they follow by that hash alone, equal rows told apart by a number. The first `max_rows` count, and none
-after one that ends a unit.
+A unit's rows follow each other by the column of order, a missing one last; of equal order those last that end a unit,
+the others by a hash of the unit and the row's content, so that nothing but the unit's own rows decides, and never their
+place in the source. Without a column of order they follow by that hash alone, equal rows told apart by a number. The
+first `max_rows` count, and none after one that ends a unit.
 
 A record is an owner: the unit itself, or in tables further below the person of several units, who has a record with all
 of them. An owner that is added or removed changes one record of units, and one of steps.
@@ -264,12 +264,14 @@ class RowOrder:
         """Return of every row, in order, after how many its unit ends."""
         if not self._ends or not units.size:
             return np.inf
-        last = np.zeros(units.size, dtype=bool)
-        for name, ends in self._ends.items():
-            last |= np.isin(codes[name][place], ends)
+        last = self._ending(codes)[place]
         starts = np.flatnonzero(rank == 0)
         first = np.minimum.reduceat(np.where(last, rank + 1, units.size), starts)
         return np.repeat(first, np.diff(starts, append=units.size))
+
+    def _ending(self, codes: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return which rows have a label after which there is none, shape (n,)."""
+        return np.logical_or.reduce([np.isin(codes[name], ends) for name, ends in self._ends.items()])
 
     def _order_of(self, units: np.ndarray, codes: Mapping[str, np.ndarray], own: np.ndarray) -> np.ndarray:
         """Return the places of all rows in their order, unit after unit, shape (n,)."""
@@ -295,7 +297,8 @@ class RowOrder:
             copies = pd.DataFrame({"unit": units, "content": content}).groupby(["unit", "content"]).cumcount()
             return [mixed(mixed(owners, content), copies.to_numpy().astype(np.uint64))]
         order = codes[self._order]
-        return [mixed(owners, content), np.where(np.isnan(order), _LAST, order)]
+        ties = [mixed(owners, content)] + ([self._ending(codes)] if self._ends else [])
+        return [*ties, np.where(np.isnan(order), _LAST, order)]
 
 
 def _ranks(units: np.ndarray) -> np.ndarray:

@@ -90,14 +90,14 @@ def simulated_units(mean: float) -> int:
 
 
 def consistent(
-    tables: LinkedTables, units: FittedRows, steps: FittedRows | None, simulate: Simulation, n: int
+    tables: LinkedTables, units: FittedRows, steps: FittedRows | None, simulate: Simulation | None, n: int
 ) -> FittedModel:
     """Return the model of linked rows whose chains are fitted to what it draws, of which n rows are taken.
 
-    Once: what the model draws then is nearly the same.
+    Once: what the model draws then is nearly the same. Without a simulation chains stay as they are.
     """
     model = joined(tables, units, steps)
-    if not units.n_given and steps is None:
+    if simulate is None:
         return model
     try:
         sequences = simulate(model)

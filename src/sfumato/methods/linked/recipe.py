@@ -218,10 +218,12 @@ def run_linked(
     tables, facts = data.tables, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
     units, counted = _units(fit, facts, names, owners, settings, given=given, known=simulate is not None)
-    law = number_of_steps(tables, units.model)
-    simulate, n = simulate or _own_units(fit, law), simulated or CHAIN.simulated
+    n = simulated or CHAIN.simulated
     if tables.steps is None:
-        return consistent(tables, units, None, simulate, n)
+        return consistent(tables, units, None, None if fit.noise.silent else simulate, n)
+    law = number_of_steps(tables, units.model)
+    # without noise what is given has its own law in the releases, exactly
+    simulate = None if fit.noise.silent else simulate or _own_units(fit, law)
     if owners is not None:
         law = sum_law(owners.law, law)
     sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)

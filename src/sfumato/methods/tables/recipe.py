@@ -239,11 +239,13 @@ def measure_table(
     prior = None
     if fit.prior is not None and not fit.noise.silent:
         prior = PriorRows.of(fit.prior, layout).tilted(RunShares.of(counts, counting, float(class_counts.sum())))
-    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)
-    distances = fit.facts.described.distances
-    idle: Collection[str] = unsaid_distances(distances, layout, columns, counts, class_counts)
+    columns, distances = (
+        column_shares(counts, counting, class_counts, settings.resolution, prior),
+        fit.facts.described.distances,
+    )
+    idle = {*unsaid_distances(distances, layout, columns, counts, class_counts)}
     if measuring.silent is not None:
-        idle = {*idle, *measuring.silent(layout.features, [column.shares for column in columns], settings.entry)}
+        idle |= {*measuring.silent(layout.features, [column.shares for column in columns], settings.entry)}
     columns = [c.idle() if f.name in idle else c for f, c in zip(layout.features, columns, strict=True)]
     low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
     # one class of all rows tells where columns lie
@@ -261,8 +263,9 @@ def measure_table(
             columns, class_counts, released.moments, settings.effort, stream, measuring.drawn_first, ties, mute, given
         )
 
-    measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
-    return MeasuredTable(layout, fit_chain, measurements)
+    return MeasuredTable(
+        layout, fit_chain, (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
+    )
 
 
 def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collection[str]) -> list[Tie]:
