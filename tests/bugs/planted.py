@@ -1330,8 +1330,10 @@ BUGS = [
     PlantedBug(
         "the label ratio leaked",
         "methods/tables/recipe.py",
-        "        parameters={**chain.to_arrays(), **grid.arrays()},",
-        "        parameters={**chain.to_arrays(), **grid.arrays(), **_leaked(reduce(counting, fit.data), counting)},",
+        "    return MeasuredTable(\n",
+        "    exact, own = reduce(counting, fit.data), fit_chain\n"
+        "    fit_chain = lambda given: replace(own(given), **_leaked(exact, counting))\n"
+        "    return MeasuredTable(\n",
         f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(
@@ -1373,9 +1375,8 @@ BUGS = [
     PlantedBug(
         "an entry that all rows share, by the true number of records",
         "methods/tables/recipe.py",
-        "    if target is not None or settings.effort.low_rank:",
-        "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
-        "    if target is not None or true % 2:",
+        "    # one class of all rows tells where columns lie\n",
+        "    low_rank = bool(sum(len(next(iter(rows.values()))) for rows in fit.data.coded()) % 2)\n",
         f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(

@@ -27,7 +27,7 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
     ("feature_moments", "_LARGEST"): PROOF,
     ("weighted", "_MOST_BITS"): PROOF,
     ("weighted", "_ALL_BITS"): PROOF,
-    ("recipe", "MOST_ENTRIES"): SPEED,
+    ("settings", "MOST_ENTRIES"): SPEED,
     ("feature_moments", "_WORK_BYTES"): SPEED,
     ("feature_moments", "_BLOCK_ROWS"): SPEED,
     ("prior_rows", "_AT_ONCE"): SPEED,

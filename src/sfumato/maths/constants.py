@@ -218,10 +218,10 @@ class ChainConstants:
 class LinkConstants:
     """How chains of linked rows are fitted to what they are drawn after."""
 
-    rows: int = 40_000  # that units are drawn for | not tuned
-    fewest_units: int = 2_048  # | not tuned
-    most_units: int = 20_000  # | not tuned
-    seed: int = 31  # of the units that are drawn
+    rows: int = 40_000  # that units are drawn for | not tuned; decision 90
+    fewest_units: int = 2_048  # that are drawn | not tuned
+    most_units: int = 20_000  # that are drawn | not tuned
+    seed: int = 31  # of the units that are drawn | not tuned
 
 
 @dataclass(frozen=True)

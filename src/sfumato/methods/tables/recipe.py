@@ -125,7 +125,7 @@ class Measuring:
         mute: columns that no other one is drawn given.
         narrow: columns that vary far less than their bounds allow.
         silent: of columns, their released shares and the second release's noise of an entry, names of columns that say
-            nothing of others; None without any.
+            nothing of others.
     """
 
     names: Names = field(default_factory=Names)
@@ -135,7 +135,7 @@ class Measuring:
     copied: Mapping[str, str] = field(default_factory=dict)
     mute: Collection[str] = ()
     narrow: Collection[str] = ()
-    silent: Silent | None = None
+    silent: Silent = lambda columns, shares, entry: ()
 
     def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
         """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
@@ -239,13 +239,12 @@ def measure_table(
     prior = None
     if fit.prior is not None and not fit.noise.silent:
         prior = PriorRows.of(fit.prior, layout).tilted(RunShares.of(counts, counting, float(class_counts.sum())))
-    columns, distances = (
-        column_shares(counts, counting, class_counts, settings.resolution, prior),
-        fit.facts.described.distances,
-    )
-    idle = {*unsaid_distances(distances, layout, columns, counts, class_counts)}
-    if measuring.silent is not None:
-        idle |= {*measuring.silent(layout.features, [column.shares for column in columns], settings.entry)}
+    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)
+    distances = fit.facts.described.distances
+    idle = {
+        *unsaid_distances(distances, layout, columns, counts, class_counts),
+        *measuring.silent(layout.features, [column.shares for column in columns], settings.entry),
+    }
     columns = [c.idle() if f.name in idle else c for f, c in zip(layout.features, columns, strict=True)]
     low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
     # one class of all rows tells where columns lie
