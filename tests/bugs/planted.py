@@ -190,10 +190,10 @@ BUGS = [
         "tests/inference/test_denominators.py",
     ),
     PlantedBug(
-        "linked rows: chains are not fitted to what they are drawn after",
+        "databases: units are not fitted to the context that they are drawn given",
         "methods/linked/consistency.py",
-        "        if not self.n_given:\n",
-        "        if True:\n",
+        "        return self if rows is None else ",
+        "        return self if True else ",
         "tests/methods/linked/test_consistency.py",
     ),
     PlantedBug(

@@ -216,7 +216,7 @@ class ChainConstants:
 
 @dataclass(frozen=True)
 class LinkConstants:
-    """How chains of linked rows are fitted to what they are drawn after."""
+    """How units of a database are fitted to the context that they are drawn given."""
 
     rows: int = 40_000  # that units are drawn for | not tuned; decision 90
     fewest_units: int = 2_048  # that are drawn | not tuned

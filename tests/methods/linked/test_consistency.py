@@ -1,18 +1,16 @@
-"""Chains of linked rows are fitted to what they are drawn after, by which samples have the law that was released."""
+"""Chains of units are fitted to the context that they are drawn given: samples have the numbers that were released."""
 
 import numpy as np
 import pytest
 
 from fixtures.database import hospital, schema
-from fixtures.linked import schema as of_visits
-from fixtures.linked import visits
 from sfumato import MaxEntropy
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import FittedModel
 from sfumato.lenses.chain import plain_schema
 from sfumato.methods.linked.consistency import simulated_units
 from sfumato.methods.linked.recipe import number_of_rows
-from sfumato.release.linked import LinkedTable
+from sfumato.release.database_sampler import DatabaseTables
 from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.linked import linked_tables
 
@@ -48,18 +46,18 @@ def release_of():
     return release
 
 
-def test_steps_are_fitted_to_walks_but_where_no_unit_keeps_the_rules(monkeypatch):
-    records, model = visits(N), MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000)
-    first = model.fit(records, schema=of_visits(units=N), seed=1)
+def test_units_are_fitted_again_and_nothing_else_but_where_no_unit_keeps_the_rules(monkeypatch):
+    records, model = hospital(600, 1), MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=2_000)
+    again = model.fit(records, schema=schema(600), seed=1)
 
     def none(*_):
         raise ConfigError("none")
 
-    monkeypatch.setattr(LinkedTable, "units", none)
-    left = model.fit(records, schema=of_visits(units=N), seed=1)
-    same = [name for name, array in first.parameters.items() if np.array_equal(array, left.parameters[name])]
-    assert all(name in same for name in first.parameters if name.startswith("units."))
-    assert "steps.weights" not in same
+    monkeypatch.setattr(DatabaseTables, "levels", none)
+    first = model.fit(records, schema=schema(600), seed=1)
+    changed = {name for name, array in first.parameters.items() if not np.array_equal(array, again.parameters[name])}
+    assert {"measurements.units.weights", "drugs.units.weights"} <= changed
+    assert all(name.startswith(("measurements.units.", "drugs.units.")) for name in changed)
 
 
 def test_units_are_enough_for_their_rows_and_not_too_many():

@@ -1,9 +1,11 @@
-"""Chains of linked rows that agree with what they are drawn after.
+"""Chains of units that agree with the context that they are drawn given.
 
-A chain of units draws rows given their context, one of steps given the row before and the lines ahead. Each measures
-what is given too, with noise of its own, while samples have what other chains drew, or the same chain a step earlier.
-Where the two laws differ, numbers of rows and ties from row to row drift. So units are drawn from the model, and the
-columns after what is given are fitted again to these, by the same releases.
+A table below draws units given what other tables say of them. Its releases measure that context too, with noise of
+their own, while samples have what other chains drew. Where the two laws differ, numbers of rows drift. So units are
+drawn from the model, and the columns after the context are fitted again to these, by the same releases.
+
+Steps are not: the row before has nearly the law of the rows themselves in the same release, and a second fit lost more
+of what goes on from row to row than it mended (decision 90).
 
 Free: uses released values only.
 """
@@ -22,7 +24,7 @@ from sfumato.maths.constants import CHAIN, LINKS
 from sfumato.methods.tables.recipe import MeasuredTable
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.records.engine import Rows
-from sfumato.records.sequences import STEPS, Sequences, Sharing, flattened, step_records, unit_records
+from sfumato.records.sequences import STEPS, Sequences, Sharing, flattened, unit_records
 from sfumato.release.linked import LinkedTable
 from sfumato.schema.linked import LinkedTables
 
@@ -31,8 +33,8 @@ Simulation: TypeAlias = Callable[[FittedModel], Sequences]
 
 
 @dataclass(frozen=True, slots=True)
-class FittedRows:
-    """The releases of units or of steps, and a chain of them.
+class FittedUnits:
+    """The releases of units, and a chain of them.
 
     Attributes:
         measured: the releases.
@@ -47,7 +49,7 @@ class FittedRows:
     sharing: Sharing | None
 
     @classmethod
-    def of(cls, measured: MeasuredTable, n_given: int, sharing: Sharing | None) -> FittedRows:
+    def of(cls, measured: MeasuredTable, n_given: int, sharing: Sharing | None) -> FittedUnits:
         """Return the first fit, to rows that its own chain simulates."""
         return cls(measured, measured.chain(), n_given, sharing)
 
@@ -56,15 +58,11 @@ class FittedRows:
         """The model of these rows alone."""
         return self.measured.model(self.chain)
 
-    def again(self, records: Iterator[Rows], n: int) -> FittedRows:
+    def again(self, records: Iterator[Rows], n: int) -> FittedUnits:
         """Return the fit to what is given in records of the model, of which n rows are taken."""
-        if not self.n_given:
-            return self
         names = [column.name for column in self.measured.layout.features[: self.n_given]]
         rows = self._counted(records, names, n)
-        if rows is None:
-            return self
-        return replace(self, chain=self.measured.chain(rows, self.chain))
+        return self if rows is None else replace(self, chain=self.measured.chain(rows, self.chain))
 
     def _counted(self, records: Iterator[Rows], names: list[str], n: int) -> dict[str, np.ndarray] | None:
         """Return n rows, each as often as it counts, in order; None of records without rows."""
@@ -85,32 +83,31 @@ class FittedRows:
 
 
 def simulated_units(mean: float) -> int:
-    """Return how many units are drawn that have so many rows each."""
+    """Return how many owners are drawn that have so many units each."""
     return int(np.clip(LINKS.rows / max(mean, 1e-9), LINKS.fewest_units, LINKS.most_units))
 
 
 def consistent(
-    tables: LinkedTables, units: FittedRows, steps: FittedRows | None, simulate: Simulation | None, n: int
+    tables: LinkedTables, units: FittedUnits, steps: FittedModel | None, simulate: Simulation | None, n: int
 ) -> FittedModel:
-    """Return the model of linked rows whose chains are fitted to what it draws, of which n rows are taken.
+    """Return the model of linked rows whose units are fitted to what it draws, of which n are taken.
 
-    Once: what the model draws then is nearly the same. Without a simulation chains stay as they are.
+    Once: what the model draws then is nearly the same. Without a simulation the chain stays as it is.
     """
-    model = joined(tables, units, steps)
+    model = joined(tables, units.model, steps)
     if simulate is None:
         return model
     try:
         sequences = simulate(model)
     except ConfigError:
         return model  # no unit of the model keeps the rules: whoever samples it is told
-    units = units.again(unit_records(tables, sequences), n)
-    return joined(tables, units, None if steps is None else steps.again(step_records(tables, sequences), n))
+    return joined(tables, units.again(unit_records(tables, sequences), n).model, steps)
 
 
-def joined(tables: LinkedTables, units: FittedRows, steps: FittedRows | None) -> FittedModel:
+def joined(tables: LinkedTables, units: FittedModel, steps: FittedModel | None) -> FittedModel:
     """Return the model of linked rows."""
     weighted = {"weight": tables.weight} if tables.weight else {}
-    parts = {"units": units.model} | ({} if steps is None else {"steps": steps.model})
+    parts = {"units": units} | ({} if steps is None else {"steps": steps})
     return FittedModel(
         sampler={"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}},
         parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},

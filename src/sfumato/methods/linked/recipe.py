@@ -17,10 +17,9 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.lenses.chain import plain_schema
-from sfumato.maths.constants import CHAIN, LINKS, VECTORS
+from sfumato.maths.constants import CHAIN, VECTORS
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.consistency import FittedRows, Simulation, consistent, simulated_units
+from sfumato.methods.linked.consistency import FittedUnits, Simulation, consistent
 from sfumato.methods.linked.intraclass import without_levels, without_offsets
 from sfumato.methods.linked.statistics import (
     Sharing,
@@ -45,8 +44,6 @@ from sfumato.methods.tables.settings import Names, Settings, TableFacts, counted
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedRecords
-from sfumato.records.sequences import Sequences
-from sfumato.release.linked import LinkedTable
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
@@ -218,12 +215,11 @@ def run_linked(
     tables, facts = data.tables, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
     units, counted = _units(fit, facts, names, owners, settings, given=given, known=simulate is not None)
-    n = simulated or CHAIN.simulated
-    if tables.steps is None:
-        return consistent(tables, units, None, None if fit.noise.silent else simulate, n)
-    law = number_of_steps(tables, units.model)
     # without noise what is given has its own law in the releases, exactly
-    simulate = None if fit.noise.silent else simulate or _own_units(fit, law)
+    n, simulate = simulated or CHAIN.simulated, None if fit.noise.silent else simulate
+    if tables.steps is None:
+        return consistent(tables, units, None, simulate, n)
+    law = number_of_steps(tables, units.model)
     if owners is not None:
         law = sum_law(owners.law, law)
     sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)
@@ -237,20 +233,7 @@ def run_linked(
         n_units=n_units, steps=law, weight="" if weight is None else weight.column,
     )  # fmt: skip
     measured = measure_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps)
-    return consistent(tables, units, FittedRows.of(measured, tables.n_fixed, sharing), simulate, n)
-
-
-def _own_units(fit: Fit, steps: np.ndarray) -> Simulation:
-    """Return what draws units with their own chain, as many as have enough steps: P(k) of their number is given."""
-    schema = plain_schema(fit.facts.described)
-    mean = float(steps @ np.arange(steps.size))
-
-    def simulate(model: FittedModel) -> Sequences:
-        sampler = LinkedTable(schema, model.sampler, model.parameters)
-        units = sampler.units(simulated_units(mean), public_stream(LINKS.seed))
-        return Sequences.of(units, linked_tables(schema, fit.facts.described.weight).constants)
-
-    return simulate
+    return consistent(tables, units, measured.model(), simulate, n)
 
 
 def _units(
@@ -262,7 +245,7 @@ def _units(
     *,
     given: bool,
     known: bool,
-) -> tuple[FittedRows, float]:
+) -> tuple[FittedUnits, float]:
     """Return the chain of units with their first row, and the public number of records that own them."""
     assert isinstance(fit.data, LinkedRecords)
     tables = fit.data.tables
@@ -280,7 +263,7 @@ def _units(
         measuring = MeasuringWeights.of(facts) or Measuring()
         measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends)
         table = measure_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
-        units = FittedRows.of(table, n_given, None)
+        units = FittedUnits.of(table, n_given, None)
         return units, counted_units(facts, units.model)
 
     sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
@@ -290,7 +273,7 @@ def _units(
     )
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
     table = measure_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several)
-    return FittedRows.of(table, n_given, sharing), owners.n
+    return FittedUnits.of(table, n_given, sharing), owners.n
 
 
 def counted_units(facts: Facts, units: FittedModel) -> float:
