@@ -3,8 +3,8 @@
     python benchmarks/unit_questions.py --fits 40 --units 3000
 
 A law of persons with a level and a slope of their own, measured two to six times, whose rows that lie two apart have a
-correlation of .79. Six questions are named together. The truth is that of 400,000 persons. Writes
-results/unit_questions.jsonl. The records are made up.
+correlation of .79. Six questions are named together. The truth is that of 400,000 persons; widths are in the deviation
+of the answers of 200 tables of records. Writes results/unit_questions.jsonl. The records are made up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pandas as pd
 from sfumato import MaxEntropy, Schema
 
 RESULTS = Path(__file__).parent / "results" / "unit_questions.jsonl"
-Z, LARGE = 1.959964, 100_000
+Z, LARGE, TABLES = 1.959964, 100_000, 200
 MOST = 6
 DOCUMENT = {
     "unit": {"column": "patient", "max_rows": MOST, "order": "day", "constant": ["sex", "age"]},
@@ -99,8 +99,9 @@ def main():
     parser.add_argument("--large", type=int, default=LARGE)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    truths = pd.DataFrame([of_records(law(args.large, np.random.default_rng(10_000 + i))) for i in range(4)])
-    truth, errors = truths.mean(), truths.std() * (args.large / args.units) ** 0.5
+    truth = pd.DataFrame([of_records(law(args.large, np.random.default_rng(10_000 + i))) for i in range(4)]).mean()
+    tables = [law(args.units, np.random.default_rng(20_000 + i)) for i in range(TABLES)]
+    errors = pd.DataFrame([of_records(table) for table in tables]).std()
     document = {**DOCUMENT, "unit": {**DOCUMENT["unit"], "units": args.units}}
     method, lines = MaxEntropy(epsilon=args.epsilon, delta=1e-6), []
     for fit in range(args.first, args.first + args.fits):
