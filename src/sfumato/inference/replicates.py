@@ -28,6 +28,7 @@ import pandas as pd
 from scipy import stats
 
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_integer, require_open_unit
+from sfumato.inference.calibration import Calibration
 from sfumato.inference.functions import all_functions, cell_functions, refuse_many_columns
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.lenses.chain import shaped
@@ -196,23 +197,29 @@ def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) ->
     calibration = measured.calibration(all_functions(measured, cell_functions(measured, measured.names)))
     rng = public_stream(seed, place, _DRAW_STREAM)
     weights = calibration.draw_weights(rng, sampled=target == "population")
-    _refuse_few_rows(weights, calibration.degrees, len(measured.names))
+    _refuse_few_rows(weights, calibration, len(measured.names))
     return shaped(release.schema, _WeightedRows(measured, weights)).rows(n, rng)
 
 
-def _refuse_few_rows(weights: np.ndarray, degrees: float, columns: int) -> None:
-    """Refuse a replicate in which noise leaves the model too few rows to follow it.
+def _refuse_few_rows(weights: np.ndarray, calibration: Calibration, columns: int) -> None:
+    """Refuse a replicate in which noise, or a rough model, leaves too few rows to follow what was measured.
 
     Weights that bring rows to many noisy totals differ so much that few rows count; where these are hardly more than
     the totals, the totals cannot all move as their noise does, and replicates would be too sure.
     """
     rows = float(weights.sum() ** 2 / (weights**2).sum())
-    if rows < _ROWS_A_DEGREE * degrees:
+    if rows >= _ROWS_A_DEGREE * calibration.degrees:
+        return
+    if not calibration.noisy:
         raise EstimateError(
-            f"Expected noise that rows of a model can follow, got {columns} columns with so much that replicates would "
-            "spread less than it, and analyses of them would be too sure. Ask the release, which says its noise; or "
-            "fit fewer columns, more rows or with a larger epsilon."
+            f"Expected a model whose rows can follow what was measured without noise, got one of {columns} columns in "
+            "which few rows count. Ask the release itself; or fit with more calibration_rows."
         )
+    raise EstimateError(
+        f"Expected noise that rows of a model can follow, got {columns} columns with so much that replicates would "
+        "spread less than it, and analyses of them would be too sure. Ask the release, which says its noise; or "
+        "fit fewer columns, more rows or with a larger epsilon."
+    )
 
 
 class _WeightedRows:
