@@ -261,9 +261,8 @@ class DatabaseBlocks(Blocks):
         ids = {database.units: start + np.arange(count) + _FIRST_ID}
         owners, stay = {database.units: np.arange(count)}, {database.units: count}
         decoded = self._decoded(tables[database.units].rows, unit.constant, count, values)
-        written = {
-            database.units: decoded.add_column(0, unit.column, number_ids(pa.array(ids[database.units]), storage))
-        }
+        key = number_ids(pa.array(ids[database.units]), storage)
+        written = {database.units: pa.table({unit.column: key, **_columns_of(decoded)})}  # keys alone may be all
         for branch in database.branches:
             level = tables[branch.name]
             n = int(np.searchsorted(level.above, stay[branch.of]))
@@ -274,9 +273,8 @@ class DatabaseBlocks(Blocks):
             named |= {} if branch.key is None else {branch.key: ids[branch.name]}
             named |= {} if branch.unit is None else {branch.unit: ids[database.units][owners[branch.name]]}
             table = self._decoded(level.rows, branch.columns, n, {})
-            for place, name in enumerate(branch.identifiers):
-                table = table.add_column(place, name, number_ids(pa.array(named[name]), storage))
-            written[branch.name] = table
+            keys = {name: number_ids(pa.array(named[name]), storage) for name in branch.identifiers}
+            written[branch.name] = pa.table({**keys, **_columns_of(table)})
         return written
 
     def _decoded(
@@ -284,6 +282,10 @@ class DatabaseBlocks(Blocks):
     ) -> pa.Table:
         """Return the columns of the first n rows of a table."""
         return self.decoder.decode({name: rows[name][:n] for name in columns}, values, columns)
+
+
+def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def part_sequence(rows: Sequence[int], n: int, block: int = SAMPLE_BLOCK) -> Iterator[np.ndarray]:

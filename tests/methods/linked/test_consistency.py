@@ -1,14 +1,17 @@
 """Chains of units are fitted to the context that they are drawn given: samples have the numbers that were released."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from fixtures.database import hospital, schema
-from sfumato import MaxEntropy
+from sfumato import MaxEntropy, Schema
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import FittedModel
 from sfumato.lenses.chain import plain_schema
-from sfumato.methods.linked.consistency import simulated_units
+from sfumato.methods.linked.consistency import FittedUnits, simulated_units
 from sfumato.methods.linked.recipe import number_of_rows
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.schema.branch_schemas import branch_views
@@ -58,6 +61,29 @@ def test_units_are_fitted_again_and_nothing_else_but_where_no_unit_keeps_the_rul
     changed = {name for name, array in first.parameters.items() if not np.array_equal(array, again.parameters[name])}
     assert {"measurements.units.weights", "drugs.units.weights"} <= changed
     assert all(name.startswith(("measurements.units.", "drugs.units.")) for name in changed)
+
+
+def test_without_context_there_is_nothing_to_fit_to():
+    """Persons who are keys alone, and a first table that says nothing of the second but how many rows there are."""
+    persons = pd.DataFrame({"person": np.arange(300)})
+    rows = pd.DataFrame({"person": np.arange(300), "a": ["u", "v"] * 150})
+    label = {"kind": "categorical", "categories": ["u", "v"]}
+    document = {
+        "tables": {
+            "persons": {"key": "person", "rows": 300, "columns": []},
+            "first": {"of": "persons", "max_rows": 2, "columns": ["a"]},
+            "second": {"of": "persons", "max_rows": 2, "columns": ["b"]},
+        },
+        "columns": {"person": "identifier", "a": label, "b": label},
+    }
+    method = MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=500)
+    tables = {"persons": persons, "first": rows, "second": rows.rename(columns={"a": "b"})}
+    sample = method.fit(tables, schema=Schema.from_dict(document), seed=1).sample(100, seed=1)
+    assert list(sample["persons"]) == ["person"]
+    assert sample["persons"]["person"].tolist() == list(range(1, 101))
+    assert len(sample["second"]) > 50
+    units = FittedUnits(units_of_nothing := SimpleNamespace(layout=SimpleNamespace(features=())), None, 0, None)  # type: ignore[arg-type]
+    assert units.again(iter([{"a": np.zeros(100)}]), 50).measured is units_of_nothing
 
 
 def test_units_are_enough_for_their_rows_and_not_too_many():
