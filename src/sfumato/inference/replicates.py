@@ -18,6 +18,7 @@ partially synthetic data does not apply.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from scipy import stats
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_integer, require_open_unit
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.functions import all_functions, cell_functions, refuse_many_columns
-from sfumato.inference.table_measurements import TableMeasurements
+from sfumato.inference.table_measurements import MODEL_ROWS, TableMeasurements
 from sfumato.lenses.chain import shaped
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.release.model import ReleaseValue
@@ -47,7 +48,9 @@ ROWS_EACH = 5
 """Times the public number of rows that a replicate has by default: fewer leave `combine` few degrees of freedom."""
 _ROWS_A_DEGREE = 1.5
 """Rows that count, for each total that they follow: with 2 the spread was .83 of noise and sampling, with 5 .94."""
-_ROWS_STREAM, _DRAW_STREAM = 1, 2
+_MORE_ROWS = 1.1  # times as many as would do, as other rows are counted
+_MOST_MODEL_ROWS = 4 * MODEL_ROWS
+_ROWS_STREAM, _WEIGHTS_STREAM, _DRAW_STREAM = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,33 +192,50 @@ def replicate_codes(
             "Draw samples of the whole release."
         )
     refuse_many_columns(TableMeasurements(release))  # before the first replicate is asked for
-    return (_codes(release, n, seed, place, target) for place in range(m))
+    return _tables(release, m, n, seed, target)
 
 
-def _codes(release: ReleaseValue, n: int, seed: int, place: int, target: str) -> Mapping[str, Any]:
-    measured = TableMeasurements(release, (seed, place, _ROWS_STREAM))
-    calibration = measured.calibration(all_functions(measured, cell_functions(measured, measured.names)))
-    rng = public_stream(seed, place, _DRAW_STREAM)
-    weights = calibration.draw_weights(rng, sampled=target == "population")
-    _refuse_few_rows(weights, calibration, len(measured.names))
-    return shaped(release.schema, _WeightedRows(measured, weights)).rows(n, rng)
+def _tables(release: ReleaseValue, m: int, n: int, seed: int, target: str) -> Iterator[Mapping[str, Any]]:
+    size = MODEL_ROWS
+    for place in range(m):
+        measured, weights = _weighted_rows(release, size, (seed, place), target)
+        size = measured.n_rows
+        rng = public_stream(seed, place, _DRAW_STREAM)
+        yield shaped(release.schema, _WeightedRows(measured, weights)).rows(n, rng)
 
 
-def _refuse_few_rows(weights: np.ndarray, calibration: Calibration, columns: int) -> None:
-    """Refuse a replicate in which noise, or a rough model, leaves too few rows to follow what was measured.
+def _weighted_rows(
+    release: ReleaseValue, size: int, stream: tuple[int, int], target: str
+) -> tuple[TableMeasurements, np.ndarray]:
+    """Return rows of the model and their weights under another draw: `size` rows, or more until enough count.
 
     Weights that bring rows to many noisy totals differ so much that few rows count; where these are hardly more than
     the totals, the totals cannot all move as their noise does, and replicates would be too sure.
+
+    Raises:
+        EstimateError: so much noise, or so rough a model, that no bounded number of rows does.
     """
-    rows = float(weights.sum() ** 2 / (weights**2).sum())
-    if rows >= _ROWS_A_DEGREE * calibration.degrees:
-        return
+    while True:
+        measured = TableMeasurements(release, (*stream, _ROWS_STREAM), size)
+        calibration = measured.calibration(all_functions(measured, cell_functions(measured, measured.names)))
+        weights = calibration.draw_weights(public_stream(*stream, _WEIGHTS_STREAM), sampled=target == "population")
+        count = float(weights.sum() ** 2 / (weights**2).sum())
+        wanted = _ROWS_A_DEGREE * calibration.degrees
+        if count >= wanted:
+            return measured, weights
+        more = math.ceil(_MORE_ROWS * size * wanted / count)
+        if more > _MOST_MODEL_ROWS:
+            raise _too_unlike(calibration, len(measured.names))
+        size = more
+
+
+def _too_unlike(calibration: Calibration, columns: int) -> EstimateError:
     if not calibration.noisy:
-        raise EstimateError(
+        return EstimateError(
             f"Expected a model whose rows can follow what was measured without noise, got one of {columns} columns in "
             "which few rows count. Ask the release itself; or fit with more calibration_rows."
         )
-    raise EstimateError(
+    return EstimateError(
         f"Expected noise that rows of a model can follow, got {columns} columns with so much that replicates would "
         "spread less than it, and analyses of them would be too sure. Ask the release, which says its noise; or "
         "fit fewer columns, more rows or with a larger epsilon."

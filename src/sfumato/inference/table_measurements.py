@@ -60,6 +60,7 @@ class TableMeasurements:
     Args:
         release: of a table.
         stream: seed and key of the model's rows.
+        n_rows: of the model.
 
     Attributes:
         tables: every noisy table of counts.
@@ -73,7 +74,7 @@ class TableMeasurements:
         ReleaseError: its model does not fit its schema.
     """
 
-    def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
+    def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,), n_rows: int = MODEL_ROWS) -> None:
         if release.schema.linked:
             raise EstimateError(
                 "Expected a release of single rows for replicates, got one of linked rows. Ask it itself, about all "
@@ -97,7 +98,7 @@ class TableMeasurements:
                 "MaxEntropy."
             )
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
-        self.release, self._stream = replace(release), stream
+        self.release, self._stream, self._n_rows = replace(release), stream, n_rows
         self._counts: dict[str, ColumnCounts | None] = {}
         self.products = Products.of(measurements, self._sampler.class_column, weight)
         self.scores = [Scores(m) for m in measurements if isinstance(m.query, ScoreQuery) and m.query.weight == weight]
@@ -145,7 +146,7 @@ class TableMeasurements:
     @property
     def n_rows(self) -> int:
         """How many rows of the model there are."""
-        return MODEL_ROWS
+        return self._n_rows
 
     @cached_property
     def row_counts(self) -> np.ndarray | None:
@@ -212,7 +213,7 @@ class TableMeasurements:
     def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """The model's rows as it draws them, and the cell of each in every measured column."""
         assert not isinstance(self._sampler, DataSet)
-        codes = dict(self._sampler.rows(MODEL_ROWS, public_stream(*self._stream)))
+        codes = dict(self._sampler.rows(self._n_rows, public_stream(*self._stream)))
         names = [*self.names, *([] if self.class_column is None else [self.class_column])]
         cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1)
         if self.products is not None:
