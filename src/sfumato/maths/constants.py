@@ -167,6 +167,17 @@ class PairConstants:
 
 
 @dataclass(frozen=True)
+class LabelPairConstants:
+    """Whole tables of pairs of labels."""
+
+    # of the largest table, from which tables are counted | chosen on deciles, flights, Adult, ma2019 against telco and
+    # two small ones; decision 91
+    least_cells: int = 50
+    least_noise: float = 0.05  # such cells times the noise of a share by moments | the same
+    most: int = 12  # tables | chosen on the same (6, 24); decision 91
+
+
+@dataclass(frozen=True)
 class ClassConstants:
     """Every column's law in every class."""
 
@@ -350,6 +361,7 @@ CURVE = CurveConstants()
 TAILS = TailConstants()
 VECTORS = VectorConstants()
 PAIRS = PairConstants()
+LABEL_PAIRS = LabelPairConstants()
 CLASSES = ClassConstants()
 CHAIN = ChainConstants()
 LINKS = LinkConstants()

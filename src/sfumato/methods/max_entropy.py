@@ -1,7 +1,8 @@
 """MaxEntropy: a few noisy sums, then the model of most entropy that has them, of which samples are a function.
 
 Tables: counts at two resolutions, then second moments of features; a chain of softmaxes, each the conditional law of
-most entropy with these moments (`sfumato.methods.tables.recipe`).
+most entropy with these moments (`sfumato.methods.tables.recipe`). Where labels have many levels, whole tables of a few
+pairs of them (`sfumato.methods.tables.label_pairs`).
 Weighted tables: the same, each record times its weight (`sfumato.methods.tables.weighted`).
 Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).
 Images: profiles, class sums, pooled second moment, class second moments; a Gaussian per class, which is the law of most
@@ -17,6 +18,7 @@ from typing import ClassVar, final
 
 from sfumato.entry_points import built_in
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
+from sfumato.fitting.arguments import nominal_budget
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import POSES, Facts, Fidelity, Pose, Purpose, Training
 from sfumato.fitting.synthesizer import Synthesizer
@@ -30,11 +32,13 @@ from sfumato.methods.linked.branches import (
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.linked.statistics import with_units_measured
+from sfumato.methods.tables.label_pairs import NAME as LABEL_PAIRS
+from sfumato.methods.tables.label_pairs import pair_forecast, pair_stage
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import measure_table, one_way_error, table_forecast, table_stages
 from sfumato.methods.tables.weighted import MeasuringWeights
-from sfumato.privacy.plan import Plan, Stage
+from sfumato.privacy.plan import Plan, Stage, one_shot
 from sfumato.schema.shapes import SHAPES
 
 
@@ -45,6 +49,9 @@ class MaxEntropy(Synthesizer):
 
     Attributes:
         marginal_share: part of the squared budget for the marginals, in (0, 1); the rest is for second moments.
+        pair_share: part of the squared budget, before that, for whole tables of a few pairs of labels, in [0, 1). They are
+            counted where these have so many levels that the noise of all cells would hide how they go together; of
+            weighted rows and of linked ones they are not.
         level_groups: most levels of a column that keep an indicator of their own; rarer ones share one.
         clip_slack: clip norm of a record's vector ÷ the one whose noise and bias together are least, by the released
             marginals.
@@ -65,6 +72,7 @@ class MaxEntropy(Synthesizer):
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
     marginal_share: float = 0.4
+    pair_share: float = 0.1
     level_groups: int = SIZES.level_groups
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)
@@ -74,6 +82,8 @@ class MaxEntropy(Synthesizer):
 
     def __post_init__(self) -> None:
         require_open_unit(marginal_share=self.marginal_share)
+        if self.pair_share != 0:
+            require_open_unit("Or 0, for none.", pair_share=self.pair_share)
         require_open_unit(question_share=self.question_share)
         require_integer(at_least=2, level_groups=self.level_groups)
         require_positive(clip_slack=self.clip_slack)
@@ -98,12 +108,20 @@ class MaxEntropy(Synthesizer):
         if facts.described.tree is not None:
             settings = {"marginal_share": marginal, "level_groups": groups}
             return database_stages(facts, **settings, question_share=self.question_share)
-        stages = linked_stages if facts.schema.linked else table_stages
-        if not facts.described.questions:
-            return stages(facts, marginal_share=marginal, level_groups=groups)
-        part = self.question_share
-        before = stages(facts, marginal_share=marginal, level_groups=groups, share=1 - part)
-        return [*before, question_stage(facts, part)]
+        part = self.question_share if facts.described.questions else 0.0
+        if facts.schema.linked:
+            before = linked_stages(facts, marginal_share=marginal, level_groups=groups, share=1 - part)
+        else:
+            before = self._table_stages(facts, 1 - part)
+        return [*before, question_stage(facts, part)] if part else before
+
+    def _table_stages(self, facts: Facts, share: float) -> list[Stage]:
+        """Those of a table, at a part of the squared budget."""
+        marginal, groups, left = self.marginal_share, self.level_groups, share * (1 - self.pair_share)
+        budget = self._budget(facts.n_public) or nominal_budget(facts.n_public)
+        pairs = pair_stage(facts, share - left, groups, one_shot(left * (1 - marginal), budget))
+        before = table_stages(facts, marginal_share=marginal, level_groups=groups, share=left if pairs else share)
+        return [*before, *pairs]
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
@@ -113,7 +131,7 @@ class MaxEntropy(Synthesizer):
             return database_forecast(plan, facts)
         if facts.schema.linked:
             return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}
-        return {**table_forecast(plan, facts), **forecast_words(plan, facts)}
+        return {**table_forecast(plan, facts), **pair_forecast(plan, facts), **forecast_words(plan, facts)}
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""
@@ -139,8 +157,12 @@ class MaxEntropy(Synthesizer):
         if fit.facts.schema.linked:
             linked = run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
             return with_units_measured(fit, linked) if fit.facts.described.questions else linked
-        measuring = MeasuringWeights.of(fit.facts)
         fitted = measure_table(
-            fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated, measuring=measuring
+            fit,
+            level_groups=level_groups,
+            clip_slack=clip_slack,
+            simulated=simulated,
+            measuring=MeasuringWeights.of(fit.facts),
+            label_pairs=LABEL_PAIRS in {stage.name for stage in fit.plan.stages},
         ).model()
         return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted

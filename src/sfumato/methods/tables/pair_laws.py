@@ -119,7 +119,14 @@ class Copy:
 def lawful_moments(
     moments: np.ndarray, shares: tuple[np.ndarray, np.ndarray], values: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Return the moments of a law near those that were asked for, shape (q₁, q₂).
+    """Return the moments of a law near those that were asked for, shape (q₁, q₂). Arguments as of `lawful_table`."""
+    return values[0].T @ lawful_table(moments, shares, values) @ values[1]
+
+
+def lawful_table(
+    moments: np.ndarray, shares: tuple[np.ndarray, np.ndarray], values: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Return P(a, b) of a law near moments, shape (r₁, r₂), of sum 1.
 
     P(a, b) = P(a) P(b) (1 + φ₁(a)ᵀ M φ₂(b)) has the moments M and the shares; where it is below 0 it is set to 0, and
     what is left raked to the shares. Moments of a law come back as they are.
@@ -129,9 +136,15 @@ def lawful_moments(
         shares: of the runs of both columns, shapes (r₁,) and (r₂,).
         values: features of these runs, shapes (r₁, q₁) and (r₂, q₂).
     """
-    first, second = (np.maximum(s, 0.0) / np.maximum(s, 0.0).sum() for s in shares)
-    joint = np.maximum(np.outer(first, second) * (1 + values[0] @ moments @ values[1].T), 0.0)
+    first, second = (np.maximum(s, 0.0) for s in shares)
+    return raked(np.outer(first, second) * (1 + values[0] @ moments @ values[1].T), first, second)
+
+
+def raked(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return a table, at least 0, with the margins of two columns' shares, shape (r₁, r₂), of sum 1."""
+    first, second = first / first.sum(), second / second.sum()
+    joint = np.maximum(table, 0.0)
     for _ in range(PAIRS.copy_rounds):
-        joint *= (first / np.maximum(joint.sum(axis=1), _LEAST_MASS))[:, None]
-        joint *= second / np.maximum(joint.sum(axis=0), _LEAST_MASS)
-    return values[0].T @ joint @ values[1]
+        joint = joint * (first / np.maximum(joint.sum(axis=1), _LEAST_MASS))[:, None]
+        joint = joint * (second / np.maximum(joint.sum(axis=0), _LEAST_MASS))
+    return joint

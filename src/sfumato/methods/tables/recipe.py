@@ -24,11 +24,13 @@ from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, Two
 from sfumato.methods.tables.chain import GivenRows, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
+from sfumato.methods.tables.label_pairs import with_label_pairs
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
 from sfumato.methods.tables.second_stage import (
     FirstRelease,
     SecondMoments,
+    SecondRelease,
     SecondStage,
     moment_stage,
     unweighted,
@@ -218,8 +220,9 @@ def measure_table(
     simulated: int | None,
     measuring: Measuring | None = None,
     second: SecondStage | None = None,
+    label_pairs: bool = False,
 ) -> MeasuredTable:
-    """Measure twice; the second stage is by default that of second moments."""
+    """Measure twice; the second stage is by default that of second moments. With `label_pairs`, count these beside."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
@@ -253,6 +256,9 @@ def measure_table(
         layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows, prior
     )
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
+    if label_pairs:
+        moments, counted = with_label_pairs(fit, layout, columns, released.moments, float(class_counts.sum()))
+        released = SecondRelease((*released.measurements, counted), moments)
     mute = {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute}
     ties = ties_of(distances, layout, idle)
 
