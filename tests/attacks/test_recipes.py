@@ -28,6 +28,7 @@ from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.registry import OWN
 from sfumato.methods.tables import recipe as tables_module
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.label_pairs import NAME as LABEL_PAIRS
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
@@ -107,6 +108,7 @@ QUESTIONS = (
     "questions:\n  - ols: age ~ C(sex) * weight\n  - logit: income ~ age\n  - table: [sex, grade, member]\n"
     "  - {mean: weight, by: [sex, income]}\n"
 )
+LABELS = tables.SCHEMA_TEXT.replace("[f, m]", "[f, m, a, b, c, d, e, g]").replace("high]", "high, a, b, c, d, e]")
 MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noise to buy moments by class
     "moments by class": (tables.SCHEMA_TEXT, "income", True),
     "a nullable target": (CLASSES, "sex", True),
@@ -119,6 +121,8 @@ MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noi
     "units and moments by class": (UNITS, "income", True),
     "named questions": (tables.SCHEMA_TEXT + QUESTIONS, None, False),
     "named questions of units": (UNITS + QUESTIONS, None, False),
+    "tables of label pairs": (LABELS, None, False),
+    "tables of label pairs of units": (LABELS.replace("columns:", "unit: {column: id, max_rows: 3}\ncolumns:"), None, False),
 }  # fmt: skip
 PEOPLE = {  # rows of one unit, of which three count
     "odd": [CORNER, {**CORNER, "income": "?", "sex": None}, {**CORNER, "weight": np.inf}, {**CORNER, "age": -(10**6)}],
@@ -185,6 +189,7 @@ def test_max_entropy_tables(monkeypatch, table, people):
     nearest = attack(monkeypatch, fit, with_people(base, records), other, replaced=True)
     assert nearest > 0 or schema.columns.keys() <= {"id", "age", "income"}
     assert all((MOMENTS in names) == by_class for names in found)
+    assert all((LABEL_PAIRS in names) == ("label pairs" in table) for names in found)
 
 
 IMAGE_METHODS = {

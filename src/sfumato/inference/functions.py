@@ -29,6 +29,7 @@ _FEW_CLASSES = 6
 _MOST_PRODUCTS = 400
 _MOST_TOGETHER = 60  # columns, beside the target, of which one direction each is asked of
 _MOST_NAMED = 400  # cells and terms of named questions, beside the products
+_MOST_COUNTED = 1_500  # cells of tables of several columns, beside those of all that are asked of
 _MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24
 
 CellFunctions = Sequence[np.ndarray]
@@ -60,7 +61,7 @@ def measured_functions(
         by_class: whether products tell classes apart where the class is among the columns; counts do.
     """
     by_class = by_class and measured.class_column in functions
-    parts = _counts(measured, tables_of(measured.tables, functions))
+    parts = _counts(measured, tables_of(measured.tables, functions), asked=len(functions))
     products = measured.products
     if products is not None:
         places = [products.features[name] for name in functions if name in products.features]
@@ -171,9 +172,22 @@ class SharedPart(UnitPart):
         return np.bincount(cells, 1 / self.row_counts, sizes.size) / np.maximum(sizes, 1)
 
 
-def _counts(measured: TableMeasurements, tables: Sequence[CountTable]) -> list[Totals]:
-    """Return the totals of tables of counts."""
-    parts, counted = [table.totals(measured.base, measured.n_rows) for table in tables], measured.row_counts
+def _counts(
+    measured: TableMeasurements, tables: Sequence[CountTable], *, asked: int = 0, most: int = _MOST_COUNTED
+) -> list[Totals]:
+    """Return the totals of tables of counts.
+
+    Args:
+        measured: what a release holds.
+        tables: of counts.
+        asked: number of columns that are asked of: a table of all of them is kept whole.
+        most: cells of tables of other columns together, the commonest of each.
+    """
+    several = [table for table in tables if len(table.columns) > 1 and len(table.columns) != asked]
+    few = sum(table.value.size for table in several) <= most
+    each = {id(table): most // len(several) for table in several} if not few else {}
+    parts = [table.totals(measured.base, measured.n_rows, each.get(id(table))) for table in tables]
+    counted = measured.row_counts
     return parts if counted is None else [replace(part, functions=part.functions * counted[:, None]) for part in parts]
 
 
@@ -204,17 +218,26 @@ def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFu
 
 
 def _named(measured: TableMeasurements) -> list[Totals]:
-    """Return the totals of questions that were named before the fit: scores, and tables of several columns."""
+    """Return the totals of questions that were named before the fit: scores, and tables of several columns.
+
+    Of tables that nobody named, their commonest cells, as many as can be solved for beside.
+    """
+    named, others = _tables_of_several(measured)
     scores = [scores.totals(measured.base) for scores in measured.scores]
-    return [*_counts(measured, _named_tables(measured)), *scores]
+    left = max(_MOST_NAMED - sum(table.value.size for table in named), len(others))
+    whole = sum(table.value.size for table in named)
+    return [*_counts(measured, named, most=whole), *_counts(measured, others, most=left), *scores]
 
 
-def _named_tables(measured: TableMeasurements) -> list[CountTable]:
-    return [table for table in measured.tables if len(table.columns - {measured.class_column}) > 1]
+def _tables_of_several(measured: TableMeasurements) -> tuple[list[CountTable], list[CountTable]]:
+    """Return the tables of several columns that questions named, and others."""
+    tables = [table for table in measured.tables if len(table.columns - {measured.class_column}) > 1]
+    asked = {frozenset(question.axes) for question in measured.release.schema.questions}
+    return [t for t in tables if t.columns in asked], [t for t in tables if t.columns not in asked]
 
 
 def _refuse_many_named(measured: TableMeasurements) -> None:
-    cells = sum(table.value.size for table in _named_tables(measured))
+    cells = sum(table.value.size for table in _tables_of_several(measured)[0])
     size = cells + sum(scores.query.shape[0] for scores in measured.scores)
     if size > _MOST_NAMED:
         raise EstimateError(

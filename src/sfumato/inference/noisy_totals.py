@@ -284,12 +284,18 @@ class CountTable:
         """Whether both count the same cells."""
         return len(self.axes) == len(other.axes) and all(map(Cells.same, self.axes, other.axes))
 
-    def totals(self, base: BaseCells, n_rows: int) -> Totals:
-        """The cells' indicators on a model's rows, but of cells with hardly a row, and their counts."""
+    def totals(self, base: BaseCells, n_rows: int, most: int | None = None) -> Totals:
+        """The cells' indicators on a model's rows, but of cells with hardly a row, and their counts.
+
+        Of more cells than `most`, only those with most rows.
+        """
         place = np.zeros(n_rows, dtype=np.int64)
         if self.axes:
             place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
-        cells = np.flatnonzero(np.bincount(place, minlength=self.value.size) >= FEWEST_ROWS)
+        rows = np.bincount(place, minlength=self.value.size)
+        cells = np.flatnonzero(rows >= FEWEST_ROWS)
+        if most is not None and cells.size > most:
+            cells = np.sort(cells[np.argsort(-rows[cells], kind="stable")[:most]])
         functions = (place[:, None] == cells).astype(np.float64)
         return Totals(functions, self.value.reshape(-1)[cells], np.full(cells.size, self.variance))
 

@@ -72,7 +72,7 @@ class MaxEntropy(Synthesizer):
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
     marginal_share: float = 0.4
-    pair_share: float = 0.1
+    pair_share: float = 0.15
     level_groups: int = SIZES.level_groups
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)

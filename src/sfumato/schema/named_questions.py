@@ -108,6 +108,11 @@ class NamedQuestion:
         """The columns that it names, but those of a formula."""
         return (*self.columns, *self.by)
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The columns whose combinations are counted for it, if any are."""
+        return self.by if self.form == "mean" else self.named
+
     def names_among(self, columns: Collection[str]) -> tuple[str, ...]:
         """All names in it; of a formula what stands between backticks, and words that are columns."""
         words = [name for name in re.findall(r"[^\W\d]\w*", re.sub("`[^`]*`", " ", self.formula)) if name in columns]

@@ -75,7 +75,7 @@ class PlannedPart:
     @property
     def axes(self) -> tuple[str, ...]:
         """The columns of a table."""
-        return self.question.by if self.question.form == "mean" else self.question.named
+        return self.question.axes
 
     @property
     def link(self) -> Link:

@@ -1,0 +1,187 @@
+"""Whole tables of a few pairs of labels: when they are counted, which, and that they pay."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import EstimateCount, MaxEntropy, NonPrivate, Schema
+from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.errors import ConfigError
+from sfumato.fitting.purposes import Facts
+from sfumato.methods.tables.label_pairs import NAME, LabelPair, chosen_pairs, law_of, pair_stage
+
+N = 8_000
+JOBS, SECTORS, TOWNS = ([f"{kind}{k}" for k in range(n)] for kind, n in (("j", 20), ("s", 7), ("t", 9)))
+COLUMNS = {
+    "job": Categorical(categories=JOBS),
+    "sector": Categorical(categories=SECTORS),
+    "town": Categorical(categories=TOWNS),
+    "age": Integer(lower=0, upper=100),
+    "insured": Categorical(categories=("no", "yes")),
+}
+SCHEMA = Schema(columns=COLUMNS, rows=N)
+
+
+def workers(n=N, seed=0) -> pd.DataFrame:
+    """The sector follows from the job, but for one in twenty; towns are of neither."""
+    rng = np.random.default_rng(seed)
+    job = rng.choice(20, n, p=np.arange(1, 21) / 210)
+    sector = np.where(rng.random(n) < 0.05, rng.integers(0, 7, n), job % 7)
+    town, age = rng.integers(0, 9, n), np.clip(rng.normal(30 + job, 10), 0, 100).round().astype(int)
+    insured = np.where(rng.random(n) < 0.2 + 0.03 * job, "yes", "no")
+    labels = {"job": np.array(JOBS)[job], "sector": np.array(SECTORS)[sector], "town": np.array(TOWNS)[town]}
+    return pd.DataFrame({**labels, "age": age, "insured": insured})
+
+
+def names_of(schema=SCHEMA, target="insured", rows=N, **settings) -> list[str]:
+    method = MaxEntropy(**{"epsilon": 1.0, "delta": 1e-6, **settings})
+    return [stage.name for stage in method.plan(schema, target=target, n_public=rows).stages]
+
+
+@pytest.fixture(scope="module")
+def release():
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000)
+    return method.fit(workers(), schema=SCHEMA, target="insured", seed=3)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000, pair_share=0)
+    return method.fit(workers(), schema=SCHEMA, target="insured", seed=3)
+
+
+def counted(release) -> list[set[str]]:
+    [measurement] = [m for m in release.measurements if m.name == NAME]
+    return [{axis.column for axis in axes} for axes in measurement.query.tables]
+
+
+def distance(rows: pd.DataFrame, *columns: str) -> float:
+    shares = [frame.groupby(list(columns)).size() / len(frame) for frame in (rows, workers())]
+    return float(shares[0].sub(shares[1], fill_value=0).abs().sum()) / 2
+
+
+def test_they_are_a_third_stage_of_its_part_of_the_budget():
+    plan = MaxEntropy(epsilon=1.0, delta=1e-6).plan(SCHEMA, target="insured")
+    shares = np.array([stage.noise_multiplier for stage in plan.stages]) ** -2.0
+    assert plan[NAME].replace_distance == pytest.approx(2**0.5)
+    np.testing.assert_allclose(shares / shares.sum(), [0.85 * 0.4, 0.85 * 0.6, 0.15])
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"pair_share": 0},
+        {"epsilon": 90.0, "rows": 100_000},
+        {"target": "job", "schema": Schema(columns={n: COLUMNS[n] for n in ("job", "sector", "age")}, rows=N)},
+        {"schema": Schema(columns={n: COLUMNS[n] for n in ("job", "age", "insured")}, rows=N)},
+        {"schema": Schema(columns={"sector": COLUMNS["sector"], "other": Categorical(categories=TOWNS[:7])}, rows=N)},
+        {"rows": EstimateCount()},
+        {
+            "schema": Schema.from_dict(
+                {**SCHEMA.to_dict(), "weight": "w", "columns": {**COLUMNS, "w": Continuous(lower=0, upper=2)}}
+            )
+        },
+    ],
+    ids=["none wanted", "next to no noise", "a class is no column", "one column", "few cells", "rows unknown", "weights"],
+)
+def test_they_are_counted_where_public_facts_say_that_noise_matters(without):
+    names = names_of(**{"target": None if "schema" in without else "insured", **without})
+    assert NAME in names_of()
+    assert NAME not in names
+
+
+def test_no_share_below_0_and_none_of_all():
+    for share in (-0.1, 1, "much"):
+        with pytest.raises(ConfigError, match="pair_share"):
+            MaxEntropy(epsilon=1.0, pair_share=share)
+
+
+def test_facts_alone_decide():
+    facts = Facts(SCHEMA, "insured", N)
+    assert pair_stage(facts, 0.15, 64, 4.0)
+    assert not pair_stage(facts, 0.15, 2, 4.0)  # all levels of a column but one share a cell
+
+
+def test_the_pair_that_goes_together_is_counted(release):
+    assert {"job", "sector"} in counted(release)
+    assert len(counted(release)) < 3
+
+
+def test_the_noise_of_a_count_is_that_of_all_tables(release):
+    [measurement] = [m for m in release.measurements if m.name == NAME]
+    multiplier = MaxEntropy(epsilon=1.0, delta=1e-6).plan(SCHEMA, target="insured")[NAME].noise_multiplier
+    assert measurement.noise_std == pytest.approx(multiplier * len(counted(release)) ** 0.5)
+    true = np.concatenate([_table(axes).ravel() for axes in measurement.query.tables])
+    spread = (measurement.value - true).std() / measurement.noise_std
+    assert 1 - 4 / np.sqrt(2 * true.size) < spread < 1 + 4 / np.sqrt(2 * true.size)
+
+
+def _table(axes) -> np.ndarray:
+    frame = workers()
+    codes = [
+        axis.grouped(frame[axis.column].map({label: k for k, label in enumerate(COLUMNS[axis.column].categories)}))
+        for axis in axes
+    ]
+    table = np.zeros([axis.size for axis in axes])
+    np.add.at(table, tuple(codes), 1.0)
+    return table
+
+
+def test_samples_keep_it(release, plain):
+    rows, others = (r.sample(4 * N, seed=0) for r in (release, plain))
+    assert distance(rows, "job", "sector") < 0.6 * distance(others, "job", "sector")
+    assert distance(rows, "job", "insured") < 0.05
+    assert distance(rows, "job") < 0.03
+
+
+def test_estimates_use_it(release, plain):
+    share, other = (r.share({"job": "j19", "sector": "s5"}, target="table") for r in (release, plain))
+    frame = workers()
+    true = ((frame.job == "j19") & (frame.sector == "s5")).mean()
+    assert share.std_error < 0.7 * other.std_error
+    assert abs(share.value - true) < 4 * share.std_error
+    assert len(release.replicates(2, n=200, seed=0)) == 2
+
+
+@pytest.mark.parametrize("fit", [{}, {"questions": ["table: town, insured", "ols: age ~ C(sector)"]}])
+def test_questions_have_their_part_beside(fit):
+    method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=1_000)
+    release = method.fit(workers(2_000), schema=Schema(columns=COLUMNS, rows=2_000), seed=3, **fit)
+    assert NAME in [stage.name for stage in release.certificate.stages]
+    assert len(release.certificate.stages) == (4 if fit else 3)
+    assert len(release.sample(50, seed=0)) == 50
+
+
+def test_without_noise_a_table_is_kept():
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
+    release = method.fit(workers(), schema=SCHEMA, target="insured", seed=3)
+    assert NAME in [m.name for m in release.measurements]
+    assert distance(release.sample(4 * N, seed=0), "job", "sector") < 0.03
+
+
+def test_a_law_without_noise_is_the_table():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 50, (6, 4)).astype(float)
+    law = table / table.sum()
+    pair = LabelPair((0, 1), np.outer(law.sum(axis=1), law.sum(axis=0)) * table.sum(), np.ones((6, 4)))
+    np.testing.assert_allclose(law_of(pair, table, 0.0, law.sum(axis=1), law.sum(axis=0)), law, atol=1e-12)
+
+
+def test_a_law_is_that_of_moments_where_the_table_is_noise():
+    rng = np.random.default_rng(0)
+    first, second = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(5))
+    pair = LabelPair((0, 1), 1_000 * np.outer(first, second), 0.3 * np.sqrt(1_000 * np.outer(first, second)))
+    table = pair.counts + 60 * rng.standard_normal((8, 5))
+    law = law_of(pair, table, 60.0, first, second)
+    assert np.abs(law - np.outer(first, second)).sum() < 0.1
+    assert law.min() >= 0
+    np.testing.assert_allclose(law.sum(axis=1), first, atol=1e-6)
+
+
+def test_pairs_are_chosen_by_what_tables_lessen():
+    """More tables have more noise each: weak ones are left to the moments."""
+    strong = LabelPair((0, 1), np.full((10, 10), 100.0), np.full((10, 10), 40.0))
+    weak = [LabelPair((0, j), np.full((10, 10), 100.0), np.full((10, 10), 2.0)) for j in range(2, 30)]
+    assert chosen_pairs([*weak, strong], lambda tables: 10.0 * tables**0.5) == [strong]
+    assert chosen_pairs([weak[0]], lambda tables: 1e6) == [weak[0]]
+    assert len(chosen_pairs([strong] * 30, lambda tables: 0.1 * tables**0.5)) == 12
