@@ -17,6 +17,8 @@ import numpy as np
 
 from sfumato.data_ledger.journal import Arrays, Journal, Progress
 from sfumato.errors import ConfigError, LedgerError, RoundPendingError
+from sfumato.measurements.queries import MarginalQuery
+from sfumato.measurements.query_form import query_words
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.mechanisms.noise_shares import noise_share, sum_of_shares
 from sfumato.mechanisms.queries import Noisy, noisy_second_moment, noisy_sum, origin_of
@@ -27,6 +29,7 @@ from sfumato.privacy.origin import Origin, simplest
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Records, Statistic, reduce, sum_of_none
 
+_QUERY = "query"
 _ORIGIN = ("norm_bound", "grid", "off_diagonal_grid")
 
 
@@ -112,6 +115,7 @@ class Account:
         Raises:
             LedgerError: the plan has another stage next, a smaller replace distance, or samples of the records.
                 Nothing was released.
+            ConfigError: an interrupted fit counted other cells.
         """
         planned = self.plan[stage]
         if planned.inclusion is not None:
@@ -128,15 +132,20 @@ class Account:
         event = None if planned.count == 1 else self._measured[stage]
         release = noisy_second_moment if isinstance(statistic, OuterProducts) else noisy_sum
 
+        # which cells are counted may follow from released values, by arithmetic that differs between machines
+        words = {_QUERY: query_words(query)} if isinstance(query, MarginalQuery) else {}
+
         def draw() -> Arrays:
             if self.exchange is not None:
-                return arrays_of(self._exchanged(self.exchange, stage, event, statistic, records))
+                return words | arrays_of(self._exchanged(self.exchange, stage, event, statistic, records))
             exact = reduce(statistic, records)
             noisy = release(exact, stage=stage, ledger=self.ledger, noise=self.noise)
             origin = origin_of(exact, stage, noisy.noise_std, symmetric=noisy.symmetric)
-            return arrays_of(replace(noisy, origin=origin))
+            return words | arrays_of(replace(noisy, origin=origin))
 
-        noisy = noisy_of(self._journal_entry(stage, event, 1, draw), stage)
+        entry = self._journal_entry(stage, event, 1, draw)
+        _require_same_query(entry, words, stage)
+        noisy = noisy_of(entry, stage)
         if self.exchange is not None:
             self.exchange.agree(noisy.value)
         return replace(noisy, query=query)
@@ -200,6 +209,14 @@ class Account:
                 f"Expected all that was released before stage {stage!r} in the checkpoint, too. A method that keeps "
                 "checkpoints (`resumable = True`) measures through `fit.measure` alone."
             )
+
+
+def _require_same_query(entry: Mapping[str, np.ndarray], words: Mapping[str, np.ndarray], stage: str) -> None:
+    if words and not np.array_equal(entry[_QUERY], words[_QUERY]):
+        raise ConfigError(
+            f"Expected stage {stage!r} to count the cells that it counted when the checkpoint was written, got others. "
+            "Go on with the machine and the versions that began the fit."
+        )
 
 
 def arrays_of(noisy: Noisy) -> Arrays:

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.errors import EstimateError
-from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, tables_of
+from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, pool_tables, tables_of
 from sfumato.inference.table_measurements import OnGivenRows, TableMeasurements
 from sfumato.measurements.queries import MarginalQuery, MomentQuery
 from sfumato.records.sequences import WEIGHT_BITS, Sharing
@@ -230,10 +230,19 @@ def _named(measured: TableMeasurements) -> list[Totals]:
 
 
 def _tables_of_several(measured: TableMeasurements) -> tuple[list[CountTable], list[CountTable]]:
-    """Return the tables of several columns that questions named, and others."""
-    tables = [table for table in measured.tables if len(table.columns - {measured.class_column}) > 1]
+    """Return the tables of several columns: of those that questions named the finest, and others.
+
+    What a question names may have been counted for other reasons, too.
+    """
+    tables = pool_tables(table for table in measured.tables if len(table.columns - {measured.class_column}) > 1)
     asked = {frozenset(question.axes) for question in measured.release.schema.questions}
-    return [t for t in tables if t.columns in asked], [t for t in tables if t.columns not in asked]
+    finest: dict[frozenset[str], CountTable] = {}
+    for table in tables:
+        known = finest.get(table.columns)
+        if table.columns in asked and (known is None or table.value.size > known.value.size):
+            finest[table.columns] = table
+    named = list(finest.values())
+    return named, [table for table in tables if not any(table is other for other in named)]
 
 
 def _refuse_many_named(measured: TableMeasurements) -> None:

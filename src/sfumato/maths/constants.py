@@ -175,6 +175,11 @@ class LabelPairConstants:
     least_cells: int = 50
     least_noise: float = 0.05  # such cells times the noise of a share by moments | the same
     most: int = 12  # tables | chosen on the same (6, 24); decision 91
+    most_cells: int = 1 << 16  # of a table | not tuned: half a MiB
+    # variance of a cell's error by moments at least, in the mean one | chosen on the same and two made up; decision 91
+    least_variance: float = 0.1
+    least_factor: float = 0.05  # of all errors, in what moments say of them | not tuned
+    least_share: float = 1e-6  # of a cell, in that of columns that do not go together | not tuned: for 0
 
 
 @dataclass(frozen=True)

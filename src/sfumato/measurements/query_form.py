@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn
@@ -82,6 +84,15 @@ class _Query:
     set_weights: str | None = entry(str, default=None)
     few_weight: int = entry(whole(1, _MOST_FEW), default=1)
     scores: _Scores | None = entry(_Scores, default=None)
+
+
+def query_words(query: Query) -> np.ndarray:
+    """The SHA-256 of a query, its arrays among it, int64, shape (4,)."""
+    arrays: dict[str, np.ndarray] = {}
+    content = hashlib.sha256(json.dumps(write_query(query, arrays), sort_keys=True).encode())
+    for name in sorted(arrays):
+        content.update(name.encode() + arrays[name].tobytes())
+    return np.frombuffer(content.digest(), dtype=np.int64)
 
 
 def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
     marginals                 a      → shares of cells and classes, runs and features of every column, the clip norm
     second moments by class   1 − a  → what goes with what, pooled and by class
+    tables of label pairs            → the same of a few pairs of labels, where `label_pairs` say that it pays
 
 Settings follow from public facts (`sfumato.methods.tables.settings`), or from what the first release says. Everything
 after the noise is a function of the releases.
@@ -222,7 +223,7 @@ def measure_table(
     second: SecondStage | None = None,
     label_pairs: bool = False,
 ) -> MeasuredTable:
-    """Measure twice; the second stage is by default that of second moments. With `label_pairs`, count these beside."""
+    """Measure twice; the second stage is by default that of second moments. `label_pairs` are counted after it."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
@@ -255,10 +256,7 @@ def measure_table(
     first = FirstRelease(
         layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows, prior
     )
-    released = (second or measuring.second_stage(clip_slack)).release(fit, first)
-    if label_pairs:
-        moments, counted = with_label_pairs(fit, layout, columns, released.moments, float(class_counts.sum()))
-        released = SecondRelease((*released.measurements, counted), moments)
+    released = _second_release(fit, first, second or measuring.second_stage(clip_slack), label_pairs=label_pairs)
     mute = {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute}
     ties = ties_of(distances, layout, idle)
 
@@ -271,6 +269,14 @@ def measure_table(
     return MeasuredTable(
         layout, fit_chain, (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
     )
+
+
+def _second_release(fit: Fit, first: FirstRelease, stage: SecondStage, *, label_pairs: bool) -> SecondRelease:
+    released = stage.release(fit, first)
+    if not label_pairs:
+        return released
+    moments, counted = with_label_pairs(fit, first, released.moments)
+    return SecondRelease((*released.measurements, counted), moments)
 
 
 def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collection[str]) -> list[Tie]:
