@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_700,
-    "lines of the core": 56_890,
-    "files": 441,
+    "lines": 89_050,
+    "lines of the core": 57_230,
+    "files": 442,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

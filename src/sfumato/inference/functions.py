@@ -61,7 +61,7 @@ def measured_functions(
         by_class: whether products tell classes apart where the class is among the columns; counts do.
     """
     by_class = by_class and measured.class_column in functions
-    parts = _counts(measured, tables_of(measured.tables, functions), asked=len(functions))
+    parts = _counts(measured, tables_of(measured.tables, functions), n_columns=len(functions))
     products = measured.products
     if products is not None:
         places = [products.features[name] for name in functions if name in products.features]
@@ -173,17 +173,17 @@ class SharedPart(UnitPart):
 
 
 def _counts(
-    measured: TableMeasurements, tables: Sequence[CountTable], *, asked: int = 0, most: int = _MOST_COUNTED
+    measured: TableMeasurements, tables: Sequence[CountTable], *, n_columns: int = 0, most: int = _MOST_COUNTED
 ) -> list[Totals]:
     """Return the totals of tables of counts.
 
     Args:
         measured: what a release holds.
         tables: of counts.
-        asked: number of columns that are asked of: a table of all of them is kept whole.
+        n_columns: that are asked of: a table of all of them is kept whole.
         most: cells of tables of other columns together, the commonest of each.
     """
-    several = [table for table in tables if len(table.columns) > 1 and len(table.columns) != asked]
+    several = [table for table in tables if len(table.columns) > 1 and len(table.columns) != n_columns]
     few = sum(table.value.size for table in several) <= most
     each = {id(table): most // len(several) for table in several} if not few else {}
     parts = [table.totals(measured.base, measured.n_rows, each.get(id(table))) for table in tables]
@@ -235,11 +235,11 @@ def _tables_of_several(measured: TableMeasurements) -> tuple[list[CountTable], l
     What a question names may have been counted for other reasons, too.
     """
     tables = pool_tables(table for table in measured.tables if len(table.columns - {measured.class_column}) > 1)
-    asked = {frozenset(question.axes) for question in measured.release.schema.questions}
+    of_questions = {frozenset(question.axes) for question in measured.release.schema.questions}
     finest: dict[frozenset[str], CountTable] = {}
     for table in tables:
         known = finest.get(table.columns)
-        if table.columns in asked and (known is None or table.value.size > known.value.size):
+        if table.columns in of_questions and (known is None or table.value.size > known.value.size):
             finest[table.columns] = table
     named = list(finest.values())
     return named, [table for table in tables if not any(table is other for other in named)]

@@ -39,8 +39,6 @@ from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 NAME = "tables of label pairs"
 """Of the stage, and of its measurement."""
 
-_MEAN_ERROR = float(np.sqrt(2 / np.pi))  # of a normal law, in its deviation
-
 
 def pair_stage(facts: Facts, share: float, level_groups: int, moment_noise: float) -> list[Stage]:
     """The event, at a part of the table's squared budget; none where no table's cells add up to noise that matters.
@@ -110,7 +108,7 @@ class LabelPair:
         """
         noise = std * np.sqrt(np.arange(1, most + 1))[:, None]
         left = self.stds.ravel() * noise / np.maximum(np.hypot(self.stds.ravel(), noise), 1e-300)
-        return _MEAN_ERROR * (self.stds.ravel() - left).sum(axis=1)
+        return np.sqrt(2 / np.pi) * (self.stds.ravel() - left).sum(axis=1)  # of normal laws
 
 
 def with_label_pairs(fit: Fit, first: FirstRelease, moments: CrossMoments) -> tuple[CrossMoments, tuple[str, Noisy]]:
@@ -206,8 +204,8 @@ def _factor(difference: np.ndarray, variances: np.ndarray, noise_std: float) -> 
     """
     expected, noise = float(variances.sum()), noise_std**2
     error = np.sqrt(2 * difference.size) * noise / max(expected, 1e-300)
-    seen = (float((difference**2).sum()) - difference.size * noise) / max(expected, 1e-300)
-    return max((seen + error**2) / (1 + error**2), LABEL_PAIRS.least_factor)
+    factor = (float((difference**2).sum()) - difference.size * noise) / max(expected, 1e-300)
+    return max((factor + error**2) / (1 + error**2), LABEL_PAIRS.least_factor)
 
 
 def with_laws(
