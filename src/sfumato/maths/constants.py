@@ -223,7 +223,7 @@ class ChainConstants:
     simulated_without_noise: int = 40_000  # rows | not tuned
     simulated_cells: int = 600_000  # rows times columns, of more than 30 columns | not tuned
     fewest_simulated: int = 8_000  # rows of many columns | not tuned
-    # nats: less is not worth a step | chosen on the tables of decision 60 (1e-6: .003 worse); decision 86 (3e-4: as good)
+    # nats: less is not worth a step | chosen on the tables of decision 60, of 86 (1e-5, 3e-4 alike); decisions 60, 86
     tolerance: float = 3e-5
     tolerance_without_noise: float = 1e-6  # nats, the same | not tuned; decision 63
     slack: float = 0.5  # deviations of a block that are left | chosen on telco, magic, two made up; decisions 20, 63
