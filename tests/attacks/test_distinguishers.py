@@ -24,6 +24,7 @@ from sfumato.mechanisms import mixing, norms, queries
 from sfumato.mechanisms import unlisted_words as thresholds
 from sfumato.mechanisms.mixing import MixableRecords, MixtureSettings, PoissonMixing, SubsetMixing, noisy_mixtures
 from sfumato.mechanisms.noise import SeededNoise
+from sfumato.mechanisms.noise_shares import noise_share
 from sfumato.mechanisms.unlisted_words import noisy_words, threshold_of
 from sfumato.privacy.accounting import fresh_accountant
 from sfumato.privacy.ledger import Ledger
@@ -61,7 +62,7 @@ def test_sums(name):
 
 def test_every_mechanism_is_attacked():
     homes = (queries, mixing, norms, thresholds)
-    public = {name for home in homes for name in vars(home) if name.startswith("noisy_")}
+    public = {name for home in homes for name in vars(home) if name.startswith("noisy_")} | {noise_share.__name__}
     through_sums = {"noisy_norms_and_sum"}  # `noisy_sum` of the joint statistic: "norms and clipped sum"
     assert "noisy_sum, norms and clipped sum" in MECHANISMS
     assert public == ATTACKED_HERE | through_sums | {name.partition(",")[0] for name in MECHANISMS}
