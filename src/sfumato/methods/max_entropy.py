@@ -116,9 +116,10 @@ class MaxEntropy(Synthesizer):
 
     def _table_stages(self, facts: Facts, share: float) -> list[Stage]:
         """Those of a table, at a part of the squared budget."""
-        marginal, groups, left = self.marginal_share, self.level_groups, share * (1 - self.pair_share)
-        budget = self._budget(facts.n_public) or nominal_budget(facts.n_public)
-        pairs = pair_stage(facts, share - left, groups, one_shot(left * (1 - marginal), budget))
+        marginal, groups, left, pairs = self.marginal_share, self.level_groups, share * (1 - self.pair_share), []
+        if facts.n_public is not None:
+            budget = self._budget(facts.n_public) or nominal_budget(facts.n_public)
+            pairs = pair_stage(facts, share - left, groups, one_shot(left * (1 - marginal), budget))
         before = table_stages(facts, marginal_share=marginal, level_groups=groups, share=left if pairs else share)
         return [*before, *pairs]
 

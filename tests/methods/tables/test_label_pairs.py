@@ -102,6 +102,20 @@ def test_they_are_counted_where_public_facts_say_that_noise_matters(without):
     assert NAME not in names
 
 
+@pytest.mark.parametrize("own", [0.1, 1.0, 90.0])
+def test_an_error_is_reached_whether_or_not_its_epsilon_has_the_stage(own):
+    """Tables are counted where noise is large: with them the others have less of the budget."""
+    facts, with_stage = Facts(SCHEMA, "insured", N), set()
+    for error in (0.02, 0.002, 0.0007, 0.0004, 0.0002, 0.0001):
+        epsilon = MaxEntropy(epsilon=own, delta=1e-6).epsilon_for(SCHEMA, target_error=error, target="insured")
+        method = MaxEntropy(epsilon=epsilon, delta=1e-6)
+        plan = method.plan(SCHEMA, target="insured")
+        # accounts of tests are coarse: 2 % more noise; the stage's part would be 8 %
+        assert 0.85 * error < method.one_way_error(plan, facts) < 1.03 * error or epsilon == 0.01
+        with_stage.add(NAME in [stage.name for stage in plan.stages])
+    assert len(with_stage) == 2
+
+
 def test_no_share_below_0_and_none_of_all():
     for share in (-0.1, 1, "much"):
         with pytest.raises(ConfigError, match="pair_share"):

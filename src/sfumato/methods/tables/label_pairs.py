@@ -49,7 +49,7 @@ def pair_stage(facts: Facts, share: float, level_groups: int, moment_noise: floa
         level_groups: most levels of a column that keep an indicator of their own.
         moment_noise: noise multiplier of the second moments.
     """
-    if not share or facts.n_public is None or facts.described.weight is not None:
+    if not share or facts.described.weight is not None:
         return []
     levels = sorted(
         min(kind.n_levels, level_groups)
@@ -226,8 +226,8 @@ def with_laws(
         centred: whether moments of classes are deviations about the pooled ones, as far as these are known.
     """
     ends = np.cumsum([0, *(column.features.size for column in columns)])
-    noisy, variances, means, spreads, by_class = (
-        array.copy() for array in (moments.noisy, moments.variances, moments.means, moments.spreads, moments.by_class)
+    variances, means, spreads, by_class = (
+        array.copy() for array in (moments.variances, moments.means, moments.spreads, moments.by_class)
     )
     for (i, j), law in laws.items():
         here, values = (slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])), [c.features.values for c in columns]
@@ -236,7 +236,6 @@ def with_laws(
         if centred:
             by_class[:, here[0], here[1]] += known - means[here]
             by_class[:, here[1], here[0]] += (known - means[here]).T
-        arrays = (noisy, known), (variances, noise), (means, known), (spreads, PAIRS.least_variance * noise)
-        for array, block in arrays:
+        for array, block in (variances, noise), (means, known), (spreads, PAIRS.least_variance * noise):
             array[here], array[here[::-1]] = block, block.T
-    return replace(moments, noisy=noisy, variances=variances, means=means, spreads=spreads, by_class=by_class)
+    return replace(moments, variances=variances, means=means, spreads=spreads, by_class=by_class)
