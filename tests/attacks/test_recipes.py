@@ -28,7 +28,7 @@ from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.registry import OWN
 from sfumato.methods.tables import recipe as tables_module
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
-from sfumato.methods.tables.label_pairs import NAME as LABEL_PAIRS
+from sfumato.methods.tables.pair_tables import NAME as PAIR_TABLES
 from sfumato.methods.tables.second_stage import MOMENTS
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
@@ -115,6 +115,11 @@ def many_labels(text: str) -> str:
     return text.replace("[f, m]", "[f, m, a, b, c, d, e, g]").replace("high]", "high, a, b, c, d, e]")
 
 
+def one_of_many_labels(text: str) -> str:
+    """A column with so many levels that its table with a number is counted."""
+    return text.replace("[f, m]", "[f, m, a, b, c, d, e, g, h, i, j, k]")
+
+
 MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noise to buy moments by class
     "moments by class": (tables.SCHEMA_TEXT, "income", True),
     "a nullable target": (CLASSES, "sex", True),
@@ -129,6 +134,7 @@ MAX_ENTROPY_TABLES = {  # schema, target, and whether there is little enough noi
     "named questions of units": (UNITS + QUESTIONS, None, False),
     "tables of label pairs": (many_labels(tables.SCHEMA_TEXT), None, False),
     "tables of label pairs of units": (many_labels(UNITS), None, False),
+    "tables of a label and a number": (one_of_many_labels(tables.SCHEMA_TEXT), None, False),
 }  # fmt: skip
 PEOPLE = {  # rows of one unit, of which three count
     "odd": [CORNER, {**CORNER, "income": "?", "sex": None}, {**CORNER, "weight": np.inf}, {**CORNER, "age": -(10**6)}],
@@ -195,7 +201,7 @@ def test_max_entropy_tables(monkeypatch, table, people):
     nearest = attack(monkeypatch, fit, with_people(base, records), other, replaced=True)
     assert nearest > 0 or schema.columns.keys() <= {"id", "age", "income"}
     assert all((MOMENTS in names) == by_class for names in found)
-    assert all((LABEL_PAIRS in names) == ("label pairs" in table) for names in found)
+    assert all((PAIR_TABLES in names) == (table.startswith("tables of")) for names in found)
 
 
 IMAGE_METHODS = {

@@ -74,41 +74,40 @@ COPIES = "tests/attacks/test_checkpoint_copies.py"
 
 SET_FITS = "tests/attacks/test_sets_beside.py"
 PAIRS = "methods/sets/pairs.py"
-PAIR_BOUNDS = "tests/mechanisms/test_queries.py -k label"
 PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
 
 READERS = "tests/attacks/test_readers.py"
 
-LABEL_PAIRS = "methods/tables/label_pairs.py"
+PAIR_TABLES = "methods/tables/pair_tables.py"
 
 BUGS = [
     PlantedBug(
-        "label pairs: chosen with the true number of records",
-        LABEL_PAIRS,
-        "    axes = {j: Cells.of(",
+        "tables of pairs: chosen with the true number of records",
+        PAIR_TABLES,
+        "    cells = {\n        j: Cells.of(",
         "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
         "    pairs = [pairs[true % len(pairs)], *pairs[: true % 2]]\n"
-        "    axes = {j: Cells.of(",
+        "    cells = {\n        j: Cells.of(",
         f"{RECIPES} -k label",
     ),
     PlantedBug(
-        "label pairs: levels that no record has are no cells",
-        LABEL_PAIRS,
+        "tables of pairs: levels that no record has are no cells",
+        PAIR_TABLES,
         "    query = MarginalQuery(tuple(",
-        "    seen = {j: np.zeros(axis.base, dtype=bool) for j, axis in axes.items()}\n"
+        "    seen = {j: np.zeros(axis.base, dtype=bool) for j, axis in cells.items()}\n"
         "    for rows in fit.data.coded():\n"
-        "        for j, axis in axes.items():\n"
+        "        for j, axis in cells.items():\n"
         "            seen[j][axis.base_cells(rows)] = True\n"
-        "    axes = {j: replace(axis, groups=np.where(seen[j], axis.groups, 0)) for j, axis in axes.items()}\n"
+        "    cells = {j: replace(axis, groups=np.where(seen[j], axis.groups, 0)) for j, axis in cells.items()}\n"
         "    query = MarginalQuery(tuple(",
         f"{RECIPES} -k label",
     ),
     PlantedBug(
-        "label pairs: all tables are as far as one",
+        "tables of pairs: all tables are as far as one",
         "mechanisms/statistics.py",
         "        return len(self.query.tables)\n",
         "        return len(self.query.tables) if len(self.query.tables[0]) == 1 else 1\n",
-        PAIR_BOUNDS,
+        PAIR_COUNTS,
     ),
     PlantedBug(
         "questions: scores longer than their bound are left as they are",

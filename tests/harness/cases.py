@@ -47,8 +47,8 @@ from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import level_features, number_features
-from sfumato.methods.tables.label_pairs import NAME as LABEL_PAIRS
 from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.pair_tables import NAME as PAIR_TABLES
 from sfumato.methods.tables.weighted import WeightedCounts, WeightedMoments, weight_bits
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
 from sfumato.models.images.gradients import n_features
@@ -421,10 +421,10 @@ def class_cell_counts(layout: TableLayout) -> QueryCounts:
     return QueryCounts(MarginalQuery(tuple((Cells.of(c),) for c in layout.features), (layout.class_cells,)))
 
 
-def label_pair_counts(layout: TableLayout) -> QueryCounts:
-    """Tables of pairs of labels, in groups of levels: a column may be in several."""
+def pair_table_counts(layout: TableLayout) -> QueryCounts:
+    """Tables of pairs of columns, in groups of levels and of cells: a column may be in several."""
     grouped = [Cells.of(c, np.minimum(np.arange(c.n_cells), 2)) for c in layout.features]
-    return QueryCounts(MarginalQuery(tuple(itertools.combinations(grouped, 2))), LABEL_PAIRS)
+    return QueryCounts(MarginalQuery(tuple(itertools.combinations(grouped, 2))), PAIR_TABLES)
 
 
 def table_moments(clip_norm: float, by_class: float, target: int | None = 3) -> TableMoments:
@@ -649,7 +649,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("row count", RowCount(), table, attained=0.0),
         StatisticCase("class cell counts", class_cell_counts(layout), table),
         StatisticCase("cell counts", cell_counts(layout.grid), table),
-        StatisticCase("tables of label pairs", label_pair_counts(table_layout(None)), table),
+        StatisticCase("tables of pairs", pair_table_counts(table_layout(None)), table),
         StatisticCase("counts of pairs of cells", CoarsePairCounts(pair_layout(TABLE, "member")), table),
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),

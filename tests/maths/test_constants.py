@@ -49,6 +49,7 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
     ("features", "SHAPE"): CODES,
     ("features", "MARK"): CODES,
     ("features", "LABEL"): CODES,
+    ("features", "RUN"): CODES,
     ("features", "N_KINDS"): CODES,
 }
 WRITTEN = {  # numbers within functions of methods/tables: above rounding, and more than a half, 1, 2 or 3

@@ -153,6 +153,8 @@ class PairConstants:
     least_clipped: float = 0.5  # of a product, that clipping leaves at least | not tuned
     # square of a feature's moments at most, in its weight | chosen on made-up factor tables of rare levels; decision 69
     most_square: float = 4.0
+    # variance of a moment that was not measured | not tuned: features of variance 1 have moments of at most 1
+    unknown: float = 10.0
     unmeasured: float = 1e6  # variance of a mean that was not measured | not tuned: for infinity
     shared_rounds: int = 8  # of completing what columns share by what they say of themselves | not tuned; decision 80
     most_shared: float = 0.95  # of a moment's noise, in what columns share | not tuned
@@ -167,19 +169,30 @@ class PairConstants:
 
 
 @dataclass(frozen=True)
-class LabelPairConstants:
-    """Whole tables of pairs of labels."""
+class PairTableConstants:
+    """Whole tables of pairs of columns."""
 
     # of the largest table, from which tables are counted | chosen on deciles, flights, Adult, ma2019 against telco and
     # two small ones; decision 91
     least_cells: int = 50
     # such cells times the noise of a share by moments | chosen on the same, Adult and deciles at ε = 10; decision 91
     least_noise: float = 0.05
+    # levels of a label from which its table with a number counts for that | not tuned: telco's few have none
+    least_levels: int = 10
+    runs: int = 24  # of a number, about, before anything is released | not tuned
     most: int = 12  # tables | chosen on deciles, Adult, ma2019 (6, 24); decision 91
     most_cells: int = 1 << 16  # of a table | not tuned: half a MiB
-    # variance of a cell's error by moments at least, in the mean one | chosen on the same and two made up; decision 91
+    # variance of a count's error by moments at least, in the mean one | chosen on the same and two made up; decision 91
     least_variance: float = 0.1
-    least_factor: float = 0.05  # of all errors, in what moments say of them | not tuned
+    # variances of counts' errors, in what moments say of them | not tuned: an eighth to four times the deviation
+    factors: tuple[float, ...] = tuple(2.0**k for k in range(-6, 5))
+    # counts, in those of columns that do not go together, least but for 0 and most | not tuned
+    multiples: tuple[float, float] = (0.02, 2000.0)
+    places: int = 60  # of such multiples | not tuned
+    rounds: int = 60  # of likelihood | not tuned
+    least_left: float = 1e-3  # variance of a score given a label | not tuned: for 0
+    # of a count that a fit may miss, in its Poisson variance | chosen on flights, tariffs (.05, 1); decision 92
+    sampled: float = 1.0
     least_share: float = 1e-6  # of a cell, in that of columns that do not go together | not tuned: for 0
 
 
@@ -368,7 +381,7 @@ CURVE = CurveConstants()
 TAILS = TailConstants()
 VECTORS = VectorConstants()
 PAIRS = PairConstants()
-LABEL_PAIRS = LabelPairConstants()
+PAIR_TABLES = PairTableConstants()
 CLASSES = ClassConstants()
 CHAIN = ChainConstants()
 LINKS = LinkConstants()

@@ -1,8 +1,8 @@
 """MaxEntropy: a few noisy sums, then the model of most entropy that has them, of which samples are a function.
 
 Tables: counts at two resolutions, then second moments of features; a chain of softmaxes, each the conditional law of
-most entropy with these moments (`sfumato.methods.tables.recipe`). Where labels have many levels, whole tables of a few
-pairs of them (`sfumato.methods.tables.label_pairs`).
+most entropy with these moments (`sfumato.methods.tables.recipe`). Where labels have many levels, whole tables of few
+pairs (`sfumato.methods.tables.pair_tables`).
 Weighted tables: the same, each record times its weight (`sfumato.methods.tables.weighted`).
 Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).
 Images: profiles, class sums, pooled second moment, class second moments; a Gaussian per class, which is the law of most
@@ -32,7 +32,7 @@ from sfumato.methods.linked.branches import (
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.linked.statistics import with_units_measured
-from sfumato.methods.tables.label_pairs import is_planned, pair_forecast, pair_stage
+from sfumato.methods.tables.pair_tables import is_planned, pair_forecast, pair_stage
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import measure_table, one_way_error, table_forecast, table_stages
@@ -48,8 +48,9 @@ class MaxEntropy(Synthesizer):
 
     Attributes:
         marginal_share: part of the squared budget for the marginals, in (0, 1); the rest is for second moments.
-        pair_share: part of the squared budget, before that, for whole tables of a few pairs of labels, in [0, 1). They
-            are counted where these have so many levels that the noise of all cells would hide how they go together;
+        pair_share: part of the squared budget, before that, for whole tables of a few pairs of labels, or of a label
+            and a number, in [0, 1). They are counted where labels have so many levels that the noise of all cells would
+            hide how columns go together;
             of weighted and of linked rows they are not.
         level_groups: most levels of a column that keep an indicator of their own; rarer ones share one.
         clip_slack: clip norm of a record's vector ÷ the one whose noise and bias together are least, by the released
@@ -163,6 +164,6 @@ class MaxEntropy(Synthesizer):
             clip_slack=clip_slack,
             simulated=simulated,
             measuring=MeasuringWeights.of(fit.facts),
-            label_pairs=is_planned(fit.plan),
+            pair_tables=is_planned(fit.plan),
         ).model()
         return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted

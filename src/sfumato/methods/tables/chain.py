@@ -15,7 +15,8 @@ from sfumato.maths.constants import CHAIN, PAIRS
 from sfumato.maths.shrinkage import shrunk
 from sfumato.methods.tables.class_tables import ClassEvidence, class_tables
 from sfumato.methods.tables.cross_moments import CrossMoments
-from sfumato.methods.tables.features import N_KINDS, ColumnShares
+from sfumato.methods.tables.features import N_KINDS, RUN, ColumnShares
+from sfumato.methods.tables.pair_laws import information, law_weights
 from sfumato.methods.tables.softmax_fit import SoftmaxFit, fit_softmax
 from sfumato.methods.tables.softmax_objective import Moments, SimulatedRows
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
@@ -124,7 +125,6 @@ def fit_table_chain(
     features = np.zeros((int(ends[-1]), classes.size), dtype=np.float32).T  # a feature's values lie together
     order = order_of_ties(drawing_order(moments.means, blocks, drawn_first), ties)
     mute = {*mute, *(tie.total for tie in ties)}
-    together = CHAIN.most_together if effort.low_rank else CHAIN.most_related
     known, fitted = np.zeros(int(ends[-1]), dtype=bool), dict[int, _FittedColumn]()
     for j in order:
         column, block = columns[j], blocks[j]
@@ -132,9 +132,7 @@ def fit_table_chain(
             fitted[j] = _FittedColumn(given.chain.columns[j], np.arange(int(ends[-1])), given.chain.weights[:, block])
             runs = column.drawn[given.cells[:, j]]
         else:
-            predictors = _predictors(known, block, moments, together)
-            rows = SimulatedRows(features.T[predictors].T, classes)
-            own = _fit_column(column, tables[j], block, predictors, moments, rows, effort, len(moments.by_class) > 0)
+            own, rows = _next_column(j, columns, tables[j], blocks, known, moments, features, classes, effort)
             fitted[j] = own
             runs = own.softmax.choose(_predicted(rows, own.weights), classes, rng)
         features[:, block] = column.features.values[runs]
@@ -226,13 +224,66 @@ def _predictors(known: np.ndarray, block: slice, moments: CrossMoments, most: in
         squares = (moments.by_class[:, block] - means) ** 2
         heard = squares > CHAIN.class_related * np.maximum(moments.class_variances[:, block], 1e-9)
         related |= known & heard.any(axis=(0, 1))
-    measured = np.isfinite(variances).all(axis=0)
+    measured = np.isfinite(variances).any(axis=0)
     linked = known & measured & ((moments.means[related] ** 2) > CHAIN.linked).any(axis=0)
     predictors = np.flatnonzero(related | linked)
     if predictors.size > most:
         strength = (means[:, predictors] ** 2).max(axis=0)
         predictors = np.sort(predictors[np.argsort(-strength, kind="stable")[:most]])
     return predictors
+
+
+def _next_column(
+    j: int,
+    columns: Sequence[ColumnShares],
+    table: np.ndarray,
+    blocks: Sequence[slice],
+    known: np.ndarray,
+    moments: CrossMoments,
+    features: np.ndarray,
+    classes: np.ndarray,
+    effort: Effort,
+) -> tuple[_FittedColumn, SimulatedRows]:
+    """Return a column fitted to rows with the known features, and these rows."""
+    together = CHAIN.most_together if effort.low_rank else CHAIN.most_related
+    predictors, base = _predictors(known, blocks[j], moments, together), None
+    if (parent := _parent(j, columns, known, blocks, moments)) is not None:
+        own_block = np.arange(blocks[parent].start, blocks[parent].stop)
+        predictors = np.union1d(predictors, own_block)
+        law = moments.laws[parent, j] if (parent, j) in moments.laws else moments.laws[j, parent].T
+        base = _base(law, columns[parent], columns[j], np.isin(predictors, own_block))
+    rows = SimulatedRows(features.T[predictors].T, classes)
+    apart = len(moments.by_class) > 0
+    return _fit_column(columns[j], table, blocks[j], predictors, moments, rows, effort, apart, base), rows
+
+
+def _parent(
+    j: int, columns: Sequence[ColumnShares], known: np.ndarray, blocks: Sequence[slice], moments: CrossMoments
+) -> int | None:
+    """Return the earlier column whose whole table with this one says most of it; None without.
+
+    Of a number that an earlier one says, there is none: far from such a table, fits take long to bring both together.
+    """
+    says = {a if b == j else b: information(law) for (a, b), law in moments.laws.items() if j in (a, b)}
+    says = {i: nats for i, nats in says.items() if known[blocks[i]].any()}
+    if not says:
+        return None
+    own = columns[j].score()
+    scores = [blocks[i].start + place for i, c in enumerate(columns) if (place := c.score()) is not None and i != j]
+    scores = [place for place in scores if known[place]]
+    if own is not None and (np.abs(moments.means[blocks[j].start + own, scores]) >= PAIRS.strong).any():
+        return None
+    return max(says, key=lambda i: says[i])
+
+
+def _base(
+    law: np.ndarray, before: ColumnShares, column: ColumnShares, here: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights, shape (q, m), and tilts, shape (r,), of a column given one `here` among predictors."""
+    own, tilts = law_weights(law, before.features.values, column.features.values)
+    weights = np.zeros((column.features.size, here.size))
+    weights[:, here] = own
+    return weights, tilts
 
 
 def _fit_column(
@@ -244,8 +295,9 @@ def _fit_column(
     rows: SimulatedRows,
     effort: Effort,
     apart: bool,
+    base: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> _FittedColumn:
-    """Return a column fitted to rows."""
+    """Return a column fitted to rows; with a base, weights and tilts, only as far as moments ask for more than it."""
     values = column.features.values
 
     def fitted(tilts: np.ndarray, weights: np.ndarray) -> _FittedColumn:
@@ -253,14 +305,22 @@ def _fit_column(
 
     if not predictors.size or not values.shape[1]:
         return fitted(np.log(np.maximum(table, 1e-9)), np.zeros((1, values.shape[1], predictors.size)))
-    groups = np.unique(moments.groups[block][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
-    spreads = np.maximum(moments.spreads[block][:, predictors], effort.least_variance)
-    wanted = Moments(moments.means[block][:, predictors], spreads, groups)
-    fit = _fitted(rows, wanted, values, table, effort)
+    # what nobody measured beside other columns has the weights of the table alone
+    measured = np.arange(block.start, block.stop)[moments.kinds[block] != RUN]
+    whole = np.zeros((values.shape[1], predictors.size)) if base is None else base[0]
+    beyond = float((whole[measured.size :] * moments.means[block][measured.size :, predictors]).sum())
+    groups = np.unique(moments.groups[measured][:, predictors], return_inverse=True)[1].reshape(-1, predictors.size)
+    spreads = np.clip(moments.spreads[measured][:, predictors], effort.least_variance, PAIRS.unknown)
+    wanted = Moments(moments.means[measured][:, predictors], spreads, groups, beyond)
+    if base is None:
+        fit = _fitted(rows, wanted, values[:, : measured.size], table, effort)
+    else:
+        fit = _fitted(rows, wanted, values, table, effort, whole, np.log(np.maximum(table, 1e-9)) + base[1])
+    weights = whole.copy()
+    weights[: measured.size] += fit.weights
     if not apart:
-        return fitted(fit.tilts, fit.weights[None])
-    own = _fit_classes(fit.weights, fit.tilts, table, block, predictors, moments, rows, values, groups, effort)
-    return fitted(*own)
+        return fitted(fit.tilts, weights[None])
+    return fitted(*_fit_classes(weights, fit.tilts, table, measured, predictors, moments, rows, values, wanted, effort))
 
 
 def _fitted(
@@ -301,23 +361,23 @@ def _fit_classes(
     weights: np.ndarray,
     tilts: np.ndarray,
     table: np.ndarray,
-    block: slice,
+    measured: np.ndarray,
     predictors: np.ndarray,
     moments: CrossMoments,
     rows: SimulatedRows,
     values: np.ndarray,
-    groups: np.ndarray,
+    pooled: Moments,
     effort: Effort,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
-    k = len(table)
+    k, groups = len(table), pooled.groups
     features = rows.by_class(k)
-    predicted = np.stack([_moments(own, weights, values, tilts[c]) for c, own in enumerate(features)])
-    observed = moments.by_class[:, block][:, :, predictors]
-    variances = np.broadcast_to(moments.class_variances[:, block][:, :, predictors], observed.shape)
+    predicted = np.stack([_moments(own, weights, values, tilts[c])[: measured.size] for c, own in enumerate(features)])
+    observed = moments.by_class[:, measured][:, :, predictors]
+    variances = np.broadcast_to(moments.class_variances[:, measured][:, :, predictors], observed.shape)
     deviations = np.zeros_like(observed)
     spreads = np.zeros_like(observed)
-    kinds = moments.kinds[block][:, None] * N_KINDS + moments.kinds[predictors]
+    kinds = moments.kinds[measured][:, None] * N_KINDS + moments.kinds[predictors]
     ids = groups + (int(groups.max()) + 1) * np.arange(k)[:, None, None]
     for kind in np.unique(kinds):
         here = np.broadcast_to(kinds == kind, observed.shape)
@@ -331,8 +391,8 @@ def _fit_classes(
             continue
         own = SimulatedRows(features[c], np.zeros(len(features[c]), dtype=np.int64))
         spread = np.maximum(spreads[c], effort.least_variance / shares[c])
-        wanted = Moments(predicted[c] + deviations[c], spread, groups)
+        wanted = Moments(predicted[c] + deviations[c], spread, groups, pooled.beyond)
         fit = _fitted(own, wanted, values, table[c : c + 1], effort, weights, tilts[c : c + 1])
-        class_weights[c] += fit.weights
+        class_weights[c, : measured.size] += fit.weights
         new[c] = fit.tilts[0]
     return new, class_weights

@@ -11,8 +11,8 @@ Pairs of numbers that say much of each other, and labels that are kept from one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -70,8 +70,7 @@ class Entries:
     @property
     def groups(self) -> np.ndarray:
         """Block of each pair of entries: two columns and two kinds, shape (d, d)."""
-        pairs = self.owner[:, None] * len(self.hermite) + self.owner
-        return (pairs * N_KINDS + self.kinds[:, None]) * N_KINDS + self.kinds
+        return feature_groups(self.owner, self.kinds)
 
     @property
     def scores(self) -> dict[int, int]:
@@ -95,6 +94,7 @@ class CrossMoments:
         class_variances: of their noise.
         groups: block of each entry, shape (d, d).
         kinds: of the features, shape (d,).
+        laws: P(a, b) of runs by the places of two columns, shape (r₁, r₂), where their whole table was counted.
     """
 
     offsets: np.ndarray
@@ -107,6 +107,13 @@ class CrossMoments:
     class_variances: np.ndarray
     groups: np.ndarray
     kinds: np.ndarray
+    laws: Mapping[tuple[int, int], np.ndarray] = field(default_factory=dict)
+
+
+def feature_groups(owner: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Return the block of each pair of features, by their columns and kinds, shape (d, d)."""
+    pairs = owner[:, None] * (int(owner.max(initial=-1)) + 1) + owner
+    return (pairs * N_KINDS + kinds[:, None]) * N_KINDS + kinds
 
 
 def cross_moments(

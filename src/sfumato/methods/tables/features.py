@@ -18,10 +18,10 @@ from scipy import optimize, special
 from sfumato.maths.constants import CHAIN, VECTORS
 from sfumato.maths.gaussian import normal_scores
 
-SCORE, SHAPE, MARK, LABEL = range(4)
-"""Kinds of features: normal scores, polynomials, indicators of single numbers, and of labels."""
+SCORE, SHAPE, MARK, LABEL, RUN = range(5)
+"""Kinds of features: normal scores, polynomials, indicators of single numbers, of labels, and of runs of numbers."""
 
-N_KINDS = 4
+N_KINDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,15 @@ class Features:
     def size(self) -> int:
         """Number of features q."""
         return self.values.shape[1]
+
+    def with_runs(self, shares: np.ndarray) -> Features:
+        """Return these, and after them what is left to tell of runs with these shares: of no weight in a record."""
+        n_runs = len(self.values)
+        values, new = _orthonormal(np.concatenate([self.values, np.eye(n_runs)], axis=1), shares)
+        runs = values[:, new >= self.size]
+        weights = np.concatenate([self.weights, np.zeros(runs.shape[1])])
+        kinds = np.concatenate([self.kinds, np.full(runs.shape[1], RUN)])
+        return Features(np.concatenate([self.values, runs], axis=1), weights, kinds)
 
 
 def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
@@ -162,6 +171,10 @@ class ColumnShares:
     def pooled(self) -> np.ndarray:
         """Return P(run), shape (r,)."""
         return np.bincount(self.drawn, self.shares, len(self.features.values))
+
+    def score(self) -> int | None:
+        """Return the place of a number's score among its features; None of labels, and without features."""
+        return next(iter(np.flatnonzero(self.features.kinds == SCORE).tolist()), None)
 
     def vectors(self) -> np.ndarray:
         """Return the entries of a record's vector for each cell, shape (c, q)."""

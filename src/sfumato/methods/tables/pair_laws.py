@@ -148,3 +148,29 @@ def raked(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarra
         joint = joint * (first / np.maximum(joint.sum(axis=1), _LEAST_MASS))[:, None]
         joint = joint * (second / np.maximum(joint.sum(axis=0), _LEAST_MASS))
     return joint
+
+
+def law_weights(law: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights, shape (q₂, q₁), and tilts, shape (r₂,), of a softmax that is P(b | a) of a law.
+
+    log P(a, b) ÷ (P(a) P(b)) is a function of b, one of a, which a softmax does not see, and φ₂(b)ᵀ W φ₁(a): exactly,
+    where each column's features tell all of its runs apart; else the nearest.
+
+    Args:
+        law: P(a, b), shape (r₁, r₂), of sum 1.
+        first: features of the runs of a, shape (r₁, q₁), orthonormal up to a constant each.
+        second: the same of b, shape (r₂, q₂).
+    """
+    shares = law.sum(axis=1), law.sum(axis=0)
+    alone = np.outer(*shares)
+    logs = np.log(np.maximum(law, _LEAST_MASS) / np.maximum(alone, _LEAST_MASS))
+    logs[alone == 0] = 0.0
+    first, second = ((v - p @ v) * p[:, None] for v, p in zip((first, second), shares, strict=True))
+    return second.T @ logs.T @ first, shares[0] @ logs
+
+
+def information(law: np.ndarray) -> float:
+    """Return how many nats of one column the other says, by a law, shape (r₁, r₂)."""
+    alone = np.outer(law.sum(axis=1), law.sum(axis=0))
+    here = law > 0
+    return float((law[here] * np.log(law[here] / alone[here])).sum())

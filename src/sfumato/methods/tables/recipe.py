@@ -2,7 +2,7 @@
 
     marginals                 a      → shares of cells and classes, runs and features of every column, the clip norm
     second moments by class   1 − a  → what goes with what, pooled and by class
-    tables of label pairs            → the same of a few pairs of labels, where `label_pairs` say that it pays
+    tables of pairs                  → the same of a few pairs of columns, where `pair_tables` say that it pays
 
 Settings follow from public facts (`sfumato.methods.tables.settings`), or from what the first release says. Everything
 after the noise is a function of the releases.
@@ -25,13 +25,12 @@ from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, Two
 from sfumato.methods.tables.chain import GivenRows, Tie, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
-from sfumato.methods.tables.label_pairs import with_label_pairs
 from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.pair_tables import with_pair_tables
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
 from sfumato.methods.tables.second_stage import (
     FirstRelease,
     SecondMoments,
-    SecondRelease,
     SecondStage,
     moment_stage,
     unweighted,
@@ -221,9 +220,9 @@ def measure_table(
     simulated: int | None,
     measuring: Measuring | None = None,
     second: SecondStage | None = None,
-    label_pairs: bool = False,
+    pair_tables: bool = False,
 ) -> MeasuredTable:
-    """Measure twice; the second stage is by default that of second moments. `label_pairs` are counted after it."""
+    """Measure twice; the second stage is by default that of second moments. `pair_tables` are counted after it."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
@@ -240,9 +239,7 @@ def measure_table(
     counts = fit.measure(names.marginals, counting)
     class_counts = released_counts(counts, counting)
     settings = measuring.resettled(settings, class_counts, choose)
-    prior = None
-    if fit.prior is not None and not fit.noise.silent:
-        prior = PriorRows.of(fit.prior, layout).tilted(RunShares.of(counts, counting, float(class_counts.sum())))
+    prior = _prior_rows(fit, layout, counts, counting, float(class_counts.sum()))
     columns = column_shares(counts, counting, class_counts, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle = {
@@ -253,10 +250,10 @@ def measure_table(
     low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
     # one class of all rows tells where columns lie
     class_weight = class_weight_of(settings.entry, facts) if target is not None or low_rank else 0.0
-    first = FirstRelease(
-        layout, columns, class_counts, class_weight, settings.by_class, low_rank, rows, facts.unit_rows, prior
-    )
-    released = _second_release(fit, first, second or measuring.second_stage(clip_slack), label_pairs=label_pairs)
+    sizes = (settings.by_class, low_rank, rows, facts.unit_rows)
+    first = FirstRelease(layout, columns, class_counts, class_weight, *sizes, prior)
+    released = (second or measuring.second_stage(clip_slack)).release(fit, first)
+    columns, released = with_pair_tables(fit, first, released) if pair_tables else (columns, released)
     mute = {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute}
     ties = ties_of(distances, layout, idle)
 
@@ -271,12 +268,13 @@ def measure_table(
     )
 
 
-def _second_release(fit: Fit, first: FirstRelease, stage: SecondStage, *, label_pairs: bool) -> SecondRelease:
-    released = stage.release(fit, first)
-    if not label_pairs:
-        return released
-    moments, counted = with_label_pairs(fit, first, released.moments)
-    return SecondRelease((*released.measurements, counted), moments)
+def _prior_rows(
+    fit: Fit, layout: TableLayout, counts: Noisy, counting: TwoResolutionCounts, total: float
+) -> PriorRows | None:
+    """Return rows of an earlier release's model, with the released shares; None without one, or without noise."""
+    if fit.prior is None or fit.noise.silent:
+        return None
+    return PriorRows.of(fit.prior, layout).tilted(RunShares.of(counts, counting, total))
 
 
 def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collection[str]) -> list[Tie]:

@@ -58,11 +58,11 @@ def fit_softmax(
     Args:
         rows: simulated.
         moments: released, shrunk.
-        values: features of the column's runs, shape (r, q).
+        values: features of the column's runs, shape (r, q); with a base, whatever more of them it has weights of.
         shares: P(run | class), shape (k, r).
         slack: c, noise deviations that are left.
         tolerance: in nats; the step that would gain less is not taken.
-        base: weights that are already there, and are added to, shape (q, m).
+        base: weights that are already there, and are added to, shape (q or more, m).
         tilts: where tilts start, if not at the shares, shape (k, r).
     """
     objective = Objective.of(rows, moments, values, shares, slack, base)
@@ -141,7 +141,11 @@ class _Descent:
 def _minimised(objective: Objective, weights: np.ndarray, tilts: np.ndarray, tolerance: float) -> SoftmaxFit:
     """Minimise an objective from some weights and tilts; the value is its own, of whatever base."""
     descent = _Descent(objective, weights, tilts, tolerance)
-    ended = not weights.any() and descent.round(rough_curvature(objective, weights, tilts), exact=False)
+    ended = (
+        not weights.any()
+        and objective.base is None
+        and descent.round(rough_curvature(objective, weights, tilts), exact=False)
+    )
     while not ended:
         ended = descent.round(exact_curvature(objective, descent.weights, descent.tilts, descent.here))
     return SoftmaxFit(descent.weights, descent.tilts, descent.here.value, descent.gain, descent.steps, 0)
@@ -167,9 +171,10 @@ def _solved(
 
 def _cut(objective: Objective, weights: np.ndarray, excess: float) -> None:
     """Move the moments to the nearest, in units of their noise, of which these weights say so much less."""
-    direction = weights if objective.base is None else weights + objective.base
+    own = None if objective.base is None else objective.base[: len(weights)]
+    direction = weights if own is None else weights + own
     toward = objective.ridge * direction
     moved = toward * excess / float((toward * direction).sum())
     objective.target = objective.target - moved
-    if objective.base is not None:
-        objective.least += float((objective.base * moved).sum())
+    if own is not None:
+        objective.least += float((own * moved).sum())

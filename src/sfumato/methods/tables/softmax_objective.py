@@ -33,11 +33,13 @@ class Moments:
         target: E[φ uᵀ], shape (q, m).
         variances: of its entries' noise that is left, shape (q, m).
         groups: block of each entry, 0 … b − 1, shape (q, m).
+        beyond: ⟨W, M⟩ of weights that a base has of other features.
     """
 
     target: np.ndarray
     variances: np.ndarray
     groups: np.ndarray
+    beyond: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ class Objective:
         ridge: shape (q, m).
         shares: P(run | class), shape (k, r).
         class_shares: of the rows, shape (k,).
-        base: weights that are there already and are not penalised, shape (q, m), or None.
+        base: weights that are there already and are not penalised, shape (p, m), or None; the first q rows of these
+            are of the features that weights are of.
+        drawn: features of the runs that the base has weights of, shape (r, p), float32.
         starts: where each class's rows begin, shape (k + 1,).
         least: what the value is above the entropy by, because of the base.
     """
@@ -104,6 +108,7 @@ class Objective:
     shares: np.ndarray
     class_shares: np.ndarray
     base: np.ndarray | None
+    drawn: np.ndarray
     starts: np.ndarray
     least: float = 0.0
 
@@ -117,7 +122,10 @@ class Objective:
         slack: float,
         base: np.ndarray | None,
     ) -> Self:
-        """Return the objective of rows, moments, the features of runs, and their shares by class."""
+        """Return the objective of rows, moments, the features of runs, and their shares by class.
+
+        Where the moments are of the first features alone, the others have what weights the base has.
+        """
         n = len(rows.features)
         features = np.asfortranarray(rows.features, dtype=np.float32)
         if (np.diff(rows.classes) < 0).any():
@@ -126,7 +134,7 @@ class Objective:
         sizes = np.bincount(moments.groups.ravel(), minlength=int(moments.groups.max(initial=-1)) + 1)
         objective = cls(
             features=features,
-            values=values.astype(np.float32),
+            values=values[:, : len(moments.target)].astype(np.float32),
             target=moments.target,
             deviations=np.sqrt(moments.variances),
             groups=moments.groups,
@@ -135,10 +143,12 @@ class Objective:
             shares=np.maximum(shares, _FLOOR),
             class_shares=counts / n,
             base=base,
+            drawn=values.astype(np.float32),
             starts=np.concatenate([[0], np.cumsum(counts)]),
         )
         if base is not None:
-            objective.least = objective.slack_of(base) - float((base * moments.target).sum())
+            own = base[: len(moments.target)]
+            objective.least = objective.slack_of(own) - float((own * moments.target).sum()) - moments.beyond
         return objective
 
     @property
@@ -191,7 +201,7 @@ class Objective:
 
     def chances(self, features: np.ndarray, starts: np.ndarray, weights: np.ndarray, tilts: np.ndarray) -> np.ndarray:
         """Return P(run) of some rows by class, shape (r, rows), where classes start at these rows."""
-        logits = self.values @ (self._whole(weights) @ features.T)
+        logits = self.drawn @ (self._whole(weights) @ features.T)
         logits += np.repeat(tilts.astype(np.float32).T, np.diff(starts), axis=1)
         logits -= logits.max(axis=0)
         np.exp(logits, out=logits)
@@ -199,10 +209,14 @@ class Objective:
         return logits
 
     def _whole(self, weights: np.ndarray) -> np.ndarray:
-        return (weights if self.base is None else weights + self.base).astype(np.float32)
+        if self.base is None:
+            return weights.astype(np.float32)
+        whole = self.base.copy()
+        whole[: len(weights)] += weights
+        return whole.astype(np.float32)
 
     def _predictor(self, weights: np.ndarray) -> np.ndarray:
-        """Return W u of each row, shape (q, n)."""
+        """Return W u of each row, the base's W too, shape (p, n)."""
         return self._whole(weights) @ self.features.T
 
     def _sums(self, predictor: np.ndarray, tilts: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -211,8 +225,8 @@ class Objective:
         Runs come before rows: sums over few runs are several times as fast along the first axis. Rows come in blocks
         that a processor's cache holds.
         """
-        q, n = predictor.shape
-        reach = np.abs(predictor).max(axis=1, initial=0.0) @ np.abs(self.values).max(axis=0, initial=0.0)
+        q, n = self.values.shape[1], predictor.shape[1]
+        reach = np.abs(predictor).max(axis=1, initial=0.0) @ np.abs(self.drawn).max(axis=0, initial=0.0)
         largest_tilts = tilts.max(axis=1)
         log_total, shares = float(largest_tilts @ np.diff(self.starts)), np.zeros(tilts.shape)
         squares = (self.values**2).sum(axis=1, keepdims=True)
@@ -222,7 +236,7 @@ class Objective:
             tilt = (tilts[c] - largest_tilts[c]).astype(np.float32)[:, None]
             for a in range(first, last, _BLOCK):
                 b = min(a + _BLOCK, last)
-                chances = self.values @ predictor[:, a:b]
+                chances = self.drawn @ predictor[:, a:b]
                 chances += tilt
                 if reach > _SAFE_LOGIT:
                     largest = chances.max(axis=0)

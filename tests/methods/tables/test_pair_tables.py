@@ -1,4 +1,4 @@
-"""Whole tables of a few pairs of labels: when they are counted, which, and that they pay."""
+"""Whole tables of a few pairs of columns: when they are counted, which, and that they pay."""
 
 import numpy as np
 import pandas as pd
@@ -8,10 +8,13 @@ from sfumato import EstimateCount, MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError
 from sfumato.fitting.purposes import Facts
-from sfumato.methods.tables import label_pairs
+from sfumato.methods.tables import pair_tables
+from sfumato.methods.tables.class_means import ClassMeans
 from sfumato.methods.tables.cross_moments import CrossMoments
-from sfumato.methods.tables.features import ColumnShares, level_features
-from sfumato.methods.tables.label_pairs import NAME, LabelPair, law_of, pair_stage, with_laws
+from sfumato.methods.tables.features import RUN, ColumnShares, level_features, number_features
+from sfumato.methods.tables.pair_counts import MomentTable, law_of, pair_counts
+from sfumato.methods.tables.pair_laws import information, law_weights
+from sfumato.methods.tables.pair_tables import NAME, gains_of, pair_stage, with_laws, with_runs
 from sfumato.schema.open_schema import OpenSchema
 
 N = 8_000
@@ -24,6 +27,7 @@ COLUMNS = {
     "insured": Categorical(categories=("no", "yes")),
 }
 SCHEMA = Schema(columns=COLUMNS, rows=N)
+LABELS = Schema(columns={name: kind for name, kind in COLUMNS.items() if name != "age"}, rows=N)
 
 
 def workers(n=N, seed=0) -> pd.DataFrame:
@@ -76,8 +80,8 @@ def test_they_are_a_third_stage_of_its_part_of_the_budget():
     [
         {"pair_share": 0},
         {"epsilon": 90.0, "rows": 100_000},
-        {"target": "job", "schema": Schema(columns={n: COLUMNS[n] for n in ("job", "sector", "age")}, rows=N)},
-        {"schema": Schema(columns={n: COLUMNS[n] for n in ("job", "age", "insured")}, rows=N)},
+        {"target": "job", "schema": Schema(columns={n: COLUMNS[n] for n in ("sector", "age", "job")}, rows=N)},
+        {"schema": Schema(columns={n: COLUMNS[n] for n in ("town", "age", "insured")}, rows=N)},
         {"schema": Schema(columns={"sector": COLUMNS["sector"], "other": Categorical(categories=TOWNS[:7])}, rows=N)},
         {"rows": EstimateCount()},
         {
@@ -105,11 +109,11 @@ def test_they_are_counted_where_public_facts_say_that_noise_matters(without):
 @pytest.mark.parametrize("own", [0.1, 1.0, 90.0])
 def test_an_error_is_reached_whether_or_not_its_epsilon_has_the_stage(own):
     """Tables are counted where noise is large: with them the others have less of the budget."""
-    facts, with_stage = Facts(SCHEMA, "insured", N), set()
+    facts, with_stage = Facts(LABELS, "insured", N), set()
     for error in (0.02, 0.002, 0.0007, 0.0004, 0.0002, 0.0001):
-        epsilon = MaxEntropy(epsilon=own, delta=1e-6).epsilon_for(SCHEMA, target_error=error, target="insured")
+        epsilon = MaxEntropy(epsilon=own, delta=1e-6).epsilon_for(LABELS, target_error=error, target="insured")
         method = MaxEntropy(epsilon=epsilon, delta=1e-6)
-        plan = method.plan(SCHEMA, target="insured")
+        plan = method.plan(LABELS, target="insured")
         # accounts of tests are coarse: 2 % more noise; the stage's part would be 8 %
         assert 0.85 * error < method.one_way_error(plan, facts) < 1.03 * error or epsilon == 0.01
         with_stage.add(NAME in [stage.name for stage in plan.stages])
@@ -189,34 +193,36 @@ def test_a_law_without_noise_is_the_table():
     rng = np.random.default_rng(0)
     table = rng.integers(0, 50, (6, 4)).astype(float)
     law = table / table.sum()
-    pair = LabelPair((0, 1), np.outer(law.sum(axis=1), law.sum(axis=0)) * table.sum(), np.ones((6, 4)))
-    np.testing.assert_allclose(law_of(pair, table, 0.0, law.sum(axis=1), law.sum(axis=0)), law, atol=1e-5)
+    pair = MomentTable((0, 1), np.outer(law.sum(axis=1), law.sum(axis=0)) * table.sum(), np.ones((6, 4)))
+    again, variances = law_of(pair, table, 0.0, law.sum(axis=1), law.sum(axis=0))
+    np.testing.assert_allclose(again, law, atol=1e-5)
+    assert not variances.any()
 
 
 def test_a_law_is_that_of_moments_where_the_table_is_noise():
     rng = np.random.default_rng(0)
     first, second = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(5))
-    pair = LabelPair((0, 1), 1_000 * np.outer(first, second), 0.3 * np.sqrt(1_000 * np.outer(first, second)))
+    pair = MomentTable((0, 1), 1_000 * np.outer(first, second), 0.3 * np.sqrt(1_000 * np.outer(first, second)))
     table = pair.counts + 60 * rng.standard_normal((8, 5))
-    law = law_of(pair, table, 60.0, first, second)
+    law, _ = law_of(pair, table, 60.0, first, second)
     assert np.abs(law - np.outer(first, second)).sum() < 0.1
     assert law.min() >= 0
     np.testing.assert_allclose(law.sum(axis=1), first, atol=1e-6)
 
 
 def test_gains_fall_with_the_number_of_tables():
-    pair = LabelPair((0, 1), np.full((10, 10), 100.0), np.full((10, 10), 40.0))
-    gains = pair.gains(10.0, 12)
+    pair = MomentTable((0, 1), np.full((10, 10), 100.0), np.full((10, 10), 40.0))
+    gains = gains_of(pair, 10.0, 12)
     assert (np.diff(gains) < 0).all()
     assert gains[0] == pytest.approx(100 * (2 / np.pi) ** 0.5 * (40 - 40 * 10 / 1_700**0.5))
-    np.testing.assert_array_equal(LabelPair((0, 1), pair.counts, 0 * pair.stds).gains(0.0, 2), 0.0)
+    np.testing.assert_array_equal(gains_of(MomentTable((0, 1), pair.counts, 0 * pair.stds), 0.0, 2), 0.0)
 
 
 def test_a_cell_that_moments_leave_empty_can_be_counted():
     first = second = np.full(5, 0.2)
-    pair = LabelPair((0, 1), 1_000 * np.eye(5) / 5, 40.0 * np.eye(5))
+    pair = MomentTable((0, 1), 1_000 * np.eye(5) / 5, 40.0 * np.eye(5))
     table = 1_000 * np.roll(np.eye(5), 1, axis=0) / 5
-    law = law_of(pair, table + np.random.default_rng(0).standard_normal((5, 5)), 1.0, first, second)
+    law, _ = law_of(pair, table + np.random.default_rng(0).standard_normal((5, 5)), 1.0, first, second)
     assert np.abs(law - table / 1_000).sum() < 0.1
     assert law.sum() == pytest.approx(1)
     np.testing.assert_allclose(law.sum(axis=0), second, atol=1e-9)
@@ -240,13 +246,77 @@ def test_laws_say_their_moments_alone_and_keep_what_classes_deviate_by():
     )
     law = np.array([[0.3, 0.05], [0.1, 0.2], [0.05, 0.3]])
     known = columns[0].features.values.T @ law @ columns[1].features.values
-    said = with_laws(moments, columns, {(0, 1): law}, 0.01, centred=True)
-    np.testing.assert_allclose(said.means[:2, 2:3], known)
-    np.testing.assert_allclose(said.means, said.means.T)
-    np.testing.assert_allclose(said.by_class - said.means, by_class)
-    assert (said.means[:, 3] == 0).all()
-    assert said.variances[0, 2] < 0.01 < said.variances[0, 3]
-    np.testing.assert_array_equal(with_laws(moments, columns, {(0, 1): law}, 0.01, centred=False).by_class, by_class)
+    laws = {(0, 1): (law, 0 * law)}
+    wanted = with_laws(moments, columns, laws, 0.01, 100.0, centred=True)
+    np.testing.assert_allclose(wanted.means[:2, 2:3], known)
+    np.testing.assert_allclose(wanted.means, wanted.means.T)
+    np.testing.assert_allclose(wanted.by_class - wanted.means, by_class)
+    assert (wanted.means[:, 3] == 0).all()
+    assert wanted.variances[0, 2] < 0.01 < wanted.variances[0, 3]
+    np.testing.assert_array_equal(with_laws(moments, columns, laws, 0.01, 100.0, centred=False).by_class, by_class)
+
+
+def test_features_of_runs_tell_all_of_them_apart_and_are_unknown_beside_others():
+    columns = [_label(4), _number(12)]
+    sizes = [column.features.size for column in columns]
+    d, known = sum(sizes), np.full((2, sum(sizes)), 0.5)
+    square = np.full((d, d), 0.25)
+    classes = ClassMeans(known, known)
+    moments = CrossMoments(
+        np.zeros(d), square, square, square, square, classes, square[None], square[None], square, np.zeros(d)
+    )
+    finer, wide = with_runs(columns, moments, {1})
+    values, shares = finer[1].features.values, finer[1].pooled()
+    assert finer[0] is columns[0]
+    assert values.shape == (12, 11)  # but for the constant, a basis
+    np.testing.assert_allclose(values.T @ (values * shares[:, None]), np.eye(11), atol=1e-9)
+    np.testing.assert_array_equal(values[:, : sizes[1]], columns[1].features.values)
+    assert (finer[1].features.kinds[sizes[1] :] == RUN).all()
+    assert not finer[1].features.weights[sizes[1] :].any()
+    np.testing.assert_array_equal(wide.means[:d, :d], square)
+    assert np.isinf(wide.variances[d:]).all()
+    assert not wide.means[:, d:].any()
+    assert wide.groups.shape == wide.means.shape == wide.by_class.shape[1:] == (14, 14)
+
+
+def test_weights_of_a_law_are_that_law():
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet(np.ones(20)).reshape(5, 4)
+    features = [level_features(law.sum(axis=axis)).values for axis in (1, 0)]
+    weights, tilts = law_weights(law, *features)
+    logits = np.log(law.sum(axis=0)) + tilts + features[0] @ weights.T @ features[1].T
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(chances, law / law.sum(axis=1, keepdims=True), rtol=1e-9)
+    assert information(law) > 0
+    assert information(np.outer(law.sum(axis=1), law.sum(axis=0))) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_number_that_a_label_says_is_where_the_label_says(seed):
+    """Thirty shops at their distances, which no polynomials of eight orders tell apart."""
+    rng = np.random.default_rng(seed)
+    places, n = rng.permutation(np.linspace(3, 97, 30)), 16_000
+    shop = rng.integers(0, 30, n)
+    frame = pd.DataFrame({"shop": [f"s{k}" for k in shop], "km": (places[shop] + rng.normal(0, 0.5, n)).round(1)})
+    frame["pay"] = np.array(["cash", "card"])[rng.integers(0, 2, n)]
+    columns = {
+        "shop": Categorical(categories=[f"s{k}" for k in range(30)]),
+        "km": Continuous(lower=0, upper=100),
+        "pay": Categorical(categories=("cash", "card")),
+    }
+    schema, far = Schema(columns=columns, rows=n), {}
+    for share in (0.15, 0):
+        method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000, pair_share=share)
+        rows = method.fit(frame, schema=schema, seed=seed).sample(n, seed=0)
+        right = rows.shop.str[1:].astype(int).map(dict(enumerate(places)))
+        far[share] = float(((rows.km - right).abs() > 4).mean())
+    assert far[0.15] < 0.06
+    assert far[0.15] < 0.5 * far[0]
+
+
+def _number(runs: int) -> ColumnShares:
+    shares, cells = np.arange(1.0, runs + 1) / np.arange(1.0, runs + 1).sum(), np.arange(runs)
+    return ColumnShares(shares, cells, cells, number_features(shares, False, 6), np.zeros((1, runs)), 1.0, runs)
 
 
 def _label(levels: int) -> ColumnShares:
@@ -295,11 +365,11 @@ def test_an_interrupted_fit_goes_on_with_the_tables_it_counted(tmp_path, monkeyp
         return method.fit(workers(), schema=SCHEMA, target="insured", seed=3, checkpoint=path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(label_pairs, "with_laws", broken)
+        patched.setattr(pair_tables, "with_laws", broken)
         with pytest.raises(KeyboardInterrupt):
             fit()
     with monkeypatch.context() as patched:
-        patched.setattr(label_pairs, "chosen_pairs", lambda *given: [(0, 2)])
+        patched.setattr(pair_tables, "chosen_pairs", lambda *given: [pair_counts(0, 2, *given[:3])])
         with pytest.raises(ConfigError, match="count the cells that it counted"):
             fit()
     assert {"job", "sector"} in counted(fit())
