@@ -93,13 +93,13 @@ BUGS = [
     PlantedBug(
         "tables of pairs: levels that no record has are no cells",
         PAIR_TABLES,
-        "    query = MarginalQuery(tuple(",
+        "    tables = tuple((cells[i], cells[j]) for",
         "    seen = {j: np.zeros(axis.base, dtype=bool) for j, axis in cells.items()}\n"
         "    for rows in fit.data.coded():\n"
         "        for j, axis in cells.items():\n"
         "            seen[j][axis.base_cells(rows)] = True\n"
         "    cells = {j: replace(axis, groups=np.where(seen[j], axis.groups, 0)) for j, axis in cells.items()}\n"
-        "    query = MarginalQuery(tuple(",
+        "    tables = tuple((cells[i], cells[j]) for",
         f"{RECIPES} -k label",
     ),
     PlantedBug(

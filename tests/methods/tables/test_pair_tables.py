@@ -346,6 +346,21 @@ def test_what_discovery_makes_of_a_column_leaves_a_pair_to_count(kind, other):
         assert (NAME in [stage.name for stage in release.certificate.stages]) == bool(more)
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
+@pytest.mark.parametrize("kind", ["integer", "continuous"])
+@pytest.mark.parametrize("values", [np.arange(2_000) % 9, np.arange(2_000) % 9 * 10**17 + 2**60, np.full(2_000, 1e300)])
+def test_a_number_that_discovery_leaves_out_leaves_a_column_to_count(kind, values):
+    """It is a number when stages are planned; the one of labels is then counted alone."""
+    levels = [f"l{k}" for k in range(60)]
+    columns = {"a": {"kind": "categorical", "categories": levels}, "b": {"kind": kind, "discover": True}}
+    frame = pd.DataFrame({"a": np.array(levels)[np.arange(2_000) % 60], "b": values})
+    schema = OpenSchema.from_dict({"rows": 2_000, "columns": columns})
+    release = MaxEntropy(epsilon=4.0, delta=1e-6, calibration_rows=500).fit(frame, schema=schema, seed=0)
+    assert counted(release)[0] in ({"a"}, {"a", "b"})
+    assert len(release.sample(20, seed=0)) == 20
+    assert release.share({"a": "l3"}, target="table").std_error > 0
+
+
 def test_a_question_about_a_pair_is_no_second_one():
     """It is counted for both reasons, and replicates take it once."""
     questions = ["table: job, sector"]

@@ -372,13 +372,15 @@ def _fit_classes(
     """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
     k, groups = len(table), pooled.groups
     features = rows.by_class(k)
-    predicted = np.stack([_moments(own, weights, values, tilts[c])[: measured.size] for c, own in enumerate(features)])
+    predicted = np.stack([_moments(own, weights, values, tilts[c]) for c, own in enumerate(features)])
+    beyond = (weights * predicted)[:, measured.size :].sum(axis=(1, 2))
+    predicted = predicted[:, : measured.size]
     observed = moments.by_class[:, measured][:, :, predictors]
     variances = np.broadcast_to(moments.class_variances[:, measured][:, :, predictors], observed.shape)
     deviations = np.zeros_like(observed)
     spreads = np.zeros_like(observed)
     kinds = moments.kinds[measured][:, None] * N_KINDS + moments.kinds[predictors]
-    ids = groups + (int(groups.max()) + 1) * np.arange(k)[:, None, None]
+    ids = groups + (int(groups.max(initial=-1)) + 1) * np.arange(k)[:, None, None]
     for kind in np.unique(kinds):
         here = np.broadcast_to(kinds == kind, observed.shape)
         deviations[here], spreads[here] = shrunk((observed - predicted)[here], variances[here], ids[here])
@@ -391,7 +393,7 @@ def _fit_classes(
             continue
         own = SimulatedRows(features[c], np.zeros(len(features[c]), dtype=np.int64))
         spread = np.maximum(spreads[c], effort.least_variance / shares[c])
-        wanted = Moments(predicted[c] + deviations[c], spread, groups, pooled.beyond)
+        wanted = Moments(predicted[c] + deviations[c], spread, pooled.groups, float(beyond[c]))
         fit = _fitted(own, wanted, values, table[c : c + 1], effort, weights, tilts[c : c + 1])
         class_weights[c, : measured.size] += fit.weights
         new[c] = fit.tilts[0]

@@ -117,11 +117,14 @@ def with_pair_tables(
     cells = {
         j: Cells.of(first.layout.features[j], columns[j].drawn) for j in {j for pair in pairs for j in pair.columns}
     }
-    query = MarginalQuery(tuple((cells[i], cells[j]) for i, j in (pair.columns for pair in pairs)))
+    tables = tuple((cells[i], cells[j]) for i, j in (pair.columns for pair in pairs))
+    # a number that discovery had yet to read may be no column, and the only one beside labels
+    alone = next(Cells.of(f, c.drawn) for f, c in zip(first.layout.features, columns, strict=True) if not c.ordered)
+    query = MarginalQuery(tables or ((alone,),))
     noisy = fit.measure(NAME, QueryCounts(query, NAME))
     laws = {
         pair.columns: law_of(pair, table, noisy.noise_std, *(columns[j].pooled() for j in pair.columns))
-        for pair, table in zip(pairs, query.split(noisy.value), strict=True)
+        for pair, table in zip(pairs, query.split(noisy.value), strict=False)
     }
     finer, moments = with_runs(columns, moments, {j for pair in laws for j in pair if columns[j].ordered})
     centred = first.low_rank or first.prior is not None
@@ -130,15 +133,17 @@ def with_pair_tables(
 
 
 def chosen_pairs(columns: Sequence[ColumnShares], moments: CrossMoments, total: float, std: float) -> list[MomentTable]:
-    """Return the pairs of columns whose tables lessen the error of all pairs most together, at least one.
+    """Return the pairs of columns whose tables lessen the error of all pairs most together; one at least if there is.
 
     Args:
-        columns: shares and features of each; at least two are of labels, or one and a number.
+        columns: shares and features of each.
         moments: of all features.
         total: number of records, estimated.
         std: noise of a count where one table is counted.
     """
     pairs = [pair_counts(i, j, columns, moments, total) for i, j in _candidates(columns, moments)]
+    if not pairs:
+        return []
     most = min(PAIR_TABLES.most, len(pairs))
     gains = np.array([gains_of(pair, std, most) for pair in pairs])
     best = -np.sort(-gains, axis=0)
