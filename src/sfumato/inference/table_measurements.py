@@ -106,6 +106,9 @@ class TableMeasurements:
         wanted = self._sampler.class_column if self.products is None else self.products.class_column
         self.class_column = wanted if wanted in self.columns else None
         self.weight = release.schema.weight
+        if self.products is not None:
+            of_questions = {frozenset(question.axes) for question in release.schema.questions}
+            self.tables = [t if t.columns in of_questions else _without_runs(t, wanted) for t in self.tables]
         self._check_total()
 
     def _finest(self) -> dict[str, ColumnGrid]:
@@ -339,3 +342,13 @@ def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
     labels = list(kind.labels)
     known = np.where(codes < len(labels), codes, -1)
     return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))
+
+
+def _without_runs(table: CountTable, class_column: str | None) -> CountTable:
+    """The table without numbers whose cells are put together, where it has other columns than these and the class.
+
+    Where in such a run the rows of a label lie was not measured, and may be far from where all of the run do.
+    """
+    runs = {axis.column for axis in table.axes if axis.edges is not None and axis.groups is not None}
+    rest = table.columns - runs
+    return table.over(rest) if runs and rest - {class_column} else table
