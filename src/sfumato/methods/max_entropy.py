@@ -50,8 +50,7 @@ class MaxEntropy(Synthesizer):
         marginal_share: part of the squared budget for the marginals, in (0, 1); the rest is for second moments.
         pair_share: part of the squared budget, before that, for whole tables of a few pairs of labels, or of a label
             and a number, in [0, 1). They are counted where labels have so many levels that the noise of all cells would
-            hide how columns go together;
-            of weighted and of linked rows they are not.
+            hide how columns go together; of weighted and of linked rows they are not.
         level_groups: most levels of a column that keep an indicator of their own; rarer ones share one.
         clip_slack: clip norm of a record's vector ÷ the one whose noise and bias together are least, by the released
             marginals.

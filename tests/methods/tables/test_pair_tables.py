@@ -291,27 +291,50 @@ def test_weights_of_a_law_are_that_law():
     assert information(np.outer(law.sum(axis=1), law.sum(axis=0))) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_number_that_a_label_says_is_where_the_label_says(seed):
-    """Thirty shops at their distances, which no polynomials of eight orders tell apart."""
+SHOPS = {
+    "shop": Categorical(categories=[f"s{k}" for k in range(30)]),
+    "km": Continuous(lower=0, upper=100),
+    "pay": Categorical(categories=("cash", "card")),
+}
+
+
+def customers(seed, n=16_000) -> tuple[pd.DataFrame, pd.Series]:
+    """Thirty shops and their distances, which no polynomials of eight orders tell apart; where each shop is."""
     rng = np.random.default_rng(seed)
-    places, n = rng.permutation(np.linspace(3, 97, 30)), 16_000
-    shop = rng.integers(0, 30, n)
+    places, shop = rng.permutation(np.linspace(3, 97, 30)), rng.integers(0, 30, n)
     frame = pd.DataFrame({"shop": [f"s{k}" for k in shop], "km": (places[shop] + rng.normal(0, 0.5, n)).round(1)})
     frame["pay"] = np.array(["cash", "card"])[rng.integers(0, 2, n)]
-    columns = {
-        "shop": Categorical(categories=[f"s{k}" for k in range(30)]),
-        "km": Continuous(lower=0, upper=100),
-        "pay": Categorical(categories=("cash", "card")),
-    }
-    schema, far = Schema(columns=columns, rows=n), {}
+    return frame, pd.Series(places, index=[f"s{k}" for k in range(30)])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_number_that_a_label_says_is_where_the_label_says(seed):
+    (frame, places), far = customers(seed), {}
     for share in (0.15, 0):
         method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000, pair_share=share)
-        rows = method.fit(frame, schema=schema, seed=seed).sample(n, seed=0)
-        right = rows.shop.str[1:].astype(int).map(dict(enumerate(places)))
-        far[share] = float(((rows.km - right).abs() > 4).mean())
+        rows = method.fit(frame, schema=Schema(columns=SHOPS, rows=len(frame)), seed=seed).sample(len(frame), seed=0)
+        far[share] = float(((rows.km - rows.shop.map(places).astype(float)).abs() > 4).mean())
     assert far[0.15] < 0.06
     assert far[0.15] < 0.5 * far[0]
+
+
+def test_estimates_do_not_take_a_run_for_where_a_label_lies():
+    """One price a product: of a run's rows a product has those at one place, and a table of runs cannot say which."""
+    rng, n, products, misses = np.random.default_rng(4), 20_000, [f"p{k}" for k in range(45)], []
+    price = rng.lognormal(3, 1.2, 45).clip(1, 500)
+    columns = {"product": Categorical(categories=products), "paid": Continuous(lower=0, upper=500), "pay": SHOPS["pay"]}
+    for seed in range(4):
+        product = rng.choice(45, n, p=rng.dirichlet(np.full(45, 2.0)))
+        pay = np.array(["cash", "card"])[rng.integers(0, 2, n)]
+        frame = pd.DataFrame({"product": np.array(products)[product], "paid": price[product], "pay": pay})
+        method = MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=4_000)
+        release = method.fit(frame, schema=Schema(columns=columns, rows=n), seed=seed)
+        assert {"product", "paid"} in counted(release)
+        means = release.mean("paid", by="product", target="table").to_frame()
+        misses += list((means.value - frame.groupby("product").paid.mean()[means.index]) / means.std_error)
+    assert len(misses) > 40
+    assert np.mean(np.abs(misses) < 1.96) > 0.9
+    assert np.sqrt(np.mean(np.square(misses))) < 1.5  # 3.4 with runs
 
 
 def _number(runs: int) -> ColumnShares:

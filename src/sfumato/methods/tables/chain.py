@@ -224,7 +224,7 @@ def _predictors(known: np.ndarray, block: slice, moments: CrossMoments, most: in
         squares = (moments.by_class[:, block] - means) ** 2
         heard = squares > CHAIN.class_related * np.maximum(moments.class_variances[:, block], 1e-9)
         related |= known & heard.any(axis=(0, 1))
-    measured = np.isfinite(variances).any(axis=0)
+    measured = np.isfinite(variances).any(axis=0)  # what tells a number's runs apart was, beside one label
     linked = known & measured & ((moments.means[related] ** 2) > CHAIN.linked).any(axis=0)
     predictors = np.flatnonzero(related | linked)
     if predictors.size > most:

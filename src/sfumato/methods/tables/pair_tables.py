@@ -104,7 +104,7 @@ def with_pair_tables(
     """Count the tables of a few pairs; return the columns and the release with what they say.
 
     Statistic: t tables, to each of which a record adds one 1: `QueryCounts`. Which they are is a function of released
-    values. One `Gaussian` event.
+    values. Norm √t; replace-one √(2t); a unit of m records m times both. One `Gaussian` event.
 
     Args:
         fit: of which the two stages before are charged.
@@ -118,9 +118,8 @@ def with_pair_tables(
         j: Cells.of(first.layout.features[j], columns[j].drawn) for j in {j for pair in pairs for j in pair.columns}
     }
     tables = tuple((cells[i], cells[j]) for i, j in (pair.columns for pair in pairs))
-    # a number that discovery had yet to read may be no column, and the only one beside labels
-    alone = next(Cells.of(f, c.drawn) for f, c in zip(first.layout.features, columns, strict=True) if not c.ordered)
-    query = MarginalQuery(tables or ((alone,),))
+    # a number that discovery had yet to read may be no column: then no pair is left, and one column is counted alone
+    query = MarginalQuery(tables or ((Cells.of(first.layout.features[0], columns[0].drawn),),))
     noisy = fit.measure(NAME, QueryCounts(query, NAME))
     laws = {
         pair.columns: law_of(pair, table, noisy.noise_std, *(columns[j].pooled() for j in pair.columns))
