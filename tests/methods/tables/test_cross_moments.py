@@ -5,8 +5,9 @@ import pytest
 
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables import cross_moments as cross_moments_module
-from sfumato.methods.tables.cross_moments import Entries, _pooled, cross_moments
+from sfumato.methods.tables.cross_moments import _pooled, cross_moments
 from sfumato.methods.tables.features import ColumnShares, level_features, number_features
+from sfumato.methods.tables.moment_entries import Entries
 
 N = 12_000
 EVEN = np.full(24, 1 / 24)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cross_moments import Entries, cross_moments
+from sfumato.methods.tables.cross_moments import cross_moments
 from sfumato.methods.tables.features import ColumnShares, level_features
+from sfumato.methods.tables.moment_entries import Entries
 from sfumato.methods.tables.pair_laws import Copy, lawful_moments
 
 N, LABELS = 12_000, 40

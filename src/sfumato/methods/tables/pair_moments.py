@@ -17,8 +17,9 @@ from sfumato.inference.noisy_totals import CountTable, pool_tables
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import Measurement
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cross_moments import CrossMoments, Entries, measured_moments
+from sfumato.methods.tables.cross_moments import CrossMoments, measured_moments
 from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.moment_entries import Entries
 from sfumato.methods.tables.second_stage import FirstRelease
 
 

@@ -30,8 +30,9 @@ from sfumato.maths.constants import PAIR_TABLES, PAIRS
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.statistics import QueryCounts
-from sfumato.methods.tables.cross_moments import CrossMoments, feature_groups
+from sfumato.methods.tables.cross_moments import CrossMoments
 from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.moment_entries import feature_groups
 from sfumato.methods.tables.pair_counts import MomentTable, law_of, pair_counts
 from sfumato.methods.tables.second_stage import FirstRelease, SecondRelease
 from sfumato.methods.tables.settings import TableFacts, counted_rows, entry_noise

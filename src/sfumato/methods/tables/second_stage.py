@@ -17,10 +17,11 @@ import numpy as np
 from sfumato.fitting.driver import Fit
 from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cross_moments import CrossMoments, Entries, cross_moments
+from sfumato.methods.tables.cross_moments import CrossMoments, cross_moments
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.moment_entries import Entries
 from sfumato.methods.tables.pair_laws import Copy
 from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.privacy.origin import simplest
