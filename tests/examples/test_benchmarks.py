@@ -55,6 +55,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "images": (("DATA", "mnist", "--epochs", "1", "--validate"), {}),
     "kmeans": (("--seeds", "1"), {}),
     "levels": (("plain", "--units", "200", "--epsilon", "1", *FIT_ONCE), {}),
+    "label_functions": (("clinic", *FIT_ONCE), {}),
     "large_table": (("--rows", "2000"), {}),
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),
