@@ -73,6 +73,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
         ("DATA", "--runs", "1", "--out", "OUT/s.json", "--picture", "OUT/s.png"),
         {"SHARES": [0.2]},
     ),
+    "paired": (("ages", "--set", "CHAIN.slack=0.65", *FIT_ONCE, "--samples", "1"), {}),
     "parity": (("--fits", "1", "--only", "randhie", "--out", "OUT/parity.json"), {}),
     "prior": (("made", *FIT_ONCE), {"ROWS": 600}),
     "passes": (("rows",), {"CASES": {"rows": [[2_000, 4, 2]]}}),
