@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The libraries below the arrays are kept to one thread: two threads beside a busy neighbour are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Where bytecode is not kept, every test that starts a process compiles the package again.
+BYTECODE := PYTHONDONTWRITEBYTECODE=
 
 # what has to hold for the guarantee to hold
 PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/privacy tests/papers \
@@ -28,7 +30,7 @@ demo: .venv/.installed-demo  ## release a real table at epsilon = 1, score it, a
 	$(BIN)/sfumato demo --out demo --overwrite
 
 test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minutes on 2 cores)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
+	$(ONE_THREAD) $(BYTECODE) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
 
 test-slow: .venv/.installed-test  ## the large statistical tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
