@@ -29,7 +29,7 @@ help:
 demo: .venv/.installed-demo  ## release a real table at epsilon = 1, score it, and write a page about it
 	$(BIN)/sfumato demo --out demo --overwrite
 
-test: lint .venv/.installed-test  ## lint, then the default tests (under 10 minutes on 2 cores)
+test: lint .venv/.installed-test  ## lint, then the default tests (about 10 minutes on 2 cores)
 	$(ONE_THREAD) $(BYTECODE) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
 
 test-slow: .venv/.installed-test  ## the large statistical tests
