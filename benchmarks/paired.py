@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -40,10 +41,13 @@ def scores_of(case: Case, epsilon: float, seed: int, samples: int) -> dict[str, 
 
 def set_constant(text: str) -> None:
     """Set a number, given as GROUP.name=value, for the rest of the process."""
-    place, value = text.split("=")
-    group, name = place.split(".")
-    owner = getattr(constants, group)
-    object.__setattr__(owner, name, type(getattr(owner, name))(value))
+    place, _, value = text.partition("=")
+    group, _, name = place.partition(".")
+    owner = getattr(constants, group, None)
+    before = getattr(owner, name, None)
+    if type(before) not in (int, float):
+        sys.exit(f"Expected --set GROUP.name=value with a number of sfumato.maths.constants, got {text!r}.")
+    object.__setattr__(owner, name, type(before)(value))
 
 
 def main() -> None:
