@@ -118,19 +118,20 @@ def test_without_noise_the_facts_are_found():
     assert columns["c"] == Categorical(categories=("u", "v"), nullable=True)
 
 
-def test_truth_values_keep_their_spelling_and_dates_are_dates():
+def test_truth_values_are_found_however_they_are_stored_and_dates_are_dates():
     days = pd.to_datetime(["2024-01-01", "2024-02-01"] * 1_000)
     frame = pd.DataFrame(
         {"a": [True, False] * 1_000, "b": ["True", "False"] * 1_000, "c": ["TRUE", "NO"] * 1_000, "d": days}
     )
+    frame["e"] = ["TRUE", "FALSE"] * 1_000
     release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=OpenSchema.of(frame, rows=2_000))
     columns = release.schema.columns
-    assert (columns["a"], columns["b"]) == (Boolean(), Boolean(text=("False", "True")))
+    assert (columns["a"], columns["b"], columns["e"]) == (Boolean(), Boolean(), Boolean(text=("FALSE", "TRUE")))
     assert set(columns["c"].categories) == {"TRUE", "NO"}
     assert columns["d"] == DateTime(lower="2024-01-01", upper="2024-12-31")
     rows = release.sample(50)
     assert rows["a"].dtype == bool
-    assert set(rows["b"]) == {"False", "True"}
+    assert set(rows["e"]) == {"FALSE", "TRUE"}
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64, without_point
+from sfumato.columns.canonical import canonical
+from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64
 from sfumato.columns.written import Written
 
 _UUID = pa.uuid()
@@ -153,12 +154,17 @@ def read_text(cells: pa.Array) -> pa.Array:
 
 
 def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return text cells, null where one reads as a missing token; `-99.0` as `-99`: see `without_point`."""
-    if not missing:
-        return text
-    tokens = without_point(pa.array(list(missing), text.type))
-    shown = without_point(text) if any(map(str.isdigit, "".join(missing))) else text
-    return pc.if_else(pc.is_in(shown, value_set=tokens), pa.scalar(None, text.type), text)
+    """Return text cells, null where one reads as a missing token, by its canonical text: `-99.0` as `-99`."""
+    return pc.if_else(are_tokens(text, missing), pa.scalar(None, text.type), text) if missing else text
+
+
+def are_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return which text cells are missing tokens, as they are written or by their canonical text."""
+    tokens = pa.array(list(missing), text.type)
+    found = pc.is_in(text, value_set=tokens, skip_nulls=True)
+    if not any(map(str.isdigit, "".join(missing))):
+        return found
+    return pc.or_(found, pc.is_in(canonical(text), value_set=canonical(tokens), skip_nulls=True))
 
 
 def valid_mask(cells: pa.Array) -> np.ndarray:

@@ -118,7 +118,7 @@ def _iso() -> Iterator[DateForm]:
     for mark in " T":
         for finest in _LADDER[2:]:
             format = "%Y-%m-%d" + _TIMES[finest].replace(" ", mark)
-            yield from _ladder(f"iso{mark}".strip(), format, finest)
+            yield from _ladder("iso", format, finest)
             for offset in OFFSETS:
                 for written in dict.fromkeys((offset, offset.replace(":", ""))):
                     yield from _ladder(f"iso{mark}z".strip(), format + written, finest, written)

@@ -40,7 +40,7 @@ from sfumato.columns.facts import (
     shown,
 )
 from sfumato.columns.kind import Fault, refuse, settle
-from sfumato.columns.storage import from_text, number_fault, store_integer
+from sfumato.columns.storage import from_text, number_fault, store_integer, type_words
 from sfumato.columns.wall_clock import (
     MICROSECONDS,
     Resolution,
@@ -231,7 +231,7 @@ class DateTime(WholeKind):
         if self.is_clock or not types.is_timestamp(storage):
             return (
                 f"Expected {'times of day' if self.is_clock else 'dates, times'} or text for kind datetime, got a "
-                f"column of type {storage}. Declare integer or continuous, or store the column as timestamps."
+                f"column of {type_words(storage)}. Declare integer or continuous, or store the column as timestamps."
             )
         limit = 2**63 // 1000 - 2 * MICROSECONDS["day"]  # leaves room for the offset of any zone
         if storage.unit == "ns" and any(abs(moment_of(tick, self.resolution)) > limit for tick in self.bounds):

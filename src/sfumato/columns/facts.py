@@ -172,9 +172,9 @@ def check_order(lower: float, upper: float, faults: list[str]) -> None:
         faults.append(f"Expected lower <= upper, got lower={lower!r}, upper={upper!r}. Swap them.")
 
 
-def flag(value: object, faults: list[str]) -> bool:
-    """Return `nullable`, noting a fault unless it is true or false."""
+def flag(value: object, faults: list[str], name: str = "nullable") -> bool:
+    """Return a fact that is true or false, noting a fault unless it is."""
     value = plain_value(value)
     if not isinstance(value, bool):
-        faults.append(f"Expected nullable to be true or false, got {shown(value)}.")
+        faults.append(f"Expected {name} to be true or false, got {shown(value)}.")
     return value is True

@@ -1,6 +1,6 @@
 """Columns of labels: categorical and ordinal, and what boolean ones share with them.
 
-A cell is first given its canonical text (`1` for the integer 1 and the float 1.0, `true` for a
+A cell and a label are the same where their canonical texts are (`1` for the integer 1 and the float 1.0, `true` for a
 boolean), so one list of labels describes a column however it is stored.
 """
 
@@ -10,19 +10,20 @@ boolean), so one list of labels describes a column however it is stored.
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import (
+    are_tokens,
     dictionary_indices,
     is_bytes,
     is_scalar,
@@ -32,17 +33,15 @@ from sfumato.columns.cells import (
     valid_mask,
     values_of,
 )
-from sfumato.columns.facts import flag, float_text, label_text, labels_text, shown
+from sfumato.columns.facts import flag, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
-from sfumato.columns.storage import canonical_text, has_canonical_text
-from sfumato.columns.text_forms import without_point
+from sfumato.columns.storage import has_text, text_of, unmodelled
 from sfumato.errors import SchemaError
 
 UNKNOWN, MISSING = -1, -2
 """Marks of `LevelKind.find` for a value that is no label, and for no value at all."""
 
-_LONG_WHOLE = re.compile(r"-?[1-9][0-9]{15,307}")
 _MOST_LABELS_SHOWN = 12
 
 
@@ -94,6 +93,11 @@ class LevelKind(TabularKind):
         return self._other_code is not None
 
     @property
+    def is_exact(self) -> bool:
+        """Whether labels are compared letter by letter."""
+        return False
+
+    @property
     def _other_code(self) -> int | None:
         return None
 
@@ -126,11 +130,11 @@ class LevelKind(TabularKind):
             codes = self.find(cells.dictionary, missing)
             return np.append(codes, np.int32(MISSING))[dictionary_indices(cells)]
         if is_text(storage):
-            return _find_written(self, read_text(cells), missing)
-        if not has_canonical_text(storage):
+            return _find_text(self, read_text(cells), missing)
+        if not has_text(storage):
             return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
         coded = cells.dictionary_encode()
-        codes = _find_text(self, canonical_text(coded.dictionary), missing)
+        codes = _find_text(self, text_of(coded.dictionary), missing)
         return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
 
     def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
@@ -182,7 +186,9 @@ class LevelKind(TabularKind):
             return None
         if is_scalar(values) and not types.is_boolean(values):
             values = pa.float64()  # one cell may decide which numbers they are
-        fits = has_canonical_text(values) and any(_stored((text,), values) for text in self._read_texts(values))
+        if not has_text(values):
+            return unmodelled(values)
+        fits = any(_stored((text,), values) for text in self._read_texts(values))
         return None if fits else self.storage_fault(values)
 
     @property
@@ -232,6 +238,7 @@ class _Listed(LevelKind):
 
     categories: tuple[str, ...]
     other: str | None
+    exact: bool
 
     def _check(self) -> None:
         faults: list[str] = []
@@ -240,8 +247,22 @@ class _Listed(LevelKind):
             faults.append("Expected at least one category, got an empty list.")
         other = None if self.other is None else label_text("other", self.other, faults)
         nullable = flag(self.nullable, faults)
+        exact = flag(self.exact, faults, "exact")
         refuse(faults)
-        settle(self, categories=categories, other=other, nullable=nullable)
+        if not exact:
+            refuse(canonical_faults(categories if other is None or other in categories else (*categories, other)))
+        settle(self, categories=categories, other=other, nullable=nullable, exact=exact)
+
+    @classmethod
+    def of_text(cls, categories: Iterable[str], *, nullable: bool = False) -> Self:
+        """Return the kind of labels that were found in text: `exact` where they cannot be told apart otherwise."""
+        labels = tuple(categories)
+        return cls(categories=labels, nullable=nullable, exact=bool(canonical_faults(labels)))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether labels are compared letter by letter."""
+        return self.exact
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -272,6 +293,8 @@ class Categorical(_Listed):
         parents: of each category in order, or a mapping from categories: a category that is not kept is read as its
             parent, which is a level then. Empty: all are levels.
         keep: the categories that stay levels beside parents: the first so many, or these.
+        exact: whether the column was text from the start, so that labels are compared letter by letter. Labels such as
+            `250.0` beside `250.00`, and whole numbers of 16 digits and more, need it.
 
     Example:
         >>> Categorical(categories=("red", "blue"), other="another colour").categories
@@ -289,6 +312,7 @@ class Categorical(_Listed):
     nullable: bool = False
     parents: tuple[str, ...] = ()
     keep: Keep = 0
+    exact: bool = False
 
     def __post_init__(self) -> None:
         self._check()
@@ -346,6 +370,7 @@ class Ordinal(_Listed):
         other: the label that takes every value outside the list; comes last if not among them.
         nullable: whether a missing cell is a level of its own, rather than `other` or, without
             it, the middle category.
+        exact: as of `Categorical`.
 
     Example:
         >>> Ordinal(categories=("low", "middle", "high"), nullable=True).labels
@@ -357,6 +382,7 @@ class Ordinal(_Listed):
     categories: tuple[str, ...]
     other: str | None = None
     nullable: bool = False
+    exact: bool = False
 
     def __post_init__(self) -> None:
         self._check()
@@ -398,44 +424,60 @@ def _stored(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
     return None
 
 
+def canonical_faults(labels: Sequence[str]) -> list[str]:
+    """Return why labels cannot be told apart by their canonical texts, if they cannot."""
+    if len(labels) == 0:
+        return []
+    texts = canonical(pa.array(labels, pa.string())).to_pylist()
+    if None in texts:
+        wide = labels[texts.index(None)]
+        return [
+            f"Expected `exact: true` beside labels that are numbers of 2^53 and more, such as {shown(wide)}, which a "
+            "program may have rounded. Declare it if the column was text from the start."
+        ]
+    first: dict[str | None, str] = {}
+    for label, text in zip(labels, texts, strict=True):
+        if first.setdefault(text, label) != label:
+            return [
+                f"Expected labels that are different values, got {shown(first[text])} and {shown(label)}, which a "
+                "program may write for each other. Remove one, or declare `exact: true` if the column was text from "
+                "the start."
+            ]
+    return []
+
+
 def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return label codes of canonical text; a missing token that is a label counts as it."""
+    """Return label codes of texts, by their canonical text; a missing token that is a label counts as it."""
     text, tokens = kind.folded(text, missing)
-    labels, codes = _label_table(kind)
-    places = pc.index_in(text, value_set=labels.cast(text.type))
-    result = codes[places.fill_null(len(labels)).to_numpy(zero_copy_only=False)]
+    codes = _codes_of(kind, text)
     absent = ~valid_mask(text)
-    if tokens:
-        is_token = pc.is_in(text, value_set=pa.array(tokens, text.type))
-        absent |= is_token.to_numpy(zero_copy_only=False) & (result == UNKNOWN)
-    result[absent] = MISSING
-    return result
-
-
-def _find_written(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return label codes of text as it was written, where what is no label may be a whole number written as `1.0`."""
-    codes = _find_text(kind, text, missing)
-    if (codes == UNKNOWN).any():  # pandas writes numbers so where a cell of the column is missing
-        codes = np.where(codes == UNKNOWN, _find_text(kind, without_point(text), missing), codes)
+    unknown = np.flatnonzero(~absent & (codes == UNKNOWN))
+    if unknown.size:
+        rest = text.take(pa.array(unknown))
+        coded = rest.dictionary_encode()
+        texts = canonical(coded.dictionary, exact=kind.is_exact)
+        found = _codes_of(kind, texts)
+        if tokens:
+            absent_word = are_tokens(coded.dictionary, tokens).to_numpy(zero_copy_only=False)
+            found[absent_word & (found == UNKNOWN)] = MISSING
+        codes[unknown] = found[coded.indices.to_numpy(zero_copy_only=False)]
+    codes[absent] = MISSING
     return codes
+
+
+def _codes_of(kind: LevelKind, text: pa.Array) -> np.ndarray:
+    labels, codes = _label_table(kind)
+    places = pc.index_in(text, value_set=labels.cast(text.type), skip_nulls=True)
+    return codes[places.fill_null(len(labels)).to_numpy(zero_copy_only=False)]
 
 
 @lru_cache(maxsize=256)
 def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
-    """Return the texts that name a level, and their codes with UNKNOWN after the last."""
+    """Return the texts that name a level, written and canonical, and their codes with UNKNOWN after the last."""
     names, codes = kind.names()
-    floats = _float_names(names, codes)
-    names, codes = [*names, *floats], [*codes, *floats.values()]
-    return pa.array(names, pa.string()), np.array([*codes, UNKNOWN], dtype=np.int32)
-
-
-def _float_names(names: Sequence[str], codes: Sequence[int]) -> dict[str, int]:
-    """Return the texts of floats that can stand for one whole number of the names alone, and its code."""
-    meanings: dict[str, set[int]] = {}
-    for name, code in zip(names, codes, strict=True):
-        if _LONG_WHOLE.fullmatch(name):
-            meanings.setdefault(float_text(float(name)), set()).add(code)
-    return {text: next(iter(of)) for text, of in meanings.items() if len(of) == 1 and text not in names}
+    table = dict(zip(canonical(pa.array(names, pa.string()), exact=kind.is_exact).to_pylist(), codes, strict=True))
+    table = {name: code for name, code in table.items() if name is not None} | dict(zip(names, codes, strict=True))
+    return pa.array(list(table), pa.string()), np.array([*table.values(), UNKNOWN], dtype=np.int32)
 
 
 def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:
@@ -447,9 +489,11 @@ def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:
     if types.is_floating(storage):
         return np.float16 if types.is_float16(storage) else float
     if types.is_boolean(storage):
-        return {"true": True, "false": False}.__getitem__
+        return lambda text: {"true": True, "false": False}[text.lower()]
     if types.is_decimal(storage):
         return Decimal
     if types.is_date(storage):
         return dt.date.fromisoformat
+    if types.is_time(storage):
+        return dt.time.fromisoformat
     return dt.datetime.fromisoformat if types.is_timestamp(storage) else None

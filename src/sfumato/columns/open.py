@@ -17,11 +17,11 @@ from sfumato.columns.booleans import Boolean
 from sfumato.columns.cells import is_scalar, values_of
 from sfumato.columns.date_text import format_dates, has_date, parse_dates
 from sfumato.columns.dates import DateTime
-from sfumato.columns.facts import microseconds_since_epoch
+from sfumato.columns.facts import flag, microseconds_since_epoch
 from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.columns.storage import has_canonical_text, unmodelled
+from sfumato.columns.storage import has_text, unmodelled
 from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 from sfumato.columns.written import Written
 from sfumato.errors import ConfigError, SchemaError
@@ -41,7 +41,11 @@ _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier(ColumnKind):
-    """A column that is never released; it is read only where the schema names it as the unit.
+    """A column that is never released; it is read only where the schema names it as the unit, or as a key of a table.
+
+    Attributes:
+        exact: whether the column was text from the start, so that names are compared letter by letter. Whole numbers of
+            2^53 and more name nobody without it: as floats they may be any of several.
 
     Example:
         >>> from sfumato import Schema
@@ -53,6 +57,14 @@ class Identifier(ColumnKind):
     name: ClassVar[str] = "identifier"
     holds: ClassVar[str] = "identifiers"
     is_released: ClassVar[bool] = False
+
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        exact = flag(self.exact, faults, "exact")
+        refuse(faults)
+        settle(self, exact=exact)
 
     def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> NoReturn:
         """Refuse: what is never released has no codes."""
@@ -111,6 +123,11 @@ class Open(ColumnKind):
         return self.kind in ("integer", "continuous", "unknown")
 
     @property
+    def is_plain(self) -> bool:
+        """Whether numbers are written as everywhere else."""
+        return self.written is None or self.written.is_plain
+
+    @property
     def narrowest(self) -> LevelKind | Integer | Continuous | DateTime:
         """The least that can be found: what a plan reckons with before more is known."""
         if self.kind == "datetime":
@@ -132,7 +149,7 @@ class Open(ColumnKind):
     def reading_fault(self, storage: pa.DataType) -> str | None:
         """Return why no cell of a type can be what is found: labels are found in cells of any type that has text."""
         if self.kind in ("categorical", "unknown"):
-            known = is_scalar(storage) or has_canonical_text(values_of(storage))
+            known = is_scalar(storage) or has_text(values_of(storage))
             return None if known else unmodelled(values_of(storage))
         return self.narrowest.reading_fault(storage)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import (
     dictionary_indices,
     is_scalar,
@@ -26,12 +27,11 @@ from sfumato.columns.cells import (
     values_of,
     without_tokens,
 )
-from sfumato.columns.facts import label_text, labels_text, shown, whole_number
+from sfumato.columns.facts import flag, label_text, labels_text, shown, whole_number
 from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
 from sfumato.columns.numbers import Integer
-from sfumato.columns.storage import as_dictionary, canonical_text, from_text, has_canonical_text
-from sfumato.columns.text_forms import without_point
+from sfumato.columns.storage import as_dictionary, from_text, has_text, text_of
 from sfumato.errors import ConfigError
 
 _WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"
@@ -110,6 +110,7 @@ class ItemSet(ColumnKind):
         id: column of a long table, of one row per item, that says whose set a row belongs to; None where a cell holds
             a whole set.
         separator: what stands between the items of a cell of text; None where sets are lists.
+        exact: whether items, and the ids of a long table, were text from the start: see `Categorical`.
 
     Example:
         >>> ItemSet(items=("bread", "milk"), other="else", max_length=5).size
@@ -125,6 +126,7 @@ class ItemSet(ColumnKind):
     other: str | None = None
     id: str | None = None
     separator: str | None = None
+    exact: bool = False
 
     MOST_ITEMS: ClassVar[int] = 2**24
 
@@ -142,8 +144,11 @@ class ItemSet(ColumnKind):
             _check_sizes(n_items, max_length, other, faults)
         if not faults and self.separator is not None:
             _check_separator(self.separator, self.id, (*(items or ()), other or ""), faults)
+        exact = flag(self.exact, faults, "exact")
         refuse(faults)
-        settle(self, items=items, n_items=n_items, max_length=max_length, other=other)
+        settle(self, items=items, n_items=n_items, max_length=max_length, other=other, exact=exact)
+        if items is not None:
+            _levels(self)  # which refuses items that cannot be told apart
 
     @property
     def is_counted(self) -> bool:
@@ -340,7 +345,7 @@ def _parts(kind: ItemSet, cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
         cells = plain(cells).dictionary_decode()
     if not is_scalar(cells.type):
         return list_parts(cells)
-    lengths, items = list_parts(pc.split_pattern(canonical_text(cells), _mark(kind.separator)))
+    lengths, items = list_parts(pc.split_pattern(text_of(cells), _mark(kind.separator)))
     return lengths, pc.utf8_trim_whitespace(items)
 
 
@@ -379,15 +384,15 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
         return codes
     if is_text(values.type):
         return _find_whole(without_tokens(read_text(values), missing), kind.size)
-    if not has_canonical_text(values.type):
+    if not has_text(values.type):
         return np.where(valid, UNKNOWN, MISSING).astype(np.int32)
     coded = values.dictionary_encode()
-    codes = _find_whole(canonical_text(coded.dictionary), kind.size)
+    codes = _find_whole(text_of(coded.dictionary), kind.size)
     return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
 
 
 def _find_whole(text: pa.Array, size: int) -> np.ndarray:
-    text = without_point(text)
+    text = canonical(text)
     is_whole = pc.match_substring_regex(text, _WHOLE)
     numbers = pc.if_else(is_whole, text, pa.scalar("-1", text.type)).cast(pa.int64())
     codes = numbers.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
@@ -399,7 +404,7 @@ def _find_whole(text: pa.Array, size: int) -> np.ndarray:
 def _levels(kind: ItemSet) -> Categorical:
     if kind.items is None:
         raise ConfigError("Expected listed items, got counted ones.")
-    return Categorical(categories=kind.items, other=kind.other)
+    return Categorical(categories=kind.items, other=kind.other, exact=kind.exact)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Values in the type of their column, and whether that type can hold them; the canonical text of any type.
+"""Values in the type of their column, and whether that type can hold them; the text of any type.
 
 With it one list of labels describes a column however it is stored.
 """
@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import is_bytes, is_text, plain, read_text
 from sfumato.columns.facts import float_text
 from sfumato.columns.wall_clock import wall_clock_text
 
 
-def has_canonical_text(storage: pa.DataType) -> bool:
+def has_text(storage: pa.DataType) -> bool:
     """Whether values of a type can be categories."""
     return (
         is_text(storage)
@@ -34,11 +34,15 @@ def has_canonical_text(storage: pa.DataType) -> bool:
     )
 
 
-def canonical_text(values: pa.Array) -> pa.Array:
-    """Return the canonical text of values of a type that has one; NaN has none.
+def canonical_text(values: pa.Array, *, exact: bool = False) -> pa.Array:
+    """Return the canonical text of values of a type that has text: see `canonical`."""
+    return canonical(text_of(values), exact=exact)
 
-    A float of 2^53 or more is written with an exponent: it may be another whole number, rounded, and no label of digits
-    is meant by it.
+
+def text_of(values: pa.Array) -> pa.Array:
+    """Return the text of values of a type that has one; NaN has none.
+
+    A float of 2^53 or more is written with an exponent: it may be another whole number, rounded.
 
     Most types are turned into text value by value: pass distinct values.
     """
@@ -51,8 +55,6 @@ def canonical_text(values: pa.Array) -> pa.Array:
         return _each(values, lambda number: format(number.normalize() + 0, "f"))
     if types.is_date64(storage) or types.is_timestamp(storage):
         return wall_clock_text(values)
-    if types.is_time(storage):
-        return pc.replace_substring_regex(values.cast(pa.string()), pattern=r"\.0+$", replacement="")
     return values.cast(pa.string())
 
 
@@ -65,7 +67,13 @@ def _float_text(values: pa.Array) -> pa.Array:
     """Return numbers as text by the digits of their own width: float32 0.1 is `0.1`."""
     widths = {pa.float16(): np.float16, pa.float32(): np.float32}
     width = widths.get(values.type, float)
-    return _each(values, lambda number: None if number != number else float_text(float(str(width(number)))))
+
+    def text(number: float) -> str | None:
+        if number != number:
+            return None
+        return float_text(number if number.is_integer() else float(str(width(number))))
+
+    return _each(values, text)
 
 
 def store_integer(
@@ -126,7 +134,7 @@ def number_fault(name: str, lower: float, upper: float, storage: pa.DataType) ->
         return unmodelled(storage)
     else:
         return (
-            f"Expected numbers or text for kind {name}, got type {storage}. "
+            f"Expected numbers or text for kind {name}, got {type_words(storage)}. "
             "Declare the kind that fits the column, or store it as text."
         )
     if lowest <= lower and upper <= highest:
@@ -137,16 +145,33 @@ def number_fault(name: str, lower: float, upper: float, storage: pa.DataType) ->
     )
 
 
+def type_words(storage: pa.DataType) -> str:
+    """Return what cells of a type are, in words that do not tell how wide they are: one cell may decide that."""
+    families = {
+        types.is_integer: "numbers",
+        types.is_floating: "numbers",
+        types.is_boolean: "truth values",
+        types.is_date: "dates",
+        types.is_timestamp: "timestamps",
+        types.is_time: "times of day",
+        types.is_duration: "durations",
+        types.is_list: "lists",
+        types.is_large_list: "lists",
+        types.is_struct: "mappings",
+    }
+    return next((words for is_one, words in families.items() if is_one(storage)), f"type {storage}")
+
+
 def unmodelled(storage: pa.DataType) -> str:
     """Return that cells of a type are no values that a column of a table has, and what to do."""
     if types.is_duration(storage):
         return (
-            f"Expected numbers, dates, truth values or text, got durations, of type {storage}. Turn them into numbers, "
+            "Expected numbers, dates, truth values or text, got durations. Turn them into numbers, "
             "as `frame[name].dt.total_seconds() / 3600` does in pandas, and name the unit in the column's name."
         )
     return (
-        f"Expected numbers, dates, truth values or text, got type {storage}. Store the column as one of these, or "
-        "leave it out."
+        f"Expected numbers, dates, truth values or text, got {type_words(storage)}. Store the column as one of these, "
+        "or leave it out."
     )
 
 

@@ -238,16 +238,6 @@ def rounded_to_int64(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(np.where(valid, bounded, 0.0)).astype(np.int64), valid
 
 
-def without_point(text: pa.Array) -> pa.Array:
-    """Return `7` for the whole number `7.0`, and other texts as they are: pandas writes whole numbers so beside blanks.
-
-    Example:
-        >>> without_point(pa.array(["7.0", "007.0", "7.5", "A"])).to_pylist()
-        ['7', '007.0', '7.5', 'A']
-    """
-    return pc.replace_substring_regex(text, pattern=r"^(0|-?[1-9][0-9]*)\.0+$", replacement=r"\1")
-
-
 def _numbered(text: pa.Array) -> pa.Array:
     """Return text with 1 for `true` and 0 for `false`."""
     places = pc.index_in(text, value_set=pa.array(_TRUTH_WORDS, text.type))

@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask
 from sfumato.columns.date_text import has_date, has_digits_alone, parse_dates
 from sfumato.columns.facts import EPOCH
-from sfumato.columns.text_forms import without_point
 
 Resolution: TypeAlias = Literal["month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 
@@ -120,7 +120,7 @@ def _moments(cells: pa.Array, format: str | None, *, strict: bool) -> tuple[np.n
     if is_text(storage):
         text = read_text(cells)
         if format is not None and has_digits_alone(format):
-            text = without_point(text)
+            text = canonical(text)
         micros, valid = parse_dates(text, format)
         rest = ~valid & valid_mask(text)
         if format is not None and not strict and rest.any():
@@ -174,15 +174,27 @@ def store_dates(micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) ->
 
 
 def wall_clock_text(cells: pa.Array) -> pa.Array:
-    """Return dates or times as ISO text, without the time where it is midnight."""
+    """Return dates or times as ISO text with all that they hold, without the time where it is midnight."""
     micros, valid = read_microseconds(cells, (), None)
     moments = [EPOCH + timedelta(microseconds=micro) for micro in micros.tolist()]
-    return pa.array([wall_clock_of(moment) for moment in moments], pa.string(), mask=~valid)
+    finer = np.zeros(len(micros), dtype=np.int64)
+    if types.is_timestamp(cells.type) and cells.type.unit == "ns":
+        finer = cells.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1000
+    words = [wall_clock_of(moment, nanosecond) for moment, nanosecond in zip(moments, finer.tolist(), strict=True)]
+    return pa.array(words, pa.string(), mask=~valid)
 
 
-def wall_clock_of(moment: datetime) -> str:
-    """Return a moment as ISO text to the microsecond, without its zone, and without the time at midnight."""
-    exact = datetime(*moment.timetuple()[:6], microsecond=moment.microsecond)  # pandas' own have more digits
+def wall_clock_of(moment: datetime, nanosecond: int = 0) -> str:
+    """Return a moment as ISO text without its zone, and without the time at midnight.
+
+    Args:
+        moment: to the microsecond, or one of pandas, which knows its nanoseconds.
+        nanosecond: those beyond the microsecond.
+    """
+    exact = datetime(*moment.timetuple()[:6], microsecond=moment.microsecond)
+    finer = getattr(moment, "nanosecond", nanosecond)
+    if finer:
+        return f"{exact.isoformat(' ', 'microseconds')}{finer:03}"
     return str(exact).removesuffix(" 00:00:00")
 
 

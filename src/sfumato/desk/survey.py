@@ -31,7 +31,7 @@ from sfumato.columns.cells import (
 )
 from sfumato.columns.date_forms import DateForm
 from sfumato.columns.sets import is_set_storage, list_parts
-from sfumato.columns.storage import has_canonical_text
+from sfumato.columns.storage import has_text
 from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS
 from sfumato.columns.wall_clock import MICROSECONDS, Resolution, read_microseconds
 from sfumato.columns.written import Written
@@ -233,7 +233,7 @@ class ColumnSurvey:
         self.items.add(pa.chunked_array([items]))
 
     def _add_distinct(self, values: pa.Array) -> None:
-        self.counts = self.counts if has_canonical_text(values.type) else None
+        self.counts = self.counts if has_text(values.type) else None
         if self.counts is not None:
             self.counts.add(values)
 

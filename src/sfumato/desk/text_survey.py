@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, family_counts
 from sfumato.columns.dates import is_zero_date
-from sfumato.columns.storage import canonical_text
+from sfumato.columns.storage import text_of
 from sfumato.columns.text_forms import is_code, is_number, odd_numbers
 from sfumato.columns.written import Written
 from sfumato.desk.number_forms import NumberForms, Span
@@ -56,7 +56,7 @@ class ValueCounts:
     def add(self, values: pa.Array) -> None:
         """Count some values, none missing."""
         distinct = pc.value_counts(values)
-        texts = canonical_text(distinct.field("values")).to_pylist()
+        texts = text_of(distinct.field("values")).to_pylist()
         self.add_counts(dict(zip(texts, distinct.field("counts").to_pylist(), strict=True)))
 
     def add_counts(self, counted: Mapping[str | None, int]) -> None:

@@ -110,7 +110,7 @@ class _Levels:
     def units(self, name: str, column: str) -> Iterator[KeyCount]:
         """Read the table of units."""
         table = self._tables[name]
-        self._units = UnitNumbers((*self._schema.missing_in(table), ""))
+        self._units = UnitNumbers((*self._schema.missing_in(table), ""), exact=self._schema.is_exact(column))
         parts = [self._units.numbers(chunk.columns[column]) for chunk in table.chunks([column])]
         numbers, each = _whole(parts), np.arange(len(self._units))
         self._keys[name], self._owners[name] = RowKeys(self._units, each, each, self._units), each
@@ -122,7 +122,8 @@ class _Levels:
     def branch(self, branch: Branch) -> Iterator[KeyCount]:
         """Read a table of rows."""
         table, keys = self._tables[branch.name], self._keys[branch.of]
-        own = UnitNumbers((*self._schema.missing_in(table), ""))
+        exact = branch.key is not None and self._schema.is_exact(branch.key)
+        own = UnitNumbers((*self._schema.missing_in(table), ""), exact=exact)
         parts: list[tuple[np.ndarray, ...]] = []
         for chunk in table.chunks(list(branch.identifiers)):
             none = keys.numbers.missing(chunk.columns[branch.by])
@@ -273,18 +274,18 @@ def declared_columns(schema: Schema) -> list[str]:
 
 def _rows_of_nobody(source: Source, schema: Schema, column: str) -> Iterator[Finding]:
     """Yield a finding of the rows that no unit has, if there are any."""
-    numbers = UnitNumbers((*schema.missing, ""))
+    numbers = UnitNumbers((*schema.missing, ""), exact=schema.is_exact(column))
     count = sum(int(numbers.missing(chunk.columns[column]).sum()) for chunk in source.chunks([column]))
     if count:
         becomes = "left out: it names nobody"
-        if column in source.inferred:
-            becomes += ". Whole numbers of 2^53 or more do not, in a type that pandas inferred: read them as text"
+        if not schema.is_exact(column):
+            becomes += ". Whole numbers of 2^53 or more do not, unless `exact: true` says that they were text"
         yield Finding(column=column, problem="nobody", becomes=becomes, count=count)
 
 
 def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Finding]:
     """Yield findings of units: constants that vary, and more rows than count."""
-    numbers = UnitNumbers((*schema.missing_in(source), ""))
+    numbers = UnitNumbers((*schema.missing_in(source), ""), exact=schema.is_exact(unit.column))
     kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if name in unit.constant}
     sizes, lows = np.zeros(0, dtype=np.int64), {name: np.zeros(0) for name in kinds}
     highs = dict(lows)

@@ -174,7 +174,7 @@ def _whole(lower: int, upper: int, nullable: bool) -> Integer:
     return Integer(lower=first, upper=last, nullable=nullable)
 
 
-_TRUTH_VALUES = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
+_TRUTH_VALUES = (("false", "true"), ("FALSE", "TRUE"))  # `True` is read as `true`: see `canonical`
 
 
 def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical | Boolean:

@@ -16,8 +16,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.columns.bounded import MISSING, cells_of, year_cells
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import read_text
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
 from sfumato.columns.dates import is_zero_date
@@ -280,13 +282,13 @@ class DomainCounts(Counts):
                 years = column if column.dtype.kind == "f" else years_of(column, self.formats.get(name))
                 part += np.bincount(year_cells(years), minlength=MISSING + 1)
                 continue
-            texts = [text.strip() if text is not None else "" for text in column]
-            missing = sum(not text for text in texts)
-            part[-1] += missing
+            texts = read_text(pa.array(column, pa.string()))
+            texts = pc.if_else(pc.equal(texts, ""), None, texts)
+            part[-1] += texts.null_count
             if kind == "boolean":
-                part[0] += len(texts) - missing
+                part[0] += len(texts) - texts.null_count
             else:
-                total.words[name].update(text for text in texts if text)
+                total.words[name].update(word for word in canonical(texts).to_pylist() if word is not None)
 
 
 def one_row_a_unit(schema: Schema) -> Schema:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
-from sfumato.columns.storage import canonical_text
+from sfumato.columns.storage import text_of
 from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
@@ -322,7 +322,7 @@ def write_npy(
 def _dat_lines(lists: pa.Array, name: str) -> bytes:
     lengths, values = list_parts(lists)
     coded = values if isinstance(values, pa.DictionaryArray) else values.dictionary_encode()
-    words = np.array([*canonical_text(coded.dictionary).to_pylist(), ""], dtype=object)
+    words = np.array([*text_of(coded.dictionary).to_pylist(), ""], dtype=object)
     if any(word.split() != [word] for word in words[:-1]):
         raise ConfigError(f"Expected items without white space to write a .dat file, got others in column {name!r}.")
     tokens = words[coded.indices.to_numpy(zero_copy_only=False)].tolist()

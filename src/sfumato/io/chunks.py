@@ -22,6 +22,7 @@ neighbours come out alike. Proof: docs/proofs/cells.md.
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +39,8 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 from sfumato.io.csv_form import CsvForm
 
-INFERRED_DTYPES = frozenset({"int64", "uint64", "float64", "object"})
-"""pandas' names of types that follow from all cells of a column; `Int64`, `string` and Arrow's are declared."""
+_INFERRED = re.compile(r"u?int\d+|float\d+|complex\d+|bool|object|datetime64.*|timedelta64.*")
+"""NumPy's names of types that follow from all cells of a column; `Int64`, `string` and Arrow's are declared."""
 Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
 T = TypeVar("T")
@@ -70,7 +71,7 @@ def pandas_columns(schema: pa.Schema) -> frozenset[str]:
     if not isinstance(entries, list):
         return frozenset()
     named = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
-    return frozenset(entry["name"] for entry in named if entry.get("numpy_type") in INFERRED_DTYPES)
+    return frozenset(entry["name"] for entry in named if _INFERRED.fullmatch(str(entry.get("numpy_type"))))
 
 
 def as_inferred(column: pa.ChunkedArray) -> pa.ChunkedArray:

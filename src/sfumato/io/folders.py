@@ -28,7 +28,7 @@ import pyarrow as pa
 from sfumato.columns.cells import plain
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
-from sfumato.columns.storage import canonical_text
+from sfumato.columns.storage import text_of
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.image_arrays import array_of
@@ -226,4 +226,4 @@ def _labels(column: Column) -> list[str | None]:
     cells = plain(column.combine_chunks())
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells).dictionary_decode()
-    return canonical_text(cells).to_pylist()
+    return text_of(cells).to_pylist()

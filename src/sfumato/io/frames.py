@@ -28,7 +28,7 @@ from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.columns.written import Written
-from sfumato.io.chunks import INFERRED_DTYPES, Chunk, Source, check_names
+from sfumato.io.chunks import Chunk, Source, check_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,10 +134,12 @@ def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
 
 
 def _is_inferred(dtype: Any) -> bool:  # noqa: ANN401 - of pandas or NumPy
-    """Whether a column has the dtype by what all its cells hold."""
+    """Whether a column may have the dtype by what all its cells hold: NumPy's, and what pandas makes of these alone."""
     import pandas as pd
 
-    return str(dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype) in INFERRED_DTYPES
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return isinstance(dtype, np.dtype | pd.DatetimeTZDtype | pd.IntervalDtype | pd.PeriodDtype)
 
 
 def open_polars(frame: pl.DataFrame, *, chunk_rows: int) -> PolarsSource:
@@ -357,9 +359,17 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
     # one such cell makes a whole column of them: the others are the real numbers that they were
     ((complex, np.complexfloating), lambda cell: cell_text(cell.real) if cell.imag == 0 else str(cell)),
     # the wall clock, as a column of timestamps is read
+    (np.datetime64, lambda cell: cell_text(_pandas_scalar("Timestamp", cell))),
+    (np.timedelta64, lambda cell: cell_text(_pandas_scalar("Timedelta", cell))),
     (datetime.datetime, lambda cell: wall_clock_of(cell) if cell == cell else None),
     ((datetime.date, datetime.time), lambda cell: cell.isoformat()),
 )
+
+
+def _pandas_scalar(name: str, cell: object) -> object:
+    import pandas as pd
+
+    return getattr(pd, name)(cell)
 
 
 def cell_text(cell: object) -> str | None:

@@ -21,7 +21,7 @@ from sfumato.columns.cells import joined, plain, values_of
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.open import Identifier
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
-from sfumato.columns.storage import canonical_text, has_canonical_text
+from sfumato.columns.storage import has_text, text_of
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Chunk, Column, Source, table_chunks
 from sfumato.io.csv_form import CsvForm
@@ -79,7 +79,7 @@ def _as_type(cells: pa.Array, storage: pa.DataType) -> pa.Array:
         return cells.cast(storage)
     if types.is_dictionary(cells.type):
         return _as_type(cells.dictionary, storage).take(cells.indices)
-    return canonical_text(cells).cast(pa.string()) if has_canonical_text(cells.type) else pa.nulls(len(cells), storage)
+    return text_of(cells).cast(pa.string()) if has_text(cells.type) else pa.nulls(len(cells), storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -117,8 +117,8 @@ def _is_large(line: bytes) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Return a cell as text: what a CSV file would hold."""
-    if value is None:
+    """Return a cell as text: what a CSV file would hold; an object has none."""
+    if value is None or isinstance(value, dict):
         return None
     if isinstance(value, str):
         return valid_text(value)

@@ -151,8 +151,10 @@ class _Reading:
         self._data, self._branch = data, branch
         self._missing = data.described.missing_in(table)
         self._kinds = {name: data._kinds[name] for name in columns}
-        self._own = UnitNumbers((*self._missing, ""))
         unit = data._unit.column
+        key = unit if branch is None else branch.key
+        exact = key is not None and data.described.is_exact(key)
+        self._own = UnitNumbers((*self._missing, ""), exact=exact)
         if branch is None:
             self._key, self.columns = unit, [unit, *columns]
             self._order = RowOrder(columns, None, 1, self._own.hashes)

@@ -42,6 +42,7 @@ class LongSource(Source):
         id_column: whose item a row holds.
         item_column: the item.
         missing: text that stands for no id.
+        exact: whether ids are compared letter by letter.
         parts: how often the table is read, each time for other ids.
     """
 
@@ -49,6 +50,7 @@ class LongSource(Source):
     id_column: str
     item_column: str
     missing: tuple[str, ...]
+    exact: bool = False
     parts: int = 1
 
     def skipped(self) -> Iterator[str]:
@@ -87,7 +89,7 @@ class LongSource(Source):
         ids: list[pa.Array] = []
         items: list[pa.Array] = []
         for chunk in self.rows.chunks([self.id_column, self.item_column]):
-            names = unit_names(joined(chunk.columns[self.id_column]), self.missing)
+            names = unit_names(joined(chunk.columns[self.id_column]), self.missing, exact=self.exact)
             keep = names.is_valid()
             if self.parts > 1:
                 keep = pc.and_(keep, pa.array(_parts_of(names, self.parts) == part))  # type: ignore[attr-defined]
@@ -122,6 +124,7 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
         id_column=id_column,
         item_column=name,
         missing=(*schema.missing_in(source), ""),
+        exact=schema.is_exact(name),
         parts=1 + source.size() // _PART_BYTES,
     )
 

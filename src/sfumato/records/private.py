@@ -10,9 +10,11 @@ from typing import Any, Protocol, Self, final
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.canonical import form_text
 from sfumato.columns.cells import is_text, plain, read_floats, read_text, total, values_of, without_tokens
+from sfumato.columns.kind import TabularKind
 from sfumato.columns.open import Open
-from sfumato.columns.storage import canonical_text, has_canonical_text
+from sfumato.columns.storage import has_text, text_of
 from sfumato.columns.text_forms import is_truth
 from sfumato.columns.wall_clock import moments_of, read_microseconds
 from sfumato.columns.written import Written
@@ -109,8 +111,7 @@ class SourceRecords:
         if schema.unit is None:
             return None
         if self._units is None:
-            missing = schema.missing_in(self._source)
-            self._units = UnitRows.of(self._source, schema.unit, missing, self.read_columns, self._code)
+            self._units = UnitRows.of(self._source, schema, self.read_columns, self._code)
         return self._units.keeper()
 
     def __repr__(self) -> str:
@@ -217,7 +218,14 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
     if schema.weight is not None:
         weight_kind(schema).check_readable(schema.weight.column, source.storage[schema.weight.column])
     for name in (name for name in schema.released if name not in estimated):
-        schema.columns[name].check_readable(name, source.storage[name])
+        kind = schema.columns[name]
+        if not (isinstance(kind, TabularKind | Open) and _is_inferred(source, name)):
+            kind.check_readable(name, source.storage[name])
+
+
+def _is_inferred(source: Source, name: str) -> bool:
+    """Whether one cell may have decided that no cell of a column can be read: then that is no reason to refuse it."""
+    return name in source.inferred and not pa.types.is_nested(values_of(source.storage[name]))
 
 
 def _resembles(name: str, absent: Sequence[str]) -> bool:
@@ -308,10 +316,7 @@ def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray
     cells = plain(cells)
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells).dictionary_decode()
-    if is_text(cells.type):
-        text = without_tokens(read_text(cells), missing)
-    elif has_canonical_text(cells.type):
-        text = without_tokens(canonical_text(cells), missing)
-    else:
-        text = pa.nulls(len(cells), pa.string())
-    return np.array(text.to_pylist(), dtype=object)
+    if not (is_text(cells.type) or has_text(cells.type)):
+        return np.full(len(cells), None)
+    text = without_tokens(text_of(cells), missing)
+    return np.array((form_text(text) if kind.is_plain else text).to_pylist(), dtype=object)

@@ -61,6 +61,7 @@ class TableSources(Source):
     key: str
     kinds: Mapping[str, ColumnKind]
     missing: tuple[str, ...]
+    exact: bool = False
 
     @classmethod
     def of(cls, tables: Mapping[str, Source], schema: Schema) -> TableSources:
@@ -97,6 +98,7 @@ class TableSources(Source):
             key=unit.column,
             kinds={name: kinds[name] for name in unit.constant},
             missing=(*schema.missing_in(next((part for part in parts if part.missing_as_text), parts[0])), ""),
+            exact=schema.is_exact(unit.column),
         )
 
     def read_as(self, form: CsvForm) -> TableSources:
@@ -170,7 +172,7 @@ class TableSources(Source):
         return (chunk for chunk, has_rows in self._joined(columns) if has_rows)
 
     def _joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
-        places, branch = UnitNumbers(self.missing), self.database.joined
+        places, branch = UnitNumbers(self.missing, exact=self.exact), self.database.joined
         assert branch is not None
         mine = [name for name in columns if name == self.key or name in self.kinds]
         others = [name for name in columns if name not in mine]

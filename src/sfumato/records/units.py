@@ -18,19 +18,17 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato._lazy import later
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import is_text, joined, plain, read_text, without_tokens
-from sfumato.columns.facts import LARGEST_EXACT
 from sfumato.columns.sets import CodedSets
-from sfumato.columns.storage import canonical_text, has_canonical_text
-from sfumato.columns.text_forms import without_point
+from sfumato.columns.storage import has_text, text_of
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.records.engine import Rows
 from sfumato.schema.database import Branch
-from sfumato.schema.unit import Unit
+from sfumato.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +39,6 @@ else:
 NOBODY = -1
 """The number of a row without a unit."""
 
-_WITH_EXPONENT = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE]\+?[0-9]+$"
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
@@ -54,10 +51,11 @@ class UnitNumbers:
 
     Args:
         missing: texts that stand for no unit.
+        exact: whether names are compared letter by letter: see `Identifier`.
     """
 
-    def __init__(self, missing: Sequence[str]) -> None:
-        self._missing = missing
+    def __init__(self, missing: Sequence[str], *, exact: bool = False) -> None:
+        self._missing, self._exact = missing, exact
         self._numbers: dict[str, int] = {}
         self._hashes: list[int] = []
 
@@ -87,7 +85,7 @@ class UnitNumbers:
         return number
 
     def _of_cells(self, cells: Column, number: Callable[[str], int]) -> np.ndarray:
-        coded = unit_names(joined(cells), self._missing).dictionary_encode()
+        coded = unit_names(joined(cells), self._missing, exact=self._exact).dictionary_encode()
         numbers = [NOBODY if name is None else number(name) for name in coded.dictionary.to_pylist()]
         index = coded.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False).astype(np.int64)
         return np.array([*numbers, NOBODY], dtype=np.int64)[index]
@@ -140,44 +138,34 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def unit_names(cells: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return whom or what each cell names, as text, the same for `5`, `5.0` and 5.0; null where it names nobody.
+def unit_names(cells: pa.Array, missing: Sequence[str], *, exact: bool = False) -> pa.Array:
+    """Return whom or what each cell names, as its canonical text; null where it names nobody.
 
-    A number of 2^53 or more that has been a float names nobody: it may stand for any of several whole numbers, whose
-    rows would be taken for those of one unit.
+    A number of 2^53 or more names nobody: once a float, it may stand for any of several whole numbers, whose rows would
+    be taken for those of one unit.
 
     Privacy: none (a function of each cell).
 
     Args:
         cells: n cells of any type.
         missing: texts that stand for nobody.
+        exact: whether names are compared letter by letter: see `Identifier`.
     """
     cells = plain(cells)
     if isinstance(cells, pa.DictionaryArray):
-        return unit_names(cells.dictionary, missing).take(cells.indices)
+        return unit_names(cells.dictionary, missing, exact=exact).take(cells.indices)
     if types.is_nested(cells.type) or types.is_interval(cells.type):
         return pa.nulls(len(cells), pa.large_string())
     if not is_text(cells.type):
         coded = cells.dictionary_encode()
-        return unit_names(_texts(coded.dictionary), missing).take(coded.indices)
-    text = without_point(without_tokens(read_text(cells).cast(pa.large_string()), missing))
-    rounded = pc.match_substring_regex(text, _WITH_EXPONENT)
-    if not pc.any(rounded).as_py():
-        return text
-    lost = pc.greater(pc.abs(pc.if_else(rounded, text, "0").cast(pa.float64())), LARGEST_EXACT)
-    return pc.if_else(lost, pa.scalar(None, text.type), text)
+        return unit_names(_texts(coded.dictionary), missing, exact=exact).take(coded.indices)
+    return canonical(without_tokens(read_text(cells).cast(pa.large_string()), missing), exact=exact)
 
 
 def _texts(values: pa.Array) -> pa.Array:
     """Return the text of values that are no text."""
-    if types.is_timestamp(values.type) and values.type.unit == "ns":
-        finer = pc.subtract(values.cast(pa.int64()), pc.multiply(pc.divide(values.cast(pa.int64()), 1000), 1000))
-        digits = pc.if_else(pc.equal(finer, 0), "", finer.cast(pa.string()))  # which canonical text has not
-        return pc.binary_join_element_wise(canonical_text(values), digits, "")
-    if has_canonical_text(values.type):
-        return canonical_text(values)
-    if types.is_time32(values.type):
-        values = values.cast(pa.int32())
+    if has_text(values.type):
+        return text_of(values)
     values = values.cast(pa.int64()) if types.is_temporal(values.type) else values
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], pa.string())
 
@@ -191,29 +179,29 @@ class UnitRows:
     Args:
         max_rows: the most records of a unit, at least 1.
         missing: texts that stand for no unit.
+        exact: whether names are compared letter by letter.
     """
 
-    def __init__(self, max_rows: int, missing: Sequence[str]) -> None:
+    def __init__(self, max_rows: int, missing: Sequence[str], *, exact: bool = False) -> None:
         self._max_rows = max_rows
-        self._names = UnitNumbers(missing)
+        self._names = UnitNumbers(missing, exact=exact)
         self._counts = np.zeros(0, dtype=np.int64)
         self._crowded: list[pd.DataFrame] = []
         self._quota: pd.DataFrame | None = None
 
     @classmethod
-    def of(
-        cls, source: Source, unit: Unit, missing: Sequence[str], columns: Sequence[str], code: Callable[[Chunk], Rows]
-    ) -> UnitRows:
+    def of(cls, source: Source, schema: Schema, columns: Sequence[str], code: Callable[[Chunk], Rows]) -> UnitRows:
         """Read a source once or twice, and choose.
 
         Args:
             source: where the records lie.
-            unit: its column, and the most records.
-            missing: texts that stand for no unit.
+            schema: its unit has a column, and the most records.
             columns: what `code` and the unit need.
             code: the records of a chunk, total.
         """
-        units = cls(unit.max_rows, (*missing, ""))
+        unit = schema.unit
+        assert unit is not None
+        units = cls(unit.max_rows, (*schema.missing_in(source), ""), exact=schema.is_exact(unit.column))
         message = f"Cannot read the unit column of {source.label}. Please report its type: a fit reads any cell."
         for chunk in source.chunks([unit.column]):
             attempt(lambda chunk=chunk: units.count(chunk.columns[unit.column]), message)

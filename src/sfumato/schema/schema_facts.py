@@ -131,6 +131,10 @@ class SchemaFacts:
         """
         return self.missing if source.missing_as_text or self.missing != MISSING_TOKENS else ("",)
 
+    def is_exact(self, name: str) -> bool:
+        """Whether the names in a column were text from the start, and are compared letter by letter."""
+        return getattr(self.columns.get(name), "exact", False)
+
     @property
     def missing_written(self) -> str:
         """The text that a CSV file has for no value: the first declared that is not a usual one, else the first."""
