@@ -161,6 +161,7 @@ def _fit(entry: Mapping[str, Any]) -> ChargedFit:
         process=ProcessMark.from_dict(entry["process"]),
         run=str(entry["run"]),
         release=optional(reader(Bound))(entry["release"], _PLACE),
+        share=None if entry["share"] is None else str(entry["share"]),
     )
     if fit.runs < 1:
         raise ValueError(fit.run)

@@ -43,7 +43,7 @@ def read_bounded(path: str | os.PathLike[str], most: int, *, links: bool = True)
     try:
         status = os.stat(path, follow_symlinks=links)
         if stat.S_ISDIR(status.st_mode):
-            reason = "a folder"
+            reason = "is a directory"
         elif not stat.S_ISREG(status.st_mode):
             reason = _NOT_REGULAR
         elif status.st_size <= most:
