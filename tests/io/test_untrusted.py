@@ -173,12 +173,13 @@ def test_honest_zips_are_read(tmp_path):
 def test_a_combined_release_of_overlapping_parts_is_refused(tmp_path):
     """8 MiB that would be read as 400 times that."""
     parts = [(f"{i}.sfm", b"\0" * (8 << 20 if i == 400 else 0)) for i in range(1, 401)]
-    costs = [{"sha256": "0" * 64, "rows": 1, "epsilon": 1.0, "delta": 1e-6}] * 400
+    costs = [{"sha256": "0" * 64, "n": 1, "method": "m", "epsilon": 1.0, "delta": 1e-6}] * 400
     listed = {"format": "sfumato combination 1", "parts": costs}
     path = tmp_path / "all.sfm"
-    path.write_bytes(overlapping([("combination.json", json.dumps(listed)), *parts]))
+    path.write_bytes(overlapping([*parts, ("combination.json", json.dumps(listed))]))
     assert path.stat().st_size < 10 << 20
-    outcomes(*(READERS[reader].format(path=str(path)) for reader in ("combined", "release", "parts")))
+    for problem in outcomes(*(READERS[reader].format(path=str(path)) for reader in ("combined", "release", "parts"))):
+        assert "members that overlap" in problem
 
 
 @pytest.mark.parametrize("shape", ["chain", "star", "circle"])

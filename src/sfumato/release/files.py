@@ -143,7 +143,7 @@ def read_bytes(path: Path | BinaryIO) -> tuple[bytes, bytes]:
         _refuse("There is no such file or directory.")
     if not zipfile.is_zipfile(path):
         _refuse("It is neither a directory nor a .sfm archive.")
-    with UntrustedZip(path) as archive:
+    with _opened(path) as archive:
         members = _stored(archive)
         if COMBINATION in members:
             _refuse(
@@ -153,6 +153,14 @@ def read_bytes(path: Path | BinaryIO) -> tuple[bytes, bytes]:
         if set(members) != {MANIFEST, ARRAYS}:
             _refuse(f"Expected exactly {MANIFEST} and {ARRAYS} in the archive.")
         return archive.read(MANIFEST), archive.read(ARRAYS)
+
+
+def _opened(path: Path | BinaryIO) -> UntrustedZip:
+    try:
+        return UntrustedZip(path)
+    except zipfile.BadZipFile as error:
+        problem = str(error)
+    raise ReleaseError(f"Expected a zip whose members are what they say, got {shown(problem)}.")
 
 
 def _stored(archive: UntrustedZip) -> Mapping[str, zipfile.ZipInfo]:
@@ -237,7 +245,7 @@ def is_combination(path: Path) -> bool:
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
     try:
-        with UntrustedZip(path) as archive:
+        with zipfile.ZipFile(path) as archive:
             return COMBINATION in archive.namelist()
     except (OSError, zipfile.BadZipFile):
         return False
@@ -251,7 +259,7 @@ def read_parts(path: Path) -> tuple[list[bytes], tuple[PartCost, ...]]:
     """
     if not is_combination(path):
         _refuse_combination("It is no combined release")
-    with UntrustedZip(path) as archive:
+    with _opened(path) as archive:
         members = _stored(archive)
         listed = reader(_Combination)(parse_object(archive.read(COMBINATION)), Place("combination"))
         names = [_member(i) for i in range(1, len(listed.parts) + 1)]
