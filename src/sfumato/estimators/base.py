@@ -198,9 +198,9 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
             description = _described(type(self), plan, budget, n_public, unit, records.weight)
-            issued = driver.certificate(description)
+            certificate = driver.certificate(description)
             self.certificate_ = replace(
-                issued, process_fit=number, assumptions=(of_process(number), *issued.assumptions)
+                certificate, process_fit=number, assumptions=(of_process(number), *certificate.assumptions)
             )
             self.n_features_in_, self._unit, self._columns = records.dimension, records.unit, records.columns
             if records.names is not None:
