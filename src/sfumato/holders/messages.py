@@ -271,10 +271,10 @@ class FileExchange:
     def hand_out(self) -> None:
         """Put the messages that were written so far where the other holders find them, where they are not there."""
         for path in sorted(self._own.glob(f"*{_SUFFIX}")):
-            content, place, there = path.read_bytes(), self._folder / path.name, None
+            content, place, shared = path.read_bytes(), self._folder / path.name, None
             with contextlib.suppress(UnreadableFileError):
-                there = read_bounded(place, len(content))
-            if there != content:
+                shared = read_bounded(place, len(content))
+            if shared != content:
                 write_bytes(place, content)
 
     def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:
