@@ -48,6 +48,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "PrivacyError",
     "PrivacyWarning",
     "ReleaseError",
+    "RepeatedFitWarning",
     "SampleWarning",
     "SchemaError",
     "SchemaWarning",
@@ -154,6 +155,10 @@ class SchemaWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A setting that is allowed but weakens what the guarantee means."""
+
+
+class RepeatedFitWarning(PrivacyWarning):
+    """A fit of an estimator in a process that fitted one before, under no ledger."""
 
 
 class SampleWarning(UserWarning):

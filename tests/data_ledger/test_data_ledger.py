@@ -161,14 +161,14 @@ def test_units_and_relations_do_not_mix(ledger, tmp_path):
 def _ledger_text(**changes):
     budget = {"epsilon": 1, "delta": 1e-6}
     whole = {
-        "format": "sfumato ledger 3", "budget": budget, "neighbours": "add_remove", "fits": []
+        "format": "sfumato ledger 4", "budget": budget, "neighbours": "add_remove", "fits": []
     }  # fmt: skip
     return json.dumps(whole | changes)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", '{"format": "sfumato ledger 3"}', "[" * 100_000, "\udcff",
+    ["", "{}", "[]", "null", '{"format": "sfumato ledger 4"}', "[" * 100_000, "\udcff",
      _ledger_text(budget={"epsilon": float("inf"), "delta": 1e-6}), _ledger_text(format="sfumato"),
      _ledger_text(fits=[{"chain": ""}]), _ledger_text(fits=[3]),
      _ledger_text(neighbours="none"), _ledger_text()[:-1] + ', "fits": []}'],
@@ -180,7 +180,7 @@ def test_what_is_no_ledger_is_refused(tmp_path, text):
         pay(path)
 
 
-@pytest.mark.parametrize("version", [1, 2, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 5])
 def test_another_version_is_refused_in_a_sentence(tmp_path, version):
     path = tmp_path / "l"
     path.write_text(_ledger_text(format=f"sfumato ledger {version}"))

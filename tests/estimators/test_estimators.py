@@ -142,6 +142,9 @@ def test_a_certificate_says_what_a_fit_cost(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_plan_and_certificate_do_not_depend_on_the_records(estimator):
     contents = [clone(estimator).fit(rows).certificate.content for rows in (blobs(), blobs()[:1], blobs()[:0])]
+    for content in contents:  # which fit of the process it is
+        content.pop("process_fit")
+        content["assumptions"] = content["assumptions"][1:]
     assert contents[0] == contents[1] == contents[2]
 
 

@@ -199,6 +199,22 @@ def test_a_further_attempt_that_was_removed_is_not_begun_once_more(tmp_path):
         site.round("north", **WITHOUT)
 
 
+def test_of_two_copies_of_a_further_attempt_one_is_charged(tmp_path):
+    site = dropped(tmp_path, ledger=True)
+    for name in LEFT:
+        site.round(name, **WITHOUT)
+    shutil.copytree(tmp_path / "north", tmp_path / "copy")
+    assert site.round("north").number == 2
+    for path in (site.messages / "again").glob("north.*.round"):
+        path.unlink()
+    (tmp_path / "north").rename(tmp_path / "first")
+    (tmp_path / "copy").rename(tmp_path / "north")
+    with pytest.raises(ConfigError, match="second one"):
+        site.round("north")
+    fits = read_ledger(site.ledgers["north"]).fits
+    assert [fit.share.split()[1] for fit in fits] == ["1", "2"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("holders", [10, 50])
 def test_many_holders_of_whom_some_drop_out(tmp_path, holders):

@@ -18,7 +18,7 @@ from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit, 
 from fixtures.sampling import few_simulations
 from sfumato import MaxEntropy, create_ledger, load, read_ledger
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
-from sfumato.holders import init_holder
+from sfumato.holders import holder_round, init_holder
 from sfumato.holders.cards import Agreement, Card, HolderSession, Keys
 from sfumato.holders.messages import ShareContext, masked, message_path, packed_message
 from sfumato.mechanisms.noise_shares import noise_share
@@ -265,6 +265,50 @@ def test_under_a_ledger_a_copied_folder_draws_no_second_share(tmp_path):
     (site.folder / "moved").rename(site.folder / "north")
     with pytest.raises(ConfigError, match="checkpoint"):
         site.round("north")
+
+
+def copied(site, name="north"):
+    """A copy of a holder's folder; it and the folder go on, each as if the other were not there."""
+    copy = shutil.copytree(site.folder / name, site.folder / f"copy of {name}")
+    return copy, lambda folder: holder_round(
+        folder, site.tables[name], messages=site.messages, out=site.folder / "out.sfm", ledger=site.ledgers[name],
+        fingerprint=site.fingerprint,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("first", ["folder", "copy"])
+@pytest.mark.parametrize("moment", ["before the first round", "before the ledger has the charge"])
+def test_of_two_copies_under_one_ledger_one_is_charged(tmp_path, monkeypatch, moment, first):
+    """Though the common folder forgets what the first one wrote."""
+    site = Site(tmp_path, ledger=True)
+    if moment != "before the first round":
+        with monkeypatch.context() as patch:
+            patch.setattr("sfumato.data_ledger.data_ledger.write_ledger_file", killed)
+            with pytest.raises(KeyboardInterrupt):
+                site.round("north")
+        assert (site.folder / "north" / "fit.checkpoint").exists()
+    copy, go_on = copied(site)
+    folders = [site.folder / "north", copy][:: 1 if first == "folder" else -1]
+    assert go_on(folders[0]).number == 1
+    message = message_path(site.messages, "north", 1)
+    content = message.read_bytes()
+    message.unlink()
+    with pytest.raises(ConfigError, match="second one"):
+        go_on(folders[1])
+    assert not message.exists()
+    assert not message_path(folders[1], "north", 1).exists()
+    [fit] = read_ledger(site.ledgers["north"]).fits
+    assert fit.share == f"{HolderSession.of(cards_of(site)).id} 1"
+    assert go_on(folders[0]).number == 1
+    assert message.read_bytes() == content
+
+
+def killed(*_, **__):
+    raise KeyboardInterrupt
+
+
+def cards_of(site):
+    return [Card.read(path) for path in site.messages.glob("*.card.json")]
 
 
 def test_what_is_secret_is_readable_by_its_owner_alone(site):

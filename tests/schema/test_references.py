@@ -106,5 +106,8 @@ def test_all_ranges_and_lists_together_have_a_bound(monkeypatch):
     monkeypatch.setattr(references, "MOST_WRITTEN", 10)
     entry = {"kind": "categorical", "categories": ["u", "v"]}
     assert len(Schema.from_dict({"columns": {"q1..q3": entry}}).columns) == 3
-    with pytest.raises(SchemaError, match=r"at most 10 columns and labels, .* up to column 'r1\.\.r2'"):
+    with pytest.raises(SchemaError, match=r"with 10 labels, .* up to column 'r1\.\.r2'"):
         Schema.from_dict({"columns": {"q1..q3": entry, "r1..r2": "boolean"}})
+    monkeypatch.setattr(references, "MOST_COLUMNS", 4)
+    with pytest.raises(SchemaError, match=r"at most 4 columns, .* up to column 'b'"):
+        Schema.from_dict({"columns": {"q1..q3": "boolean", "a": "boolean", "b": "boolean"}})

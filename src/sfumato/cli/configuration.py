@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import ConfigError, did_you_mean
+from sfumato.io.untrusted import UnreadableFileError, read_bounded
 
 FILE, PROJECT = "sfumato.toml", "pyproject.toml"
-_MOST_BYTES = 1 << 20
+_MOST_BYTES, _MOST_OF_OTHERS = 1 << 20, 1 << 26
 _LONG_KEY = re.compile(rb"""(?:\.[ \t]*[\w"'-]+[ \t]*){100}""")  # time grows with the square of its parts
 
 SHARED = (
@@ -95,18 +96,18 @@ def _read(path: Path | None) -> tuple[Path, Mapping[str, Any]]:
     if Path(FILE).is_file():
         return Path(FILE), _sections(_parse_toml(Path(FILE)), Path(FILE))
     project = Path(PROJECT)
-    if project.is_file() and b"tool.sfumato" in _bytes(project):  # others' files are none of our business
+    # files of others are none of our business
+    if project.is_file() and b"tool.sfumato" in _bytes(project, _MOST_OF_OTHERS):
         tool = _parse_toml(project).get("tool")
         return project, _sections((tool or {}).get("sfumato", {}), project)
     return Path(FILE), {}
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, most: int = _MOST_BYTES) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+        return read_bounded(path, most)
+    except UnreadableFileError as error:
+        reason = str(error)
     raise ConfigError(f"Expected to read the configuration {path}, got: {reason}.")
 
 
@@ -114,8 +115,8 @@ def _parse_toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     content = _bytes(path)
-    if len(content) > _MOST_BYTES or _LONG_KEY.search(content):
-        raise ConfigError(f"Expected the configuration {path} to be short, got more than 1 MiB or a key of 100 parts.")
+    if _LONG_KEY.search(content):
+        raise ConfigError(f"Expected the configuration {path} to have short keys, got one of 100 parts.")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except RecursionError:

@@ -153,11 +153,12 @@ def check_command(
     if data:
         private.PrivateData(open_tables(data, input_format, known), known)
     _require_measurable(known)
+    open_columns, names = known.open, set(known.released)
     rows = [
         (
             name,
-            f"{known.open[name]}, to discover" if name in known.open else kind.name,
-            "yes" if name in known.released else "no",
+            f"{open_columns[name]}, to discover" if name in open_columns else kind.name,
+            "yes" if name in names else "no",
         )
         for name, kind in known.columns.items()
     ]

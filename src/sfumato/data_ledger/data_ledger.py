@@ -146,7 +146,13 @@ class Charge:
 
 
 def charge(
-    path: str | os.PathLike[str], plan: Plan, *, method: str, unit: str, checkpoint: Journal | None = None
+    path: str | os.PathLike[str],
+    plan: Plan,
+    *,
+    method: str,
+    unit: str,
+    checkpoint: Journal | None = None,
+    share: str | None = None,
 ) -> Charge:
     """Charge a fit: when this returns, the charge is on the disk, and the checkpoint knows it.
 
@@ -157,11 +163,13 @@ def charge(
         unit: whom it protects: "row", or a column.
         checkpoint: what is kept of the fit. If it began under a charge, the fit goes on and is not charged again. One
             that has finished may only be told again: see `Charge.complete`.
+        share: session and attempt of a fit of several holders: they are charged once.
 
     Raises:
         BudgetExceededError: the ledger cannot pay for it. Nothing was charged.
         ConfigError: the file is no ledger, the fit is of another unit or relation than the ledger's, or the charge to
-            go on under is not there, of a fit that runs, or of a checkpoint of which this is an older copy.
+            go on under is not there, of a fit that runs, or of a checkpoint of which this is an older copy; or a copy
+            of a holder's folder was charged for the session and attempt.
         OutputError: a file cannot be written. Nothing was charged.
     """
     place = real_path(path)
@@ -179,9 +187,10 @@ def charge(
         if known is not None and known.entry == "finished":
             return Charge(place, known, state)
         if known is None:
+            _refuse_second_share(state, share, path)
             refuse_unless_payable(state, plan, unit, path)
             charged = ChargedFit(
-                uuid.uuid4().hex, method, unit, plan, _now(), None, "running", ProcessMark.own(), _mark(1)
+                uuid.uuid4().hex, method, unit, plan, _now(), None, "running", ProcessMark.own(), _mark(1), share=share
             )
             state = replace(state, fits=(*state.fits, charged))
         else:
@@ -222,6 +231,7 @@ def charge_data(
     unit: str,
     private: bool,
     checkpoint: Journal | None = None,
+    share: str | None = None,
 ) -> Charge | None:
     """Charge the account of a data set, if there is one; arguments and errors as `charge`.
 
@@ -235,7 +245,7 @@ def charge_data(
             "Expected noise that nobody can predict with a ledger, got a seed, or no noise: no budget pays for "
             "that. Leave the seed out, or the ledger."
         )
-    return charge(path, plan, method=method, unit=unit, checkpoint=checkpoint)
+    return charge(path, plan, method=method, unit=unit, checkpoint=checkpoint, share=share)
 
 
 @contextlib.contextmanager
@@ -335,6 +345,15 @@ def refuse_unless_payable(state: LedgerState, plan: Plan, unit: str, path: objec
             f"Expected a fit that the ledger {path} can pay for, got one with which all fits cost epsilon={spent:.6g} "
             f"at delta={state.budget.delta:g}, of {state.budget.epsilon:g}. Without it they cost {before:.6g}. Nothing "
             "was read or charged: ask for a smaller epsilon."
+        )
+
+
+def _refuse_second_share(state: LedgerState, share: str | None, path: object) -> None:
+    if share is not None and any(fit.share == share for fit in state.fits):
+        raise ConfigError(
+            f"Expected one charge of {path} for this session and attempt of the holders, got a second one, of a copy "
+            "of the holder's folder or of one that was put back: its share under the same pads would show more than "
+            "one. Go on with the folder that was charged, or begin anew with `sfumato model join`."
         )
 
 

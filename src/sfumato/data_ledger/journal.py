@@ -273,10 +273,10 @@ class Journal:
         header: Mapping[str, str] = {}
         arrays: Arrays = {}
         try:
-            with safetensors.safe_open(path, "numpy") as file:
+            with _open(path) as file:
                 header = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, safetensors.SafetensorError) as error:
+        except (OSError, MemoryError, safetensors.SafetensorError) as error:
             fault = type(error).__name__
         if fault or header.get("format") != f"sfumato checkpoint {_FORMAT}":
             raise ConfigError(
@@ -339,6 +339,12 @@ class _Descent(Progress):
             self._journal.keep(self._stage, step, {name: array.copy() for name, array in state().items()})
 
 
+def _open(path: Path) -> Any:  # noqa: ANN401 - of a library without types
+    if not path.is_file():  # a pipe would wait for ever
+        raise OSError
+    return safetensors.safe_open(path, "numpy")
+
+
 def remove(path: str | os.PathLike[str]) -> None:
     """Remove a checkpoint whose fit has ended.
 
@@ -356,7 +362,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 def charge_of(path: Path) -> str | None:
     """Return the charge that a checkpoint began under; None of none, or of no checkpoint."""
-    with contextlib.suppress(OSError, safetensors.SafetensorError), safetensors.safe_open(path, "numpy") as file:
+    with contextlib.suppress(OSError, safetensors.SafetensorError), _open(path) as file:
         return (file.metadata() or {}).get("charge")
     return None
 

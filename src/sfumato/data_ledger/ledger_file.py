@@ -15,6 +15,7 @@ from sfumato.data_ledger.ledger_state import LEDGER_FORMAT, ChargedFit, Entry, L
 from sfumato.errors import ConfigError, OutputError, SfumatoError
 from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.strict_json import parse_object
+from sfumato.io.untrusted import read_bounded
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.certificate_form import Bound, stage_from_dict
 from sfumato.privacy.plan import Neighbours, Plan
@@ -99,9 +100,8 @@ def ledger_content(path: Path) -> dict[str, Any]:
             "not see what is charged."
         )
     content = None
-    with contextlib.suppress(OSError, ValueError):
-        if path.stat().st_size <= _MOST_BYTES:
-            content = parse_object(path.read_bytes())
+    with contextlib.suppress(ValueError):
+        content = parse_object(read_bounded(path, _MOST_BYTES))
     form, fits = (None, None) if content is None else (content.get("format"), content.get("fits"))
     if form != LEDGER_FORMAT and str(form).startswith(LEDGER_FORMAT.rstrip("0123456789")):
         raise ConfigError(
@@ -161,6 +161,7 @@ def _fit(entry: Mapping[str, Any]) -> ChargedFit:
         process=ProcessMark.from_dict(entry["process"]),
         run=str(entry["run"]),
         release=optional(reader(Bound))(entry["release"], _PLACE),
+        share=None if entry["share"] is None else str(entry["share"]),
     )
     if fit.runs < 1:
         raise ValueError(fit.run)

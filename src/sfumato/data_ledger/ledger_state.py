@@ -23,7 +23,7 @@ from sfumato.privacy.words import attacks
 
 Entry: TypeAlias = Literal["running", "waiting", "finished", "failed"]
 Status: TypeAlias = Entry | Literal["killed", "unknown"]
-LEDGER_FORMAT = "sfumato ledger 3"
+LEDGER_FORMAT = "sfumato ledger 4"
 SLACK = 1e-9  # a fit may cost all there is, up to rounding
 
 
@@ -66,6 +66,7 @@ class ChargedFit:
         run: the run that may go on: its number, 1 or one more at each resume, and a random mark, which the checkpoint
             of the fit has to carry.
         release: hashes of the release that it paid for; None until that is final, and of what released no model.
+        share: session and attempt of a fit of several holders, which are charged once; None of others.
     """
 
     id: str
@@ -78,6 +79,7 @@ class ChargedFit:
     process: ProcessMark
     run: str
     release: Bound | None = None
+    share: str | None = None
 
     @property
     def runs(self) -> int:
@@ -97,6 +99,7 @@ class ChargedFit:
         return {
             "id": self.id, "method": self.method, "unit": self.unit,
             "events": [event_to_dict(stage) for stage in self.plan.stages], "started": self.started,
+            "share": self.share,
         }  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:

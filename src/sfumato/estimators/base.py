@@ -5,9 +5,11 @@ Bounds, clip norm and number of rows are public, and required or explicit.
 
 from __future__ import annotations
 
+import itertools
 import os
+import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -19,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.columns.kinds import Continuous, Identifier
 from sfumato.data_ledger.journal import Journal
-from sfumato.errors import ConfigError, DataError
+from sfumato.errors import ConfigError, DataError, RepeatedFitWarning
 from sfumato.estimators.records import MOST_WEIGHED_ROWS, Ball, NumericRecords, open_rows
 from sfumato.estimators.row_columns import of_units, of_weights
 from sfumato.fitting.account import Account
@@ -36,6 +38,7 @@ from sfumato.privacy.certificate import Certificate, Description
 from sfumato.privacy.certificate_form import Protected, Weighting
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.privacy.words import of_process
 from sfumato.release import SourceForm
 from sfumato.release_front import Release
 from sfumato.schema.schema import Schema
@@ -44,6 +47,11 @@ from sfumato.schema.unit import Unit
 
 Model = TypeVar("Model", FactorModel, GaussianMixture)
 
+_FITS = itertools.count(1)  # of this process, of all estimators
+_REPEATED = (
+    "This process fitted an estimator before. Each fit costs its own epsilon, those of a search (GridSearchCV) and of "
+    "cross-validation too, and no certificate adds them up: give each the ledger of the data, fit(..., ledger=...)."
+)
 _TELL_NO_CELL = (  # beginnings of scikit-learn's messages
     "X has ",
     "The feature names should match",
@@ -182,12 +190,18 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
             journal=Journal(None, {}),
         )
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
+        number = next(_FITS)
+        if number > 1 and driver.noise.private and ledger is None:
+            warnings.warn(_REPEATED, RepeatedFitWarning, stacklevel=2)
         with driver.charged(ledger) as noise:
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
             description = _described(type(self), plan, budget, n_public, unit, records.weight)
-            self.certificate_ = driver.certificate(description)
+            certificate = driver.certificate(description)
+            self.certificate_ = replace(
+                certificate, process_fit=number, assumptions=(of_process(number), *certificate.assumptions)
+            )
             self.n_features_in_, self._unit, self._columns = records.dimension, records.unit, records.columns
             if records.names is not None:
                 self.feature_names_in_ = np.array(records.names, dtype=object)

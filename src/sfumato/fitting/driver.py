@@ -148,6 +148,7 @@ class Driver(Generic[Held]):
         methods: the classes whose code runs.
         unit: whom it protects, as a certificate says it.
         journal: what is kept of the fit; it says under which charge the fit began.
+        share: session and attempt of a fit of several holders; None of others.
         charges: the charge in the account of the data, once it is made.
     """
 
@@ -158,6 +159,7 @@ class Driver(Generic[Held]):
     methods: tuple[type, ...]
     unit: Protected
     journal: Journal
+    share: str | None = None
     charges: list[Charge] = field(default_factory=list)
 
     @contextmanager
@@ -178,8 +180,10 @@ class Driver(Generic[Held]):
             )
         import pandas  # noqa: F401 - passes over units use it, and after the charge no import may fail
 
-        unit, private = self.unit.name, self.noise.private
-        charged = charge_data(path, self.plan, method=self.method, unit=unit, checkpoint=self.journal, private=private)
+        charged = charge_data(
+            path, self.plan, method=self.method, unit=self.unit.name, private=self.noise.private,
+            checkpoint=self.journal, share=self.share,
+        )  # fmt: skip
         if charged is not None:
             self.charges.append(charged)
         with settled(charged, has_checkpoint=self.journal.active):

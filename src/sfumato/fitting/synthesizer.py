@@ -130,6 +130,7 @@ class Synthesizer(PlannedMethod):
                 method=self.method,
                 methods=(type(self),),
                 unit=Protected(**schema.protects),
+                share=None if exchange is None else exchange.stated.share,
             )
             with driver.charged(options.ledger) as noise:
                 return self._release(

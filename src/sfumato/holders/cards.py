@@ -24,6 +24,7 @@ from sfumato.engines.work import machine
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
+from sfumato.io.untrusted import read_bounded
 from sfumato.mechanisms.noise_shares import noise_part
 from sfumato.privacy.budget import EstimateCount
 from sfumato.privacy.certificate import installed_versions
@@ -146,17 +147,6 @@ def digest(document: object) -> str:
     return hashlib.sha256(json.dumps(document, separators=(",", ":")).encode()).hexdigest()
 
 
-def bytes_of(path: Path, most: int) -> bytes:
-    """Return the content of a file of at most so many bytes; OSError or ValueError where it is none, or larger."""
-    if not path.is_file():  # a pipe would wait for ever
-        raise ValueError
-    with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError
-    return content
-
-
 def require_name(name: object) -> str:
     """Return the name of a holder, which is part of names of files; ConfigError where it is none."""
     if not isinstance(name, str) or not HOLDER_NAME.fullmatch(name):
@@ -211,8 +201,8 @@ class Card:
             ConfigError: the file is none.
         """
         card, document = None, {}
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            document = parse_object(bytes_of(path, _MOST_BYTES))
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            document = parse_object(read_bounded(path, _MOST_BYTES))
             if document.pop("format") == _FORMAT:
                 stated = cls(**{**document, "agreement": Agreement(**document["agreement"])})
                 names = [require_name(name) for name in (stated.name, *stated.agreement.without)]
@@ -333,8 +323,8 @@ class Keys:
         Raises:
             ConfigError: the file holds no keys.
         """
-        with contextlib.suppress(OSError, ValueError):
-            content = bytes.fromhex(path.read_text(encoding="utf-8"))
+        with contextlib.suppress(ValueError):
+            content = bytes.fromhex(read_bounded(path, _MOST_BYTES).decode("ascii"))
             return cls(
                 X25519PrivateKey.from_private_bytes(content[:32]), Ed25519PrivateKey.from_private_bytes(content[32:])
             )

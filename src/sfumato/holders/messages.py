@@ -24,9 +24,10 @@ import safetensors.numpy
 
 from sfumato.engines.work import TAG_WORDS, pad
 from sfumato.errors import ConfigError, DataError, RoundPendingError
-from sfumato.holders.cards import Card, HolderSession, Keys, bytes_of, digest
+from sfumato.holders.cards import Card, HolderSession, Keys, digest
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
+from sfumato.io.untrusted import UnreadableFileError, read_bounded
 from sfumato.measurements.query_form import write_query
 from sfumato.mechanisms.noise_shares import noise_part
 from sfumato.privacy.certificate_form import JointFit
@@ -41,7 +42,7 @@ _START = hashlib.sha256(b"sfumato: nothing released yet").hexdigest()
 _FORMAT = "sfumato round 1"
 _HEADER_BYTES = 1 << 16
 _MOST_BYTES = 1 << 31
-_FAULTS = (OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError)
+_FAULTS = (safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError)
 """Of files that are no messages."""
 
 
@@ -152,7 +153,7 @@ def total_of(
 def is_signed(path: Path, name: str, session: HolderSession) -> bool:
     """Whether a file is a message of any round that a holder signed."""
     with contextlib.suppress(*_FAULTS):
-        return _signed_header(bytes_of(path, _MOST_BYTES), name, session) is not None
+        return _signed_header(read_bounded(path, _MOST_BYTES), name, session) is not None
     return False
 
 
@@ -172,7 +173,7 @@ def missing(folder: Path, session: HolderSession, name: str, number: int) -> lis
 def _words(path: Path, context: ShareContext, name: str, session: HolderSession, size: int) -> np.ndarray:
     header, words = None, np.zeros(0, dtype=np.uint64)
     with contextlib.suppress(*_FAULTS):
-        packed = bytes_of(path, 8 * (size + TAG_WORDS) + _HEADER_BYTES)
+        packed = read_bounded(path, 8 * (size + TAG_WORDS) + _HEADER_BYTES)
         header = _signed_header(packed, name, session)
         words = safetensors.numpy.load(packed)["words"]
     if header is None:
@@ -270,8 +271,10 @@ class FileExchange:
     def hand_out(self) -> None:
         """Put the messages that were written so far where the other holders find them, where they are not there."""
         for path in sorted(self._own.glob(f"*{_SUFFIX}")):
-            content, place = path.read_bytes(), self._folder / path.name
-            if not place.is_file() or place.read_bytes() != content:
+            content, place, shared = path.read_bytes(), self._folder / path.name, None
+            with contextlib.suppress(UnreadableFileError):
+                shared = read_bounded(place, len(content))
+            if shared != content:
                 write_bytes(place, content)
 
     def total(self, words: np.ndarray, statistic: Statistic, stage: str, event: int | None) -> np.ndarray:

@@ -327,7 +327,7 @@ def _confirmed(path: Path, session: HolderSession, fingerprint: str | None, *, h
         )
     known = f"{session.id} {'with' if has_ledger else 'without'} a ledger"
     if path.is_file():
-        if path.read_text(encoding="utf-8") != known:
+        if path.read_bytes() != known.encode():
             raise ConfigError(
                 "Expected the cards, and the ledger, that the first round had, got others. Put the first cards back, "
                 "and name the same ledger, or none if there was none."

@@ -28,6 +28,7 @@ from sfumato.errors import ConfigError, DataError, SchemaError
 from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
 from sfumato.io.stored import bounded_lines, open_member
+from sfumato.io.untrusted import UntrustedZip
 
 ITEMS = "items"
 SET_KEYS: Mapping[str, str] = {ITEMS: "indices"}
@@ -91,7 +92,7 @@ class CsrSource(Source):
             return
         assert self.path is not None
         with (
-            zipfile.ZipFile(self.path) as archive,
+            UntrustedZip(self.path) as archive,
             open_member(archive, archive.getinfo("indptr.npy")) as pointers,
             open_member(archive, archive.getinfo("indices.npy")) as indices,
         ):

@@ -19,6 +19,7 @@ from sfumato.errors import DataError
 from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source, read_npy_header
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.stored import most_bytes, open_member
+from sfumato.io.untrusted import UntrustedZip
 
 _MOST_ARRAYS = 100
 _MOST_VALUES = 1 << 31  # of one image; Arrow's tensors have no more
@@ -36,7 +37,7 @@ class NpzSource(Source):
     path: Path
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        with zipfile.ZipFile(self.path) as archive:
+        with UntrustedZip(self.path) as archive:
             members = [archive.getinfo(f"{self.keys[name]}.npy") for name in columns]
             rows = min(self.chunk_rows, *(_rows_at_once(_header_of(archive, member)) for member in members))
             readers = [_read_member(archive, member, rows) for member in members]
@@ -140,7 +141,7 @@ class _Header:
 
 
 def _read_headers(path: Path) -> dict[str, _Header]:
-    with zipfile.ZipFile(path) as archive:
+    with UntrustedZip(path) as archive:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         return {info.filename.removesuffix(".npy"): _header_of(archive, info) for info in members[:_MOST_ARRAYS]}
 

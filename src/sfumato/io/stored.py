@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from sfumato.errors import DataError
 from sfumato.io.chunks import Source
+from sfumato.io.untrusted import UntrustedZip
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -117,7 +118,7 @@ class StoredFile:
             raw: Any = pa.OSFile(self.path) if self.system is None else self.system.open_input_file(self.path)
             stack.enter_context(raw)
             if self.compression == "zip":
-                archive = stack.enter_context(zipfile.ZipFile(raw))
+                archive = stack.enter_context(UntrustedZip(raw))
                 raw = stack.enter_context(open_member(archive, _only_member(archive, self.name)))
             elif self.compression is not None:
                 raw = stack.enter_context(pa.CompressedInputStream(raw, self.compression))

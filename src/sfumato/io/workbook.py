@@ -11,7 +11,6 @@ import posixpath
 import re
 import struct
 import tempfile
-import zipfile
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from sfumato.columns.cells import valid_text
 from sfumato.errors import DataError
 from sfumato.io.csv import open_utf8
 from sfumato.io.stored import open_member
+from sfumato.io.untrusted import UntrustedZip
 
 _BLOCK_BYTES = 1 << 16
 _LONGEST_TAG = 1 << 22
@@ -117,7 +117,7 @@ class Workbook:
     """
 
     def __init__(self, raw: IO[bytes]) -> None:
-        self._archive = zipfile.ZipFile(raw)
+        self._archive = UntrustedZip(raw)
         self._members = {info.filename.replace("\\", "/").lower(): info for info in self._archive.infolist()}
         book = self._related("", "officeDocument").get("", "xl/workbook.xml")
         ids: list[str] = []

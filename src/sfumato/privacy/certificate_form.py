@@ -165,6 +165,11 @@ class JointFit:
     without: tuple[str, ...] = entry(many(str), default=())
 
     @property
+    def share(self) -> str:
+        """What pads are used for once: session and attempt."""
+        return f"{self.session} {self.attempts}"
+
+    @property
     def noise_factor(self) -> float:
         """By which the noise of all holders is larger than that of those who need not work together."""
         return float((len(self.names) / max(len(self.names) - self.colluding, 1)) ** 0.5)
@@ -270,6 +275,7 @@ class Statement:
         measured_elsewhere: whether others measured what the model was made of, and drew the noise.
         prior: the release that said what to expect; None without one.
         joint: the holders whose records were summed; None of one.
+        process_fit: of an estimator, which fit of its process it was, from 1; None of other fits.
     """
 
     format_version: int = entry(one_of(FORMAT_VERSION))
@@ -297,6 +303,7 @@ class Statement:
     measured_elsewhere: bool = entry(bool, default=False)
     prior: PriorRelease | None = entry(PriorRelease, default=None)
     joint: JointFit | None = entry(JointFit, default=None)
+    process_fit: int | None = entry(whole(1), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""

@@ -33,7 +33,17 @@ def summary(certificate: Statement) -> str:
     note += "facts NOT COVERED; else " if certificate.read_off else ""
     relation = "add/remove" if certificate.neighbours is Neighbours.ADD_REMOVE else "replace"
     cost = f"epsilon={certificate.epsilon:.6g}, delta={certificate.delta:g}"
-    return f"Certificate({note}{cost}, {relation} one {shown(certificate.unit.name)})"
+    fit = "" if certificate.process_fit is None else f". {of_process(certificate.process_fit).partition('. ')[0]}"
+    return f"Certificate({note}{cost}, {relation} one {shown(certificate.unit.name)}{fit})"
+
+
+def of_process(number: int) -> str:
+    """Say of an estimator's fit what its process may have done before it."""
+    return (
+        f"Fit {number} of this process; what prepared the input is not in here. Each fit of an estimator costs its own "
+        "epsilon, and what a scaler, an imputer, a selection of columns or a search for settings read off the records "
+        "is NOT covered by the guarantee."
+    )
 
 
 def _why_none(description: Statement) -> str:
@@ -175,13 +185,13 @@ def _at_most(share: float) -> str:
 
 
 def not_covered(description: Statement) -> list[str]:
-    """Say, if it is so, that the guarantee does not cover facts of the schema."""
-    if not description.read_off:
-        return []
-    return [
+    """Say, if it is so, that the guarantee does not cover facts of the schema, or what came before an estimator."""
+    read_off = (
         f"Some {NOT_COVERED}. They can show a single person, and no noise protects them. What follows is said of all "
         "the rest."
-    ]
+    )
+    number = description.process_fit
+    return [*([read_off] if description.read_off else []), *([] if number is None else [of_process(number)])]
 
 
 def origins(description: Statement) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -30,8 +30,8 @@ from sfumato.publish.croissant import croissant
 from sfumato.publish.data_card import data_card, hugging_face_card
 from sfumato.publish.noisy_tables import categories_table, columns_table, noisy_tables
 from sfumato.publish.publication import Publication, registry_record
-from sfumato.release.files import ARRAYS, MANIFEST, read_bytes
-from sfumato.release.signature import signature_path
+from sfumato.release.files import FILES, read_bytes, write_archive
+from sfumato.release.signature import read_signature, signature_path
 from sfumato.release_front import Release, load
 from sfumato.report.page import render
 from sfumato.report.uses import UseVerdict, uses_of
@@ -187,14 +187,12 @@ def _release(folder: _Folder, release: Release, path: Path | None) -> None:
     if path is None:
         release.save(folder.place / RELEASE)
     else:  # the bytes that a signature is of
-        manifest, arrays = read_bytes(path)
-        with zipfile.ZipFile(folder.place / RELEASE, "x", zipfile.ZIP_STORED) as archive:
-            archive.writestr(zipfile.ZipInfo(MANIFEST), manifest)
-            archive.writestr(zipfile.ZipInfo(ARRAYS), arrays)
+        write_archive(dict(zip(FILES, read_bytes(path), strict=True)), folder.place / RELEASE)
     folder.files[RELEASE] = "the release: sfumato.load reads it, and samples any number of rows"
     if path is not None and signature_path(path).is_file():
         name = f"{RELEASE}.sig"
-        (folder.place / name).write_bytes(signature_path(path).read_bytes())
+        read_signature(signature_path(path))  # that it is one
+        shutil.copyfile(signature_path(path), folder.place / name)
         folder.files[name] = "its signature: `sfumato certificate` checks it with the publisher's public key"
 
 

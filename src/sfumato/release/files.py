@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from sfumato.columns.facts import shown
 from sfumato.errors import OutputError, ReleaseError
 from sfumato.io.atomic import atomic_path, reason_of
 from sfumato.io.strict_json import parse_object
+from sfumato.io.untrusted import UnreadableFileError, UntrustedZip, read_bounded
 from sfumato.privacy.combined_certificate import PartCost
 from sfumato.privacy.reading import Place, document, entry, many, one_of, plain, reader
 
@@ -34,14 +34,13 @@ FILES = (MANIFEST, ARRAYS)
 COMBINATION = "combination.json"
 """The member that an archive of several releases has in place of these."""
 ARCHIVE_SUFFIX = ".sfm"
-_LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33}
+_LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33, COMBINATION: 1 << 20}
 LARGEST_ARCHIVE = sum(_LARGEST.values()) + (1 << 12)
 """Bytes of the largest `.sfm` file."""
 _LARGEST_HEADER = 1 << 24  # names and shapes of arrays
 _DTYPES = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
 MOST_PARTS = 1_000
 _FORMAT = "sfumato combination 1"
-_LARGEST_COMBINATION = 1 << 20
 
 
 def packed_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -144,28 +143,42 @@ def read_bytes(path: Path | BinaryIO) -> tuple[bytes, bytes]:
         _refuse("There is no such file or directory.")
     if not zipfile.is_zipfile(path):
         _refuse("It is neither a directory nor a .sfm archive.")
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename: info for info in archive.infolist()}
+    with _opened(path) as archive:
+        members = _stored(archive)
         if COMBINATION in members:
             _refuse(
                 "It holds several releases combined, which sfumato.CombinedRelease.load reads, and of the commands "
                 "sample, estimate and certificate: take one of its parts."
             )
-        if set(members) != {MANIFEST, ARRAYS} or len(archive.infolist()) != len(members):
+        if set(members) != {MANIFEST, ARRAYS}:
             _refuse(f"Expected exactly {MANIFEST} and {ARRAYS} in the archive.")
-        for name, info in members.items():
-            if info.compress_type != zipfile.ZIP_STORED or info.file_size > _LARGEST[name]:
-                _refuse(f"Expected {name} to be stored uncompressed and of at most {_LARGEST[name]} bytes.")
         return archive.read(MANIFEST), archive.read(ARRAYS)
 
 
+def _opened(path: Path | BinaryIO) -> UntrustedZip:
+    try:
+        return UntrustedZip(path)
+    except zipfile.BadZipFile as error:
+        problem = str(error)
+    raise ReleaseError(f"Expected a zip whose members are what they say, got {shown(problem)}.")
+
+
+def _stored(archive: UntrustedZip) -> Mapping[str, zipfile.ZipInfo]:
+    """Return the members of an archive by name, none of them packed or too large."""
+    members = {info.filename: info for info in archive.infolist()}
+    for name, info in members.items():
+        most = _LARGEST.get(name, LARGEST_ARCHIVE)
+        if info.compress_type != zipfile.ZIP_STORED or max(info.file_size, info.compress_size) > most:
+            _refuse(f"Expected {shown(name)} to be stored uncompressed and of at most {most} bytes.")
+    return members
+
+
 def _read_file(path: Path) -> bytes:
-    if not path.exists():
-        _refuse(f"It has no {path.name}.")
-    status = path.lstat()
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST[path.name]:
-        _refuse(f"Expected {path.name} to be a regular file of at most {_LARGEST[path.name]} bytes.")
-    return path.read_bytes()
+    try:
+        return read_bounded(path, _LARGEST[path.name], links=False)
+    except UnreadableFileError as error:
+        problem = str(error)
+    raise ReleaseError(f"Expected {path.name} in the directory, got: {problem}.")
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -191,13 +204,12 @@ def part_bytes(path: Path) -> bytes:
     """
     try:
         if not path.is_dir():
-            return path.read_bytes()
+            return read_bounded(path, LARGEST_ARCHIVE)
         file = io.BytesIO()
         write_archive(dict(zip(FILES, read_bytes(path), strict=True)), file)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    else:
         return file.getvalue()
+    except UnreadableFileError as error:
+        problem = str(error)
     raise ReleaseError(f"Cannot read the release {path}: {problem}.")
 
 
@@ -247,15 +259,11 @@ def read_parts(path: Path) -> tuple[list[bytes], tuple[PartCost, ...]]:
     """
     if not is_combination(path):
         _refuse_combination("It is no combined release")
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        for name, info in members.items():
-            largest = _LARGEST_COMBINATION if name == COMBINATION else LARGEST_ARCHIVE
-            if info.compress_type != zipfile.ZIP_STORED or info.file_size > largest:
-                _refuse_combination("It has a member that is compressed or too large")
+    with _opened(path) as archive:
+        members = _stored(archive)
         listed = reader(_Combination)(parse_object(archive.read(COMBINATION)), Place("combination"))
         names = [_member(i) for i in range(1, len(listed.parts) + 1)]
-        if set(members) != {COMBINATION, *names} or len(archive.infolist()) != len(members):
+        if set(members) != {COMBINATION, *names}:
             _refuse_combination(f"Expected exactly {COMBINATION} and the parts that it lists in the archive")
         contents = [archive.read(name) for name in names]
     for name, content, part in zip(names, contents, listed.parts, strict=True):

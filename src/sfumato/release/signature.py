@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from sfumato.errors import ConfigError, OutputError, ReleaseError
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.io.strict_json import parse_object
+from sfumato.io.untrusted import read_bounded
 from sfumato.release.files import read_bytes
 from sfumato.release.model import ReleaseValue, read_release
 
@@ -123,7 +124,7 @@ def verify_release(
     release = Path(release)
     public = _public_key(Path(public_key))
     read_release(release, ReleaseValue)
-    signature_bytes = _signature(signature_path(release) if signature is None else Path(signature))
+    signature_bytes = read_signature(signature_path(release) if signature is None else Path(signature))
     valid = True
     try:
         public.verify(signature_bytes, statement(*read_bytes(release)))
@@ -137,14 +138,18 @@ def verify_release(
     return fingerprint(public)
 
 
-def _signature(path: Path) -> bytes:
+def read_signature(path: Path) -> bytes:
+    """Return the signature that a file holds, unverified.
+
+    Raises:
+        ReleaseError: it holds none.
+    """
     content = None
     try:
-        if path.stat().st_size <= _MOST_BYTES:
-            document = parse_object(path.read_bytes())
-            if document["format"] == _FORMAT and document["algorithm"] == "Ed25519":
-                content = base64.b64decode(document["signature"], validate=True)
-    except (OSError, ValueError, KeyError, TypeError, binascii.Error):
+        document = parse_object(read_bounded(path, _MOST_BYTES))
+        if document["format"] == _FORMAT and document["algorithm"] == "Ed25519":
+            content = base64.b64decode(document["signature"], validate=True)
+    except (ValueError, KeyError, TypeError, binascii.Error):
         pass
     if content is None:
         raise ReleaseError(f"Expected a signature of Sfumato in {path}, got none. `sfumato publish sign` writes one.")
@@ -153,8 +158,8 @@ def _signature(path: Path) -> bytes:
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
     key = None
-    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        key = serialization.load_pem_private_key(_bytes_of(path), password=None)
+    with contextlib.suppress(ValueError, TypeError, UnsupportedAlgorithm):
+        key = serialization.load_pem_private_key(read_bounded(path, _MOST_BYTES), password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(
             f"Expected an Ed25519 private key in PEM without a password in {path}, got something else. "
@@ -165,17 +170,11 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 
 def _public_key(path: Path) -> Ed25519PublicKey:
     key = None
-    with contextlib.suppress(OSError, ValueError, TypeError, UnsupportedAlgorithm):
-        key = serialization.load_pem_public_key(_bytes_of(path))
+    with contextlib.suppress(ValueError, TypeError, UnsupportedAlgorithm):
+        key = serialization.load_pem_public_key(read_bounded(path, _MOST_BYTES))
     if not isinstance(key, Ed25519PublicKey):
         raise ConfigError(f"Expected an Ed25519 public key in PEM in {path}, got something else. Name another file.")
     return key
-
-
-def _bytes_of(path: Path) -> bytes:
-    if path.stat().st_size > _MOST_BYTES:
-        raise ValueError
-    return path.read_bytes()
 
 
 def _write(path: Path, content: bytes, *, secret: bool = False, overwrite: bool = False) -> None:

@@ -25,6 +25,7 @@ from sfumato.rules.rule_plan import RulePlan
 from sfumato.rules.terms import Term, missing_term
 
 _MOST_VALUES = 2_000  # that are tried
+_MOST_KEPT = 100_000  # times that a rule is looked at, for all of them: seconds
 
 
 class _NothingLeftError(Exception):
@@ -191,17 +192,17 @@ def require_conditions(plan: RulePlan) -> None:
     Raises:
         SchemaError: names the value and the rules that forbid it together.
     """
-    tried = 0
+    tried, left = 0, itertools.count(_MOST_KEPT, -1)
     for rules, names in plan.components:
         stated = [rule.terms[0] for rule in rules if isinstance(rule, Never) and len(rule.terms) == 1]
         for term, text in _conditions(rules):
             tried += 1
-            if tried > _MOST_VALUES:
+            if tried > _MOST_VALUES or next(left) < 0:
                 return
             direct = [other for other in stated if other.column == term.column]
-            if any(_is_of(term, other) for other in direct) or _is_possible(plan.kinds, rules, names, term):
+            if any(_is_of(term, other) for other in direct) or _is_possible(plan.kinds, rules, names, term, left):
                 continue
-            places = ", ".join(dict.fromkeys(rule.place for rule in _needed(plan.kinds, rules, names, term)))
+            places = ", ".join(dict.fromkeys(rule.place for rule in _needed(plan.kinds, rules, names, term, left)))
             raise SchemaError(
                 f"Expected rules that leave rows with {text}, of which one speaks, found that {places} forbid them "
                 f"together. Take one out, or say `never: {{{term.column}: ...}}` if no row has the value."
@@ -212,26 +213,32 @@ def _is_of(term: Term, other: Term) -> bool:
     return _Values.of(term.kind).within(term).are_of(other)
 
 
-def _is_possible(kinds: Kinds, rules: tuple[Rule, ...], names: tuple[str, ...], term: Term) -> bool:
-    """Return whether rules leave a row with a value, as far as is known."""
+def _is_possible(
+    kinds: Kinds, rules: tuple[Rule, ...], names: tuple[str, ...], term: Term, left: Iterator[int]
+) -> bool:
+    """Return whether rules leave a row with a value, as far as is known after so many looks at a rule as are left."""
     row = _Row(kinds, names)
     try:
         row.let(term)
         while row.changed:
             row.changed = False
             for rule in rules:
+                if next(left) < 0:
+                    return True
                 row.keep(rule)
     except _NothingLeftError:
         return False
     return True
 
 
-def _needed(kinds: Kinds, rules: tuple[Rule, ...], names: tuple[str, ...], term: Term) -> tuple[Rule, ...]:
+def _needed(
+    kinds: Kinds, rules: tuple[Rule, ...], names: tuple[str, ...], term: Term, left: Iterator[int]
+) -> tuple[Rule, ...]:
     """Return rules that forbid a value, of which none can be left out."""
     for rule in rules:
         fewer = tuple(other for other in rules if other is not rule)
-        if not _is_possible(kinds, fewer, names, term):
-            return _needed(kinds, fewer, names, term)
+        if not _is_possible(kinds, fewer, names, term, left):
+            rules = fewer
     return rules
 
 

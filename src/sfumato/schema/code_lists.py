@@ -119,7 +119,7 @@ def named_list(name: str) -> tuple[str, ...]:
         known = ", ".join(NAMED_LISTS)
         raise SchemaError(f"Expected list to be one of {known}, got {shown(name)}. Or name a file and its column.")
     file, column = NAMED_LISTS[name]
-    return _Table.read(_FOLDER / file, str(_FOLDER / file)).labels(column)
+    return _Table.read(_FOLDER, file).labels(column)
 
 
 def has_reference(entry: object) -> bool:
@@ -169,7 +169,14 @@ class _Table:
     text: str
 
     @classmethod
-    def read(cls, path: Path, file: str) -> _Table:
+    def read(cls, folder: Path, file: str) -> _Table:
+        """Read a file of the folder of a document, whose writer could name any other file of whoever reads it."""
+        path = folder / file
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise SchemaError(
+                f"Expected a file in the folder of the schema or in one below, got {shown(file)}, which lies outside. "
+                "Copy it there."
+            )
         return cls(file, read_text(path))
 
     def column(self, name: str) -> list[tuple[int, str]]:
@@ -241,7 +248,7 @@ def with_map(rule: object, base: Path | None) -> object:
             "Expected map without a file, got a path and no folder that it is relative to. Load the schema from its "
             "file, or pass base=... to from_dict."
         )
-    table = _Table.read(base / rule["map"], rule["map"])
+    table = _Table.read(base, rule["map"])
     keys, labels = (table.filled(str(rule.get(key))) for key in ("from", "derived"))
     mapping: dict[str, str] = {}
     for (line, key), (_, label) in zip(keys, labels, strict=True):
@@ -269,7 +276,7 @@ def _labels(key: str, reference: Mapping[str, Any], base: Path | None, tables: d
             f"Expected {key} without a file, got a path and no folder that it is relative to. Load the schema from its "
             "file, or pass base=... to from_dict."
         )
-    tables[key] = _Table.read(base / reference["file"], reference["file"])
+    tables[key] = _Table.read(base, reference["file"])
     return tables[key].labels(reference["column"])
 
 

@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from sfumato.columns.facts import label_text, plain_value, shown
 from sfumato.errors import SchemaError
 
+MOST_TABLES = 200
+"""The most tables of a database: what is known of a row above is looked up along all paths."""
+
 _UNUSABLE = set('/\\:*?"<>|=')
 
 

@@ -21,6 +21,7 @@ import yaml
 from sfumato.errors import SchemaError
 from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import RepeatedKeyError, TooLargeError, check_values, no_constant, unique_pairs
+from sfumato.io.untrusted import UnreadableFileError, read_bounded
 
 MOST_VALUES = 500_000
 """The most values of a document, aliases written out: about 400 MiB while it is read."""
@@ -146,14 +147,11 @@ def read_text(path: Path) -> str:
     """
     reason = ""
     try:
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
-            reason = f"more than {MAX_BYTES // 2**20} MiB"
-        else:
-            return path.read_bytes().decode("utf-8-sig")
+        return read_bounded(path, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:
         reason = "text that is not UTF-8"
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or "no usable file name").lower()
+    except UnreadableFileError as error:
+        reason = str(error)
     raise SchemaError(f"Expected {path} to be a readable text file, got: {reason}. Check the path.")
 
 

@@ -30,7 +30,7 @@ Bound: TypeAlias = float | str | date
 ColumnFacts: TypeAlias = str | tuple[Bound, Bound] | range | Sequence[str | int] | Mapping[str, Any] | ColumnKind
 """What is public of one column: bounds, labels, a kind's name, its entry in a schema file, or the kind itself."""
 MOST_COLUMNS = 10_000
-"""The most columns that one range stands for."""
+"""The most columns of a document, ranges written out."""
 MOST_WRITTEN = 4_000_000
 """The most columns and labels of all ranges and lists, each written out."""
 
@@ -178,10 +178,10 @@ def with_references(document: Mapping[str, Any], base: str | Path | None) -> Map
             faults.append(f"Column {key!r}: {error}")
             continue
         size += len(names) * _size(resolved)
-        if size > MOST_WRITTEN:
+        if len(written) + len(names) > MOST_COLUMNS or size > MOST_WRITTEN:
             raise SchemaError(
-                f"Expected at most {MOST_WRITTEN:,} columns and labels, written out, got more up to column {key!r}. "
-                "Shorten its range or its list."
+                f"Expected at most {MOST_COLUMNS:,} columns, with {MOST_WRITTEN:,} labels, got more up to column "
+                f"{key!r}. Shorten its range or its list."
             )
         taken = [name for name in names if name in written or (name != key and name in columns)]
         if taken:

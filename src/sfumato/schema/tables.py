@@ -16,7 +16,7 @@ from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError, did_you_mean
-from sfumato.schema.database import Branch, Database, column_names
+from sfumato.schema.database import MOST_TABLES, Branch, Database, column_names
 from sfumato.schema.unit import Unit
 
 _OF_UNITS = ("key", "rows", "columns")
@@ -34,6 +34,9 @@ def read_tables(entry: object, released: Collection[str], faults: list[str]) -> 
     """
     if not isinstance(entry, Mapping) or not all(isinstance(table, Mapping) for table in entry.values()):
         faults.append(f"Expected tables to map names to what is known of each, {_SHAPE}.")
+        return None
+    if len(entry) > MOST_TABLES:
+        faults.append(f"Expected at most {MOST_TABLES} tables, got {len(entry)}. Leave some out.")
         return None
     roots = [name for name, table in entry.items() if "of" not in table]
     below = {name: table for name, table in entry.items() if "of" in table}
