@@ -53,6 +53,7 @@ _ENDS = (
     "index",
     "pseudonym",
 )
+_OF_RECORDS = {"id", "ids", "nr", "no", "uuid", "guid", "nummer", "numero", "kennung", "hash", "identifier", "key"}
 _ALONE = {
     *("pid", "ssn", "mrn", "nhs", "nino", "uid", "username", "screenname", "login", "loginname"),
     *("nickname", "userid", "hhid", "seqn", "bsn", "idnp", "matricule", "usern", "handle", "usubjid"),
@@ -168,7 +169,7 @@ def role_of(name: str) -> Role | None:
     listed: tuple[tuple[Role, set[str]], ...] = (
         ("name", _NAMES), ("contact", _CONTACTS), ("text", _TEXTS), ("place", _PLACES),
     )  # fmt: skip
-    of_person = _person(words, whole)
+    of_person = _person(spelled, whole)
     if set(words) & _PLACE_WORDS:
         return "place"
     for role, names in listed:
@@ -217,7 +218,7 @@ def names_people(name: str) -> bool:
     if role_of(name) in PEOPLE:
         return True
     words = words_of(name)
-    return bool(words) and words[-1] in ("id", "ids", "nr", "no", "uuid", "guid")
+    return bool(words) and words[-1] in _OF_RECORDS
 
 
 def measures_bodies(names: Iterable[str]) -> bool:
