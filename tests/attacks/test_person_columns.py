@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ METHOD = MaxEntropy(epsilon=8.0, delta=1e-6)
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
 
 
-def found(columns, **options):
+def found(columns, **options) -> tuple[Any, list[str]]:
     """The schema of a fit without one, and what it said."""
     frame = pd.DataFrame(columns)
     with warnings.catch_warnings(record=True) as said:

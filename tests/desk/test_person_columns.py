@@ -57,6 +57,7 @@ OPAQUE = {
     "addresses": [f"{a}.{b}@example.org".lower() for a in FIRST for b in LAST],
     "numbers to call": [f"+49 30 {1_234_567 + 3 * i}" for i in range(90)],
     "local numbers": [f"0301-{23_456 + i}" for i in range(90)],
+    "words for people": [f"Patient {i}" for i in range(60)],
     "padded": [f"{i:06}" for i in range(50, 120)],
 }
 FOLLOWED = {

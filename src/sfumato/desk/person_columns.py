@@ -38,7 +38,7 @@ _FEWEST_ROWS = 1.5  # of a value, on the mean
 _LEAST_BREAKS = 8  # values with two cells of another column, if they had nothing to do with each other
 _OPAQUE = 0.8  # share of values
 _FORMS = 20  # values for each form of theirs
-_LARGEST_SHARE = 0.25  # of rows, of one opaque value
+_LARGEST_SHARE = 0.5  # of rows, of one opaque value
 _SEVERAL, _MANY = 2, 3  # columns that follow from what is called a number of something, and from any code
 _MOST_SHOWN = 4
 _TELLING = re.compile(
@@ -171,14 +171,18 @@ def _is_opaque(survey: ColumnSurvey) -> bool:
     if max(counts.values()) > _LARGEST_SHARE * counts.total():
         return False
     texts = list(counts)
-    codes = is_code(pa.array(texts, pa.string()))
-    opaque = [
-        text
-        for text, code in zip(texts, codes.tolist(), strict=True)
-        if code and not re.search(r"\s[^\d]", text) and not _PERIOD_OR_RANGE.fullmatch(text)
-    ]
+    codes = is_code(pa.array(texts, pa.string())).tolist()
+    opaque = [text for text, code in zip(texts, codes, strict=True) if code and _says_nothing(text)]
     forms = {_form(text) for text in opaque}
     return len(opaque) >= _OPAQUE * len(texts) and len(forms) <= max(len(texts) / _FORMS, 1)
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether a code holds no words, but of people: `user 12`, no `Ward 12`; and is no period or range."""
+    word = re.match(r"([^\W\d_]{3,})\s", text)
+    if word is not None and role_of(word[1]) != "person" and not _SUBJECT.fullmatch(word[1].lower()):
+        return False
+    return not re.search(r"\s\D", text) and not _PERIOD_OR_RANGE.fullmatch(text)
 
 
 def _form(text: str) -> str:

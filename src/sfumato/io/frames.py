@@ -146,8 +146,9 @@ def index_names(frame: pd.DataFrame, label: str) -> dict[int, str]:
     Raises:
         DataError: a name is no text, or a column has it too.
     """
-    names = {place: name for place, name in enumerate(frame.index.names) if name is not None}
-    if any(not isinstance(name, str) or name in frame.columns for name in names.values()):
+    given = {place: name for place, name in enumerate(frame.index.names) if name is not None}
+    names = {place: name for place, name in given.items() if isinstance(name, str) and name not in frame.columns}
+    if names != given:
         raise DataError(
             f"Expected the index of {label} to have a name of text that no column has, got another. It would be a "
             "column: rename it (`frame.rename_axis`), or take it out (`frame.reset_index(drop=True)`)."
