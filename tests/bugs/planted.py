@@ -2309,8 +2309,8 @@ BUGS = [
     PlantedBug(
         "discovery: codes with a long tail are labels",
         "fitting/discovery.py",
-        "most < _CODED * present",
-        "most < 0",
+        "most < _CODED:",
+        "most < 0:",
         f"{PERSON_COLUMNS} -k long_tail",
     ),
     PlantedBug(

@@ -61,7 +61,7 @@ _THINGS = {
 }
 _SUBJECT = re.compile(r"(?:u?subje?c?t?|case|vp|sujet|sujeto|soggetto|pat|pts?)s?\d*")
 _ADDRESSED = re.compile(r"[^@\s]+@[^@\s]+")
-_TURNS = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")  # from digits to letters and back
+_TURN = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")  # from letters to digits or back
 _PERIOD_OR_RANGE = re.compile(r"(?:19|20)\d\d[-./ ]?[a-z]{0,2}\d{0,2}|\d{1,4} ?[-–/:x] ?\d{1,4}", re.IGNORECASE)
 
 
@@ -115,7 +115,7 @@ def person_columns(source: Source, surveys: Mapping[str, ColumnSurvey]) -> dict[
     named = {name for name, survey in some.items() if _is_named(name, survey)}
     watched = [name for name in some if name in named or _may_be_numbers(name, some[name])]
     follows = _followers(source, surveys, [name for name in watched if _average(some[name]) >= _FEWEST_ROWS])
-    found = {}
+    people = {}
     for name in watched:
         others = follows.get(name, ())
         if name in named or _is_opaque(some[name]) or _is_person(name, others, some[name]):
@@ -123,8 +123,8 @@ def person_columns(source: Source, surveys: Mapping[str, ColumnSurvey]) -> dict[
             assert counts is not None
             rows = counts.counts.values()
             n_values = len(counts.counts) << counts.halvings
-            found[name] = Evidence(n_values, min(rows), max(rows), others, name in named)
-    return found
+            people[name] = Evidence(n_values, min(rows), max(rows), others, name in named)
+    return people
 
 
 def _may_name(survey: ColumnSurvey) -> bool:
@@ -189,7 +189,7 @@ def _form(text: str) -> str:
     """Return the form of a code: what stands between its letters and digits; of addresses and long hashes one form."""
     if _ADDRESSED.fullmatch(text):
         return "@"
-    if re.fullmatch(r"[\w-]{7,}", text) and len(_TURNS.findall(text)) >= _SEVERAL:
+    if re.fullmatch(r"[\w-]{7,}", text) and _TURN.search(text):
         return "hash"
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", text))
 
@@ -229,10 +229,10 @@ class _Groups:
         group = places.fill_null(-1).to_numpy(zero_copy_only=False)
         for other, cells in self.cells.items():
             here = (group >= 0) & (hashes[other] >= 0)
-            groups, found = group[here], hashes[other][here]
+            groups, words = group[here], hashes[other][here]
             cells[0] += np.bincount(groups, minlength=len(self.values))
-            np.minimum.at(cells[1], groups, found)
-            np.maximum.at(cells[2], groups, found)
+            np.minimum.at(cells[1], groups, words)
+            np.maximum.at(cells[2], groups, words)
 
     def follows(self, other: str, survey: ColumnSurvey, *, is_number: bool) -> bool:
         """Whether another column has one value in each group, which is no chance, and no span of the numbers."""
@@ -247,7 +247,7 @@ class _Groups:
             return True
         in_order = least[several][np.argsort(np.array(self.values.to_pylist(), dtype=float)[several], kind="stable")]
         spans = 1 + np.count_nonzero(np.diff(in_order))
-        return spans > 2 * len(np.unique(in_order))
+        return bool(spans > 2 * len(np.unique(in_order)))
 
 
 def _followers(source: Source, surveys: Mapping[str, ColumnSurvey], names: list[str]) -> dict[str, tuple[str, ...]]:
@@ -255,20 +255,20 @@ def _followers(source: Source, surveys: Mapping[str, ColumnSurvey], names: list[
     names = sorted(names, key=lambda name: not names_people(name))[:_MOST_COLUMNS]
     others = [name for name, survey in surveys.items() if survey.counts is not None and _n_values(survey) > 1]
     groups = {name: _Groups.of(surveys[name], [other for other in others if other != name]) for name in names}
-    seen = 0
+    n_rows = 0
     for chunk in source.chunks(source.names) if names else ():
         texts = {name: _text(chunk.columns[name]) for name in {*names, *others}}
         hashes = {name: _hashes(texts[name]) for name in others}
         for name in names:
             groups[name].add(texts[name], hashes)
-        seen += chunk.n_rows
-        if seen >= _ROWS:
+        n_rows += chunk.n_rows
+        if n_rows >= _ROWS:
             break
     return {
         name: tuple(
-            other for other in found.cells if found.follows(other, surveys[other], is_number=surveys[name].is_number)
+            other for other in group.cells if group.follows(other, surveys[other], is_number=surveys[name].is_number)
         )
-        for name, found in groups.items()
+        for name, group in groups.items()
     }
 
 

@@ -169,13 +169,13 @@ def _reasons(
         present = max(n - float(part[-1]), 1.0)
         if kind == "categorical":
             words = noisy.words[name]
-            found = sum(words.values())
-            most = found + std * math.sqrt(len(words) + 1)  # what a deviation of their noise may have hidden
+            share = sum(words.values()) / present
+            most = share + std * math.sqrt(len(words) + 1) / present  # what a deviation of their noise may have hidden
             if _are_people(name, words):
                 reasons[name] = "people"
-            elif found < _SPARSE * present:
+            elif share < _SPARSE:
                 reasons[name] = known.get(name, "rare")
-            elif name in coded and most < _CODED * present:
+            elif name in coded and most < _CODED:
                 reasons[name] = "codes"
         elif kind in ("integer", "continuous") and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
             reasons[name] = "large"
@@ -405,8 +405,10 @@ def label_forecast(plan: Plan, schema: Schema) -> str:
         return ""
     names = [repr(name) for name, kind in schema.open.items() if kind in WORDED]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    tail = f". A column found to be of codes, of which they are less than {_CODED:.0%}, is left out"
+    tail = tail if "unknown" in schema.open.values() else ""
     records = "rows" if schema.unit is None else f"units (one row of each {schema.unit.column!r} is read)"
     return (
         f"labels of {', '.join(names[:_MOST_NAMES])}{more} are kept from about {least:.0f} {records} on; rarer ones "
-        f"become {OTHER!r}, unless `categories` lists them or `parents` groups them"
+        f"become {OTHER!r}, unless `categories` lists them or `parents` groups them{tail}"
     )
