@@ -78,6 +78,8 @@ PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
 
 READERS = "tests/attacks/test_readers.py"
 
+PERSON_COLUMNS = "tests/attacks/test_person_columns.py"
+
 PAIR_TABLES = "methods/tables/pair_tables.py"
 
 BUGS = [
@@ -2238,6 +2240,13 @@ BUGS = [
         "tests/desk/test_review.py -k holders_word",
     ),
     PlantedBug(
+        "numbers of persons are drafted as labels",
+        "desk/proposals.py",
+        "hidden.get(name) or _proposal(",
+        "_proposal(",
+        "tests/desk/test_person_columns.py -k left_out_and_asked",
+    ),
+    PlantedBug(
         "an open column is read as if it were declared",
         "schema/schema.py",
         "    if schema.open:\n        raise SchemaError(\n",
@@ -2307,6 +2316,30 @@ BUGS = [
         "    records = OpenData(source, schema, engine)\n"
         "    records.__class__ = type('R', (OpenData,), {'max_rows_per_unit': 1})\n",
         "tests/attacks/test_recipes.py -k units",
+    ),
+    PlantedBug(
+        "discovery: the share of codes is that of exact counts",
+        "fitting/discovery.py",
+        "    parts = np.split(listed.value, counts.ends)\n",
+        "    parts = np.split(listed.value, counts.ends)\n"
+        "    true = exact.whole_in_mechanism().words\n"
+        "    words = {n: {word: float(true[n][word]) for word in found} for n, found in released.words.items()}\n"
+        "    released = replace(released, words=words)\n",
+        f"{PERSON_COLUMNS} -k coupled",
+    ),
+    PlantedBug(
+        "discovery: numbers of persons that repeat are labels",
+        "fitting/discovery.py",
+        "role_of(name) in PEOPLE",
+        "False",
+        f"{PERSON_COLUMNS} -k by_its_name",
+    ),
+    PlantedBug(
+        "discovery: codes with a long tail are labels",
+        "fitting/discovery.py",
+        "most < _CODED:",
+        "most < 0:",
+        f"{PERSON_COLUMNS} -k long_tail",
     ),
     PlantedBug(
         "discovery: a number counts in every coarser number of decimals",

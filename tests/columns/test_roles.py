@@ -2,15 +2,18 @@
 
 import pytest
 
-from sfumato.columns.roles import measures_bodies, names_people, role_of, words_of
+from sfumato.columns.roles import measures_bodies, names_people, numbers_people, role_of, words_of
 
 ROLES = {
     "person": "patient_id PatientID customerID Kundennummer Versichertennr numéro_client user screen_name username uid "
-    "customer_unique_id hash_user idPatient persnr subject_id respondent pid klantnummer paciente_id SEQN",
+    "customer_unique_id hash_user idPatient persnr subject_id respondent pid klantnummer paciente_id SEQN "
+    "USUBJID subjid participant Probandennummer case_no MRN_hash Fall_Nr VP-Code RID codigo_paciente cod_cliente "
+    "codice_paziente kvnr",
     "household": "hhid household_id HH_ID Haushaltsnummer menage huishouden_nr hogar_id",
     "name": "first_name lastName surname Vorname Nachname prénom apellido voornaam achternaam "
     "full_name patient_name cognome",
-    "contact": "email e-mail Telefonnummer phone home_phone Straße adresse dirección straat address2 IBAN courriel",
+    "contact": "email hashed_email email_hash e-mail Telefonnummer phone home_phone Straße adresse "
+    "dirección straat address2 IBAN courriel",
     "text": "comment notes Bemerkung freitext review_text opmerkingen observaciones commentaire doctor_notes "
     "description",
     "place": "zip zip_code PLZ Postleitzahl code_postal postcode customer_zip_code_prefix FIPS",
@@ -40,5 +43,9 @@ def test_words_and_what_names_people():
     assert [names_people(name) for name in ("order_no", "vorname", "zip", "notes", "age")] == [
         True, True, False, False, False
     ]  # fmt: skip
+    assert [numbers_people(name) for name in ("PatientID", "pid", "IPP", "Kundennummer", "hh_no", "user_hash")] == [
+        True
+    ] * 6
+    assert not any(map(numbers_people, ("patient", "member", "order_no", "first_name", "household")))
     assert measures_bodies(["age", "Height (cm)"])
     assert not measures_bodies(["age", "region"])

@@ -68,6 +68,16 @@ def test_release_of_files_is_that_of_one_process(client: Any, local: str, folder
     assert bits(fit(str(folder), engine=Dask(client))) == local
 
 
+def test_a_named_index_is_a_column():
+    frame = pd.DataFrame({"pulse": [70.5, 61.0, 80.0]}, index=pd.Index([8, 8, 9], name="patient"))
+    source = open_source(frames.from_pandas(frame, npartitions=2))
+    for names in (("pulse", "patient"), ("patient",)):
+        parts = [chunk.columns for chunk in source.chunks(names)]
+        assert {name: [cell for part in parts for cell in part[name].to_pylist()] for name in names} == {
+            name: frame.reset_index()[name].tolist() for name in names
+        }
+
+
 @pytest.mark.parametrize("n", [1, 5])
 def test_release_of_a_dask_frame_is_that_of_pandas(client: Any, local: str, n: int):
     frames = pytest.importorskip("dask.dataframe")

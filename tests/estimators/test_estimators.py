@@ -175,7 +175,8 @@ def test_arrays_frames_tables_files_and_maps_of_files_give_the_same_fit(estimato
     pq.write_table(table, tmp_path / "rows.parquet")
     np.save(tmp_path / "rows.npy", rows)
     expected = clone(estimator).set_params(seed=1).fit(rows)
-    for data in (frame, table, tmp_path / "rows.parquet", np.load(tmp_path / "rows.npy", mmap_mode="r"), rows.tolist()):
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for data in (frame, frame.rename_axis("patient"), table, tmp_path / "rows.parquet", mapped, rows.tolist()):
         found = clone(estimator).set_params(seed=1).fit(data)
         np.testing.assert_allclose(found.releases_[-1].value, expected.releases_[-1].value, rtol=1e-9, atol=1e-9)
     assert list(clone(estimator).fit(frame).feature_names_in_) == ["a", "b"]

@@ -436,6 +436,25 @@ class TestPandas:
         back = to_container(as_table(source), container="pandas", dtypes=source.dtypes)
         pd.testing.assert_frame_equal(back, frame.reset_index(drop=True))
 
+    def test_what_of_an_index_has_a_name_is_a_column(self):
+        frame = pd.DataFrame({"pulse": [70.5, 61.0, 80.0]}, index=pd.Index([8, 8, 9], name="patient"))
+        source = open_source(frame, chunk_rows=2)
+        back = to_container(as_table(source), container="pandas", dtypes=source.dtypes)
+        pd.testing.assert_frame_equal(back, frame.reset_index())
+        assert (list(frame.columns), frame.index.name) == (["pulse"], "patient")
+        several = [pd.Categorical(["a", None, "b"]), [1, 2, 3], pd.date_range("2020-01-31", periods=3, tz="Asia/Tokyo")]
+        many = frame.set_index(pd.MultiIndex.from_arrays(several, names=["site", None, "day"]))
+        back = to_container(as_table(open_source(many)), container="pandas", dtypes=open_source(many).dtypes)
+        pd.testing.assert_frame_equal(back, many.reset_index(["site", "day"]).reset_index(drop=True))
+        assert open_source(frame[[]]).names == ("patient",)
+        assert open_source(frame.rename_axis(None)).names == ("pulse",)
+
+    @pytest.mark.parametrize("name", ["pulse", 3])
+    def test_an_index_that_cannot_be_a_column_is_refused(self, name):
+        frame = pd.DataFrame({"pulse": [70.5, 61.0]}).rename_axis(name)
+        with pytest.raises(DataError, match=r"index of the pandas data frame to have a name of text.*rename_axis"):
+            open_source(frame)
+
     def test_object_cells_become_text_one_by_one(self):
         class Bad:
             def __str__(self):

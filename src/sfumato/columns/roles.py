@@ -12,10 +12,14 @@ from typing import Literal, TypeAlias
 
 Role: TypeAlias = Literal["person", "household", "name", "contact", "text", "place", "weight", "perhaps weight"]
 
+PEOPLE: tuple[Role, ...] = ("person", "household", "name", "contact")
+"""Roles of columns that name people."""
+
 _PERSON = (
     "patient|patientin|person|persona|persoon|personne|personen|customer|cust|client|cliente|klient|user|member|account|"
     "acct|respondent|participant|student|pupil|employee|donor|tenant|insured|beneficiary|policyholder|citizen|resident|"
     "worker|defendant|offender|inmate|individual|indiv|passenger|guest|visitor|subscriber|borrower|applicant|candidate|"
+    "versuchsperson|testperson|studienteilnehmer|insasse|klaeger|bewerber|spender|"
     "author|reviewer|driver|caller|victim|enrollee|veteran|voter|consumer|cardholder|proband|kunde|kunden|versicherte|"
     "versicherten|mitarbeiter|schueler|schuler|teilnehmer|benutzer|nutzer|mitglied|bewohner|assure|eleve|etudiant|"
     "utilisateur|individu|salarie|employe|adherent|abonne|paciente|usuario|alumno|estudiante|empleado|miembro|socio|"
@@ -24,11 +28,40 @@ _PERSON = (
 _HOUSEHOLD = (
     "household|hh|family|haushalt|haushalts|familie|menage|famille|hogar|familia|famiglia|huishouden|gezin|dwelling"
 )
-_WITH_NUMBER = "subject|subj|case|child|mother|father|baby|pers|pat|emp|resp|stu|mem|usr|kind|mutter"
-_NUMBER = "id|ids|nr|no|num|number|nummer|numero|numer|uuid|guid|key|code|pid|hash|index|idx|pseudonym"
+_WITH_NUMBER = (
+    "subject|usubj|subj|case|child|mother|father|baby|pers|pat|pt|emp|resp|stu|mem|usr|kind|mutter|fall|vp|sujet|sujeto|"
+    "soggetto|random|randomisation|randomization|screening|enrolment|enrollment|prolific|mturk|dossier|expediente|"
+    "staff|bene|chart"
+)
+_NUMBER = (
+    "id|ids|nr|no|num|number|nummer|numero|numer|uuid|guid|key|code|pid|hash|index|idx|pseudonym|cod|codigo|codice|"
+    "identifier|identifiant|identificador|identificativo|kennung|kennziffer|token"
+)
+_ENDS = (
+    "id",
+    "ids",
+    "pid",
+    "nr",
+    "no",
+    "num",
+    "number",
+    "nummer",
+    "numero",
+    "key",
+    "code",
+    "hash",
+    "index",
+    "pseudonym",
+)
+_OF_RECORDS = {"id", "ids", "nr", "no", "uuid", "guid", "nummer", "numero", "kennung", "hash", "identifier", "key"}
 _ALONE = {
     *("pid", "ssn", "mrn", "nhs", "nino", "uid", "username", "screenname", "login", "loginname"),
-    *("nickname", "userid", "hhid", "seqn", "bsn", "idnp", "matricule", "usern", "handle"),
+    *("nickname", "userid", "hhid", "seqn", "bsn", "idnp", "matricule", "usern", "handle", "usubjid"),
+    *("ptid", "ptno", "patno", "patnr", "rid", "eid", "iid", "empi", "mpi", "npi", "upi", "mbi", "hicn", "hcn", "vpn"),
+    *("vpnr", "vpcode", "probandencode", "kvnr", "kvnummer", "versnr", "ahvnr", "ahv", "svnr", "svnummer", "steuerid"),
+    *("ausweisnr", "insee", "nir", "ipp", "cpf", "curp", "codicefiscale", "nss", "nhc", "aadhaar", "nric", "pesel"),
+    *("personnummer", "cpr", "cprnr", "fodselsnummer", "hetu", "lopnr", "pidp", "mergeid", "hhidpn", "idauniq"),
+    *("nomemencr", "xwaveid", "caseid", "pseudonym", "pseudoid", "pseudonymid", "participantcode", "personalnummer"),
 }
 _NEUTRAL = {
     *("the", "unique", "hash", "hashed", "anon", "anonymous", "anonymised", "anonymized", "pseudo"),
@@ -127,7 +160,8 @@ def role_of(name: str) -> Role | None:
         return None
     whole = "".join(words)
     spelled = [word.rstrip("0123456789") or word for word in words]
-    ends = {"".join(some[-n:]) for some in (words, spelled) for n in range(1, 4)}
+    clear = [word for word in spelled if word not in _NEUTRAL]  # `email_hash` is one of addresses
+    ends = {"".join(some[-n:]) for some in (words, spelled, clear) for n in range(1, 4)}
     if whole in _WEIGHTS or _WAVES.fullmatch(whole):
         return "weight"
     if whole in _PERHAPS_WEIGHTS:
@@ -135,7 +169,7 @@ def role_of(name: str) -> Role | None:
     listed: tuple[tuple[Role, set[str]], ...] = (
         ("name", _NAMES), ("contact", _CONTACTS), ("text", _TEXTS), ("place", _PLACES),
     )  # fmt: skip
-    of_person = _person(words, whole)
+    of_person = _person(spelled, whole)
     if set(words) & _PLACE_WORDS:
         return "place"
     for role, names in listed:
@@ -146,9 +180,9 @@ def role_of(name: str) -> Role | None:
 
 def _person(words: list[str], whole: str) -> Role | None:
     """Return whether a name speaks of a person or a household, and of nothing that either has."""
-    if whole in _ALONE:
-        return "household" if whole == "hhid" else "person"
     rest = [word for word in words if word not in _NEUTRAL and not word.isdigit()]
+    if {whole, "".join(rest)} & _ALONE:
+        return "household" if "hhid" in (whole, "".join(rest)) else "person"
     numbers = [word for word in rest if _NUMBER_ALONE.fullmatch(word)]
     others = [word for word in rest if word not in numbers]
     if not numbers and _COUNTED.fullmatch(whole):
@@ -162,6 +196,18 @@ def _person(words: list[str], whole: str) -> Role | None:
     return "household" if homes and not persons else "person"
 
 
+def numbers_people(name: str) -> bool:
+    """Whether a column's name says that it holds numbers of persons or households: `member` may be a truth value.
+
+    Example:
+        >>> numbers_people("patient_id"), numbers_people("Kundennummer"), numbers_people("member")
+        (True, True, False)
+    """
+    words = words_of(name)
+    is_number = "".join(words) in _ALONE or any(re.search(rf"(?:{_NUMBER})$", word) for word in words)
+    return is_number and role_of(name) in ("person", "household")
+
+
 def names_people(name: str) -> bool:
     """Whether a column's name alone says that it names people, households or records.
 
@@ -169,10 +215,10 @@ def names_people(name: str) -> bool:
         >>> names_people("patient_id"), names_people("order_no"), names_people("e-mail"), names_people("age")
         (True, True, True, False)
     """
-    if role_of(name) in ("person", "household", "name", "contact"):
+    if role_of(name) in PEOPLE:
         return True
     words = words_of(name)
-    return bool(words) and words[-1] in ("id", "ids", "nr", "no", "uuid", "guid")
+    return bool(words) and words[-1] in _OF_RECORDS
 
 
 def measures_bodies(names: Iterable[str]) -> bool:

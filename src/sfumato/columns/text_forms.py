@@ -1,7 +1,7 @@
 r"""Forms of a text: a number and its decimals, a code, a truth value, no value, or an odd number such as `<5`.
 
     7   7.0   -0   +5   .5   5.   1e3   −5   ５        numbers
-    007   +49301234567   A12   12-345   1.2.3         codes: text that a number would not give back
+    007   +49301234567   A12   12-345   a@b.org       codes: text that a number would not give back
     <5   90+   >=100   inf   #DIV/0!                  odd numbers: something else stands beside the digits, or none do
     (empty)   NA   NaN   null   None                  no value, in files that have no other word for it
 
@@ -37,6 +37,7 @@ _SHORT_WHOLE = r"^[+-]?[0-9]{1,18}$"  # 18 digits always fit int64
 _ZEROS = r"^[+-]?0[0-9]"
 _CALLING = r"^\+[0-9]{7,}$"
 _GROUPS = r"^[+(]?[0-9]+(?:[-/. ()]+[0-9]+)+$"
+_ADDRESS = r"^[^@\s]+@[^@\s]+$"
 _INFINITE = r"^[+-]?(?:(?i:inf|infinity)|\x{221e})$"
 _LIMIT = r"^(?:(?P<before><=?|>=?|[\x{2264}\x{2265}]) ?(?P<number>[+-]?[0-9]*\.?[0-9]+)|(?P<from>[0-9]*\.?[0-9]+) ?\+)$"
 _MARKED = r"^(?:(?:~|\x{2248}|ca?\.) ?[0-9]*\.?[0-9]+|[+-]?[0-9]*\.?[0-9]+(?: ?[*\x{2020}\x{2021}]+| [HL]{1,2}))$"
@@ -126,16 +127,17 @@ def is_calling(text: pa.Array) -> np.ndarray:
 
 
 def is_code(text: pa.Array) -> np.ndarray:
-    """Return which texts are codes: with leading zeros, of an international call, of digits and letters, in groups.
+    """Return which texts are codes: with leading zeros, to call or to write to, of digits and letters, in groups.
 
     Example:
-        >>> is_code(pa.array(["007", "+49301234567", "V57", "12-345", "1.2.3", "7", "1e3", "red", "<5"])).tolist()
+        >>> is_code(pa.array(["007", "+49301234567", "V57", "12-345", "a@b.org", "7", "1e3", "red", "<5"])).tolist()
         [True, True, True, True, True, False, False, False, False]
     """
     plain = ascii_text(text)
     number = _matches(plain, _NUMBER)
     mixed = _matches(plain, "[0-9]") & _matches(plain, r"\p{L}") & ~_matches(plain, _ERROR)
-    return (number & (has_leading_zeros(plain) | is_calling(plain))) | (~number & (mixed | _matches(plain, _GROUPS)))
+    grouped = _matches(plain, _GROUPS) | _matches(plain, _ADDRESS)
+    return (number & (has_leading_zeros(plain) | is_calling(plain))) | (~number & (mixed | grouped))
 
 
 def odd_numbers(text: pa.Array) -> pa.Array:

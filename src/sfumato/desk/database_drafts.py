@@ -19,6 +19,7 @@ from typing import Any
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, ColumnKind, Identifier, Integer
 from sfumato.desk.drafting import Draft
+from sfumato.desk.person_columns import person_columns
 from sfumato.desk.proposals import UNIT_ROWS, Protection, distinct_share, proposals_of
 from sfumato.desk.table_survey import TableSurvey
 from sfumato.errors import DataError, SchemaError
@@ -83,7 +84,8 @@ def _columns(
     columns, notes, own = dict[str, ColumnKind](), dict[str, str](), dict[str, list[str]]()
     for name in tree.names:
         table, own[name] = surveys[name], []
-        proposals = {} if exact else proposals_of(table.columns, table.guesses)
+        people = {} if exact else person_columns(table.source, table.columns)
+        proposals = {} if exact else proposals_of(table.columns, table.guesses, people)
         for column, (guess, reason) in table.guesses.items():
             kind, note = guess, reason
             if column in tree.keys.values():

@@ -15,9 +15,9 @@ from typing import Any
 from sfumato.columns.kinds import (
     Identifier,
 )
+from sfumato.desk.person_columns import person_columns
 from sfumato.desk.proposals import Guesses, Protection, proposals_of, proposed_protection
 from sfumato.desk.rule_candidates import rule_candidates
-from sfumato.desk.survey import ColumnSurvey
 from sfumato.desk.table_survey import TableSurvey, as_written
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source
@@ -132,7 +132,7 @@ def draft_schema(
     """
     table = TableSurvey.read(source, names_are_public=names_are_public)
     guesses, is_table = table.guesses, table.is_table
-    proposals, protection = (guesses, Protection(None, "")) if exact else _proposals(table.columns, guesses, is_table)
+    proposals, protection = (guesses, Protection(None, "")) if exact else _proposals(table)
     schema = None
     with contextlib.suppress(SchemaError):
         schema = Schema(
@@ -179,12 +179,14 @@ def _with_rules(schema: Schema, known: Schema, candidates: Iterable[Mapping[str,
     return schema
 
 
-def _proposals(surveys: Mapping[str, ColumnSurvey], guesses: Guesses, is_table: bool) -> tuple[Guesses, Protection]:
+def _proposals(table: TableSurvey) -> tuple[Guesses, Protection]:
     """Return proposals in place of facts of the records, and whom to protect."""
+    surveys, people = table.columns, person_columns(table.source, table.columns)
     proposals = {
-        name: (as_written(kind, surveys[name]), note) for name, (kind, note) in proposals_of(surveys, guesses).items()
+        name: (as_written(kind, surveys[name]), note)
+        for name, (kind, note) in proposals_of(surveys, table.guesses, people).items()
     }
-    protection = proposed_protection(surveys, proposals) if is_table else Protection(None, "")
+    protection = proposed_protection(surveys, proposals, people) if table.is_table else Protection(None, "")
     if protection.weight is not None:
         proposals[protection.weight.column] = (Identifier(), "the weight: it is not released")
     return proposals, protection

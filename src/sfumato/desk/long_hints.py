@@ -11,6 +11,7 @@ from sfumato.desk.survey import ColumnSurvey
 
 _SEPARATORS = ("; ", ";", " | ", "|", ", ", ",")
 _FEWEST_IDS = 150  # fewer numbers may be ages, or places in a list
+_EVEN = 10  # times the average of the most rows of an id
 _RARE = 10  # rows of one id, for most ids
 _MOST_LENGTH = 60  # of an item: what is longer is a sentence
 _SHARE = 0.3  # of texts that hold a separator
@@ -24,6 +25,7 @@ def numbers_of_sets(survey: ColumnSurvey) -> bool:
     if lowest is None or highest is None or survey.counts.n_distinct < _FEWEST_IDS:
         return False
     few = sum(count < _RARE for count in counts) > len(counts) / 2
+    few &= max(counts) * len(counts) <= _EVEN * sum(counts)  # a limit at which many are cut off names nobody
     return few and sum(counts) >= 1.5 * len(counts) and highest - lowest < 2 * survey.counts.n_distinct
 
 

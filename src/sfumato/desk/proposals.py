@@ -4,6 +4,7 @@
     names, addresses, free text          identifier              by the column's name
     texts of which most are rare         identifier              names that nobody called so
     many texts, about equally often      identifier              names of people of whom each has many rows
+    what numbers people, or may          identifier              by name, form, or what follows: see person_columns
     whole numbers that name a record     identifier
     codes of places                      labels                  a zip code is no quantity
     a number of persons that repeats     unit                    several rows of one person
@@ -33,6 +34,7 @@ from sfumato.columns.kinds import (
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import measures_bodies, names_people, role_of
 from sfumato.desk.long_hints import numbers_of_sets
+from sfumato.desk.person_columns import Evidence
 from sfumato.desk.survey import ColumnSurvey
 from sfumato.schema.schema_facts import Weight
 from sfumato.schema.unit import Unit
@@ -50,7 +52,6 @@ _BY_NAME = {
     "name": "names of people, by the column's name: not released",
     "contact": "an address of people, by the column's name: not released",
     "text": "free text, by the column's name: not released",
-    "person": "numbers or names of people, by the column's name: not released",
     "household": "numbers of households, by the column's name: not released",
 }
 
@@ -94,14 +95,26 @@ class _Frequencies:
         return cls(max(counts), min(counts), distinct, rare / len(counts), sum(counts) / len(counts))
 
 
-def proposals_of(surveys: Mapping[str, ColumnSurvey], guesses: Guesses) -> dict[str, tuple[ColumnKind, str]]:
+def proposals_of(
+    surveys: Mapping[str, ColumnSurvey], guesses: Guesses, people: Mapping[str, Evidence]
+) -> dict[str, tuple[ColumnKind, str]]:
     """Return the proposal for each column, with a line on why, from exact guesses.
 
-    Beside images and sets no column can be discovered: then the guesses stay.
+    Beside images and sets no column can be discovered: then the guesses stay, but of people.
     """
+    hidden = {
+        name: (
+            Identifier(),
+            f"{'names' if evidence.is_named else 'seems to name'} people: {evidence}: not released. If it names "
+            "nobody, write {kind: categorical, discover: true}",
+        )
+        for name, evidence in people.items()
+    }
     if any(isinstance(kind, Image | ItemSet) for kind, _ in guesses.values()):
-        return dict(guesses)
-    return {name: _proposal(name, surveys[name], kind, note) for name, (kind, note) in guesses.items()}
+        return {**guesses, **{name: hidden[name] for name in hidden if people[name].is_named}}
+    return {
+        name: hidden.get(name) or _proposal(name, surveys[name], kind, note) for name, (kind, note) in guesses.items()
+    }
 
 
 def _proposal(name: str, survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[ColumnKind, str]:
@@ -212,10 +225,14 @@ class Protection:
     weight_note: str = ""
 
 
-def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> Protection:
+def proposed_protection(
+    surveys: Mapping[str, ColumnSurvey], proposals: Guesses, people: Mapping[str, Evidence]
+) -> Protection:
     """Return the unit and the weight: proposed where a name says it and the cells agree, else a question."""
     repeated = [
-        name for name, (kind, _) in proposals.items() if isinstance(kind, Identifier) and _repeats(surveys[name])
+        name
+        for name, (kind, _) in proposals.items()
+        if isinstance(kind, Identifier) and (people[name].repeats if name in people else _repeats(surveys[name]))
     ]
     weight, weight_note = _proposed_weight(surveys, proposals)
     by_role = {role: [name for name in repeated if role_of(name) == role] for role in ("person", "household")}
@@ -223,13 +240,15 @@ def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses)
     persons = by_role["person"] or ([] if any(_is_key(surveys[name]) for name in single) else by_role["household"])
     if persons:
         name = max(persons, key=lambda name: _distinct(surveys[name]))
+        shown = f" ({people[name]})" if name in people else ""
         question = (
-            f"A long table: {name} repeats, so that some have several rows. The guarantee protects each with all of "
-            "them. max_rows is a proposal of ours, not read off the records: choose it from what is public. Rows "
-            "beyond it are not used, and noise grows with it"
+            f"A long table: {name} repeats{shown}, so that some have several rows. The guarantee protects each with "
+            "all of them. max_rows is a proposal of ours, not read off the records: choose it from what is public. "
+            "Rows beyond it are not used, and noise grows with it"
         )
         return Protection(Unit(column=name, max_rows=UNIT_ROWS), question, weight, weight_note)
-    perhaps = [name for name in repeated if role_of(name) is None and names_people(name)] + by_role["household"]
+    perhaps = [name for name in repeated if role_of(name) is None and (name in people or names_people(name))]
+    perhaps += [name for name in repeated if role_of(name) == "contact" and name in people] + by_role["household"]
     if not any(_is_key(surveys[name]) for name in single):  # else a row is a person
         perhaps += [name for name in proposals if name not in perhaps and numbers_of_sets(surveys[name])]
     perhaps = [name for name in perhaps if weight is None or name != weight.column]
@@ -242,6 +261,7 @@ def proposed_protection(surveys: Mapping[str, ColumnSurvey], proposals: Guesses)
             f"{', '.join(perhaps)} {repeat}, as in a long table: if it names people, write {unit}; if a row is one "
             f"item of a set, such as a basket, write {{kind: set, id: {example}}} for the items"
         )
+        question += "".join(f". Of {name} there are {people[name]}" for name in perhaps if name in people)
     else:
         question += f"If people have several rows, say which column names them: {unit}"
     return Protection(None, question, weight, weight_note)

@@ -244,7 +244,7 @@ def open_rows(data: Any) -> NumericRecords:  # noqa: ANN401 - anything with rows
 
     Args:
         data: a two-dimensional array or list of numbers, or whatever `open_source` takes and has numeric columns. The
-            form of a list's first row is public, and its length that of all.
+            form of a list's first row is public, and its length that of all. The index of a frame is no feature.
 
     Raises:
         ConfigError, DataError: it is none of these. The message shows no cell.
@@ -257,6 +257,7 @@ def open_rows(data: Any) -> NumericRecords:  # noqa: ANN401 - anything with rows
         message = "Expected rows of numbers, all of one length, got something else."
         array = attempt(lambda: _listed(data) if isinstance(data, list) else np.asarray(data), message)
     else:
+        data = data.reset_index(drop=True) if hasattr(data, "reset_index") else data
         columns = max(1, len(open_source(data).storage))
         return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, _CHUNK_BYTES // (8 * columns)))))
     if array.ndim != 2:

@@ -14,7 +14,7 @@ from typing import Any, Self, TypedDict, final
 import numpy as np
 
 from sfumato.columns.kinds import ItemSet, TabularKind
-from sfumato.columns.roles import role_of
+from sfumato.columns.roles import numbers_people
 from sfumato.errors import (
     ConfigError,
     PrivacyWarning,
@@ -39,7 +39,6 @@ from sfumato.schema.schema import Schema
 from sfumato.schema.shapes import TARGET, require_able, require_taken
 from sfumato.schema.sources import accepted, read_off
 
-_NUMBERS = ("id", "uuid", "nr", "no", "number", "nummer", "key", "code")
 COUNT_STAGE = "count"
 _COUNT_SHARE = 0.01
 _NOMINAL_EPSILON = 1.0  # only shapes the plan of a fit without noise
@@ -57,8 +56,7 @@ def warn_of_draft(schema: Schema, *, accept_draft: bool) -> None:
 def warn_of_units(schema: Schema) -> None:
     """Warn of a table without a unit in which a column of no declared kind names persons, by its public name."""
     unknown = [name for name, kind in schema.open.items() if kind == "unknown"]
-    numbered = [name for name in unknown if name.casefold().endswith(_NUMBERS)]  # `member` may be a truth value
-    persons = [repr(name) for name in numbered if role_of(name) in ("person", "household")]
+    persons = [repr(name) for name in unknown if numbers_people(name)]
     if persons and schema.unit is None:
         warnings.warn(
             f"The guarantee is for a single row, and {persons[0]} names whose a row is. If one may have several rows, "

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.columns.bounded import (
     BEYOND,
@@ -29,6 +30,8 @@ from sfumato.columns.bounded import (
 )
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import YEARS, Open, OpenKind
+from sfumato.columns.roles import PEOPLE, numbers_people, role_of
+from sfumato.columns.text_forms import is_code
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import (
@@ -36,6 +39,7 @@ from sfumato.fitting.domain_counts import (
     DomainCounts,
     KindCounts,
     Reason,
+    coded_of,
     domain_counts,
     kinds_of,
     one_row_a_unit,
@@ -58,6 +62,8 @@ _MOST_WORDS = 900
 OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
+_CODED = 0.95  # the same of a column of codes
+_ANSWERS = 2  # to whether somebody is or has what a column names: `veteran`, `email`
 _MOST_NAMES = 6
 
 
@@ -119,7 +125,11 @@ _LEFT_OUT = {
     "empty": "Nothing but missing cells of {} stood out from the noise",
     "large": "{} holds numbers beyond 2^53, which are not told apart where bounds are estimated",
     "rare": "Nearly all values of {} are too rare to tell from the noise, as names, record numbers and durations are",
+    "codes": "Less than 95 % of {} are codes that can be told from the noise, as where they are numbers of persons",
+    "people": "The name of {} says that it names people",
 }
+_OF_LABELS = ("rare", "codes", "people")
+_HOW_TO_KEEP = {"large": ", as labels or between public bounds", "people": ", as labels, if they name nobody"}
 
 
 def _names_to_leave_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]:
@@ -132,32 +142,50 @@ def _names_to_leave_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]
         if some:
             warnings.warn(
                 f"{sentence.format(', '.join(some))}: left out of the release. Declare them to keep them"
-                f"{', as labels or between public bounds' if reason == 'large' else ', or spend a larger epsilon'}.",
+                f"{_HOW_TO_KEEP.get(reason, ', or spend a larger epsilon')}.",
                 SchemaWarning,
                 7,
             )
     return names
 
 
-def _reasons(noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str, Reason]) -> dict[str, str]:
+def _reasons(
+    noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str, Reason], coded: Collection[str]
+) -> dict[str, str]:
     """Return the reasons to leave columns out, such as labels of which published words make up next to nothing. Free.
+
+    Whose a row is becomes a label by the holder's word alone: what a name says, and codes with a long tail, does not.
 
     Args:
         noisy: the released tally.
         counts: what was counted.
         n: public or measured number of rows.
         known: reasons by the counts of kinds.
+        coded: columns of which most cells are codes.
     """
     reasons: dict[str, str] = {}
+    std = noisy.listed.noise_std
     for part, (name, kind) in zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True):
         present = max(n - float(part[-1]), 1.0)
-        if kind == "categorical" and sum(noisy.words[name].values()) < _SPARSE * present:
-            reasons[name] = known.get(name, "rare")
-        elif kind in ("integer", "continuous") and part[BEYOND] > max(
-            PRESENT * noisy.listed.noise_std, _FEW_BEYOND * present
-        ):
+        if kind == "categorical":
+            words = noisy.words[name]
+            share = sum(words.values()) / present
+            most = share + std * math.sqrt(len(words) + 1) / present  # what a deviation of their noise may have hidden
+            if _are_people(name, words):
+                reasons[name] = "people"
+            elif share < _SPARSE:
+                reasons[name] = known.get(name, "rare")
+            elif name in coded and most < _CODED:
+                reasons[name] = "codes"
+        elif kind in ("integer", "continuous") and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
             reasons[name] = "large"
     return reasons
+
+
+def _are_people(name: str, words: Collection[str]) -> bool:
+    """Whether published words are people, by the column's name: but `member` or `phone` may say yes or no."""
+    may_answer = len(words) <= _ANSWERS and role_of(name) != "name" and not numbers_people(name)
+    return role_of(name) in PEOPLE and (not may_answer or bool(is_code(pa.array(list(words), pa.string())).any()))
 
 
 def _with_resolution(kind: ColumnKind, resolution: float | None) -> ColumnKind:
@@ -260,13 +288,14 @@ def discover(
     unknown = tuple(name for name, kind in schema.open.items() if kind == "unknown")
     resolutions: dict[str, float] = {}
     reasons: dict[str, Reason] = {}
+    coded: frozenset[str] = frozenset()
     if some := _of_unknown_form(schema):
         statistic = KindCounts(some, written=written)
         noisy = account.measure(KINDS, statistic, records)
         forms = kinds_of(noisy, some)
         for name in unknown:
             opened[name] = replace(forms[name], written=written[name] if forms[name].may_be_number else None)
-        resolutions = resolutions_of(noisy, some)
+        resolutions, coded = resolutions_of(noisy, some), coded_of(noisy, some)
         reasons = {name: why for name, why in reasons_of(noisy, some).items() if name in unknown}
         measured.append((statistic.name, noisy))
     kinds: dict[str, OpenKind] = {name: opened[name].kind for name in schema.open}
@@ -276,8 +305,10 @@ def discover(
     )
     released, n = _measure(counts, records, n, account, measured)
     closed_kinds = _estimated_kinds(schema, released, counts, n)
-    left = _reasons(released, counts, n, reasons)
-    left = {name: why for name, why in left.items() if name != target and (name in unknown or why != "rare")}
+    left = _reasons(released, counts, n, reasons, coded)
+    left = {name: why for name, why in left.items() if name != target and (name in unknown or why not in _OF_LABELS)}
+    nothing = Categorical(categories=(OTHER,), other=OTHER, nullable=True)
+    closed_kinds |= {name: nothing for name, why in left.items() if why in _OF_LABELS}
     closed_kinds |= dict.fromkeys(_names_to_leave_out(schema, left), Identifier())
     _say_constant(closed_kinds)
     estimated = {n: _with_resolution(_as_declared(k, opened[n]), resolutions.get(n)) for n, k in closed_kinds.items()}
@@ -374,8 +405,10 @@ def label_forecast(plan: Plan, schema: Schema) -> str:
         return ""
     names = [repr(name) for name, kind in schema.open.items() if kind in WORDED]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    tail = f". A column found to be of codes, of which they are less than {_CODED:.0%}, is left out"
+    tail = tail if "unknown" in schema.open.values() else ""
     records = "rows" if schema.unit is None else f"units (one row of each {schema.unit.column!r} is read)"
     return (
         f"labels of {', '.join(names[:_MOST_NAMES])}{more} are kept from about {least:.0f} {records} on; rarer ones "
-        f"become {OTHER!r}, unless `categories` lists them or `parents` groups them"
+        f"become {OTHER!r}, unless `categories` lists them or `parents` groups them{tail}"
     )

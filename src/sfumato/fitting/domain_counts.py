@@ -24,7 +24,7 @@ from sfumato.columns.cells import read_text
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open, OpenKind
-from sfumato.columns.roles import names_people, role_of
+from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of
 from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth
 from sfumato.columns.written import Written
 from sfumato.mechanisms.queries import Noisy
@@ -172,6 +172,11 @@ class _ColumnCounts:
         few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
         return Open(kind="integer" if self.fraction <= few else "continuous")
 
+    @property
+    def is_coded(self) -> bool:
+        """Whether more cells are numbers, codes and dates than words."""
+        return self.counts[_WHOLE:_TEXT].sum() + self.standing(self.dates, _AMONG_MANY) > self.counts[_TEXT]
+
     def reason(self) -> Reason | None:
         """The reason to leave a column out, or to make labels of it; None without."""
         if self.counts[_LARGE] > max(_FEW * self.numbers, self.noise):
@@ -191,13 +196,20 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
 
     Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, unless codes
     stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53, which are codes too: those are
-    labels. Whole if at most one number of a hundred, or what noise may be, is not; whole numbers whose name says that
-    they name places or people (`zip`, `patient_id`) are labels.
+    labels. Whole if at most one number of a hundred, or what noise may be, is not; numbers whose name says that they
+    name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves people out.
     """
     kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
-    numbers = [name for name in columns if kinds[name].kind == "integer"]
-    codes = [name for name in numbers if role_of(name) == "place" or names_people(name)]
+    whole = [name for name in columns if kinds[name].kind == "integer"]
+    codes = [name for name in whole if role_of(name) == "place" or names_people(name)]
+    codes += [name for name in columns if kinds[name].kind == "continuous" and numbers_people(name)]
     return kinds | {name: Open(kind="categorical") for name in codes}
+
+
+def coded_of(noisy: Noisy, columns: tuple[str, ...]) -> frozenset[str]:
+    """Return the columns of codes: by most of their cells, or by a name that is one of people. Free."""
+    coded = {name for name, counts in _columns(noisy, columns).items() if counts.is_coded}
+    return frozenset(coded | {name for name in columns if role_of(name) in PEOPLE})
 
 
 def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:

@@ -28,6 +28,7 @@ from sfumato.columns.open import YEARS, Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.wall_clock import wall_clock_of
 from sfumato.columns.written import Written
+from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, check_names
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PandasSource(Source):
-    """A pandas data frame; its index is not read.
+    """A pandas data frame; an index is read where it has a name.
 
     Attributes:
         frame: the data frame.
@@ -115,13 +116,19 @@ class PolarsSource(Source):
 
 
 def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
-    """Wrap a pandas data frame; its cells are not copied.
+    """Wrap a pandas data frame; its cells are not copied. What of its index has a name are the first columns.
 
     Raises:
-        DataError: a column name is no text, or is empty or repeated.
+        DataError: a column name is no text, or is empty or repeated, also by the index.
     """
     label = "the pandas data frame"
-    check_names(list(frame.columns), label)
+    names = index_names(frame, label)
+    check_names([*names.values(), *frame.columns], label)
+    if names:
+        frame = frame.copy(deep=False)
+        for column, (place, name) in enumerate(names.items()):
+            frame.insert(column, name, frame.index.get_level_values(place))
+        frame = frame.set_axis(range(len(frame)))
     return PandasSource(
         label=label,
         container="pandas",
@@ -131,6 +138,22 @@ def open_pandas(frame: pd.DataFrame, *, chunk_rows: int) -> PandasSource:
         inferred=frozenset(str(name) for name, dtype in frame.dtypes.items() if _is_inferred(dtype)),
         frame=frame,
     )
+
+
+def index_names(frame: pd.DataFrame, label: str) -> dict[int, str]:
+    """Return the names in a frame's index by their place; what has none, as rows that were filtered, is no column.
+
+    Raises:
+        DataError: a name is no text, or a column has it too.
+    """
+    given = {place: name for place, name in enumerate(frame.index.names) if name is not None}
+    names = {place: name for place, name in given.items() if isinstance(name, str) and name not in frame.columns}
+    if names != given:
+        raise DataError(
+            f"Expected the index of {label} to have a name of text that no column has, got another. It would be a "
+            "column: rename it (`frame.rename_axis`), or take it out (`frame.reset_index(drop=True)`)."
+        )
+    return names
 
 
 def _is_inferred(dtype: Any) -> bool:  # noqa: ANN401 - of pandas or NumPy

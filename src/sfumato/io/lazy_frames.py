@@ -30,7 +30,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
 from sfumato.io.csv_form import CsvForm
-from sfumato.io.frames import PandasSource, arrow_columns, open_pandas
+from sfumato.io.frames import PandasSource, arrow_columns, index_names, open_pandas
 from sfumato.io.spool import Spool, SpooledSource
 from sfumato.io.strict_json import mappings_in
 
@@ -181,7 +181,7 @@ class DaskSource(Source):
 
     def partitions(self, columns: tuple[str, ...] | None = None) -> list[Any]:
         """Return the partitions, delayed."""
-        frame = self.frame if columns is None else self.frame[list(columns)]
+        frame = self.frame if columns is None else self.frame[[name for name in columns if name in self.frame.columns]]
         return frame.to_delayed()
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
@@ -221,7 +221,7 @@ def open_cluster_frame(data: object, *, chunk_rows: int) -> Source | None:
 
 def _open_dask(frame: Any, chunk_rows: int) -> DaskSource:  # noqa: ANN401
     label = "the Dask data frame"
-    check_names(list(frame.columns), label)
+    check_names([*index_names(frame._meta, label).values(), *frame.columns], label)
     like = open_pandas(frame._meta, chunk_rows=chunk_rows)
     return DaskSource(
         label=label,
