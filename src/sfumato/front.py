@@ -190,7 +190,7 @@ def tune(
         accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
         accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
         options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
-            `as_source`, `accept_draft`.
+            `as_source`, `accept_draft`, `rows_are_records`.
 
     Returns:
         The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under

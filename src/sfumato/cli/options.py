@@ -160,6 +160,13 @@ AcceptDraftOption = Annotated[
         help="Accept a draft schema. The guarantee does NOT cover facts that were read off the records.",
     ),
 ]
+RowsAreRecordsOption = Annotated[
+    bool,
+    typer.Option(
+        "--rows-are-records",
+        help="Your word, where a query or a view computes the rows, that each is made of one record alone.",
+    ),
+]
 NamesArePublicOption = Annotated[
     bool,
     typer.Option(

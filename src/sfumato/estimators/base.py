@@ -129,6 +129,7 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
         units: Any = None,  # noqa: ANN401
         max_rows: int | None = None,
         ledger: str | os.PathLike[str] | None = None,
+        rows_are_records: bool = False,
     ) -> Self:
         """Fit under differential privacy.
 
@@ -154,9 +155,11 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
                 so many times as large. Required beside `units`.
             ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
                 record is read, and the charge stands whatever becomes of the fit.
+            rows_are_records: the holder's word, where a query, a plan, a stream or a function computes the rows of X,
+                that each is made of one record alone.
 
         Raises:
-            BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
+            BudgetExceededError: the ledger cannot pay for the fit. Nothing was charged.
             ConfigError: a setting is outside its domain.
             DataError: the data cannot be read as numbers.
         """
@@ -180,13 +183,15 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
             methods=(type(self),),
             unit=unit,
             journal=Journal(None, {}),
+            source=records.source,
+            rows_are_records=rows_are_records or records.rows_are_records,
         )
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
         with driver.charged(ledger) as noise:
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
-            description = _described(type(self), plan, budget, n_public, unit, records.weight)
+            description = _described(type(self), plan, budget, n_public, unit, records.weight, driver.computed)
             self.certificate_ = driver.certificate(description)
             self.n_features_in_, self._unit, self._columns = records.dimension, records.unit, records.columns
             if records.names is not None:
@@ -301,8 +306,11 @@ def _described(
     n_public: int,
     unit: Protected,
     weight: Weighting | None,
+    computed: bool,
 ) -> Description:
-    return description_of(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight)
+    return description_of(
+        plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight, computed=computed
+    )
 
 
 def _protected(records: NumericRecords) -> Protected:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from sfumato.errors import DataError
 from sfumato.io.arrow import read_batches
 from sfumato.io.atomic import SECRET
-from sfumato.io.chunks import Chunk, Source, check_names, pandas_columns, table_chunks
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, pandas_columns, table_chunks
 
 Batches: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 
@@ -71,13 +71,19 @@ class Spool:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SpooledSource(Source):
-    """Records that are written to a private temporary file in the first pass, as Arrow IPC, and read from there.
+    """Records that are written to a private temporary file, as Arrow IPC, and read from there.
+
+    A fit has it written before anything is charged; else the first pass does.
 
     Attributes:
         spool: the file.
     """
 
     spool: Spool
+
+    def keep(self) -> None:
+        """Write the file now."""
+        attempt(self.spool.path, self.unreadable)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         batches = read_batches(str(self.spool.path()), columns)
@@ -89,11 +95,12 @@ def write_batches(batches: Batches, schema: pa.Schema, path: Path, *, chunk_rows
     options = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=False)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
         for batch in batches:
-            writer.write_table(_plain(batch), max_chunksize=chunk_rows)
+            table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+            writer.write_table(table.cast(schema), max_chunksize=chunk_rows)
 
 
 def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int) -> SpooledSource:
-    """Return the source of batches that come once; none is taken before the first pass."""
+    """Return the source of batches of one schema that a program gives once; none is taken yet."""
     plain = plain_schema(schema)
     check_names(plain.names, label)
     return SpooledSource(
@@ -102,22 +109,15 @@ def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int)
         storage=dict(zip(plain.names, plain.types, strict=True)),
         chunk_rows=chunk_rows,
         inferred=pandas_columns(schema),
+        computed=True,
         spool=Spool(label, lambda path: write_batches(batches, plain, path, chunk_rows=chunk_rows)),
     )
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema without dictionaries, which a file holds once for all batches."""
-    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
-
-
-def _plain(batch: pa.RecordBatch | pa.Table) -> pa.Table:
-    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    return table.cast(plain_schema(table.schema))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+    kinds = (kind.value_type if isinstance(kind, pa.DictionaryType) else kind for kind in schema.types)
+    return pa.schema(list(zip(schema.names, kinds, strict=True)))
 
 
 def _remove(folder: Path, owner: int) -> None:
