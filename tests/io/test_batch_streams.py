@@ -161,6 +161,17 @@ class TestFunctions:
         with pytest.raises(DataError, match="the function's batches"):
             source.keep()
 
+    def test_batches_have_types_of_their_own(self):
+        source = open_source(lambda: [pa.table({"a": [None], "b": ["x"]}), pa.table({"b": [1], "a": [2]})])
+        assert set(source.storage.values()) == {pa.null()}
+        assert source.measured().storage == {"a": pa.null(), "b": pa.string()}
+        assert [chunk.columns["b"].to_pylist() for chunk in source.chunks()] == [["x"], [1]]
+        assert [chunk.columns["a"].to_pylist() for chunk in source.chunks(["a"])] == [[None], [2]]
+
+    def test_no_batch(self):
+        source = open_source(lambda: pa.RecordBatchReader.from_batches(TABLE.schema, []))
+        assert list(source.chunks()) == []
+
     def test_a_function_that_fails(self):
         def fail():
             raise ValueError(SECRET)

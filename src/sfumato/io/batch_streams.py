@@ -157,7 +157,7 @@ def open_stream(data: object, *, chunk_rows: int) -> Source | None:
 
 
 def _open_function(make: Callable[[], Batches], chunk_rows: int) -> Source:
-    """Call a function; the types of its columns are those of its reader, else of its first batch."""
+    """Call a function; without a reader, which has one schema, the types of each batch are its own."""
     label = "the function's batches"
     made = attempt(make, f"Cannot call the function for {label}: it failed. It takes no argument.")
     schema: Any = getattr(made, "schema", None)
@@ -172,4 +172,4 @@ def _open_function(make: Callable[[], Batches], chunk_rows: int) -> Source:
     if not isinstance(first, pa.RecordBatch | pa.Table):
         what = "a pyarrow RecordBatchReader, or at least one record batch in an iterable"
         raise ConfigError(f"Expected a function that returns {what}, got something else. Make Arrow batches of it.")
-    return spooled(itertools.chain([first], rest), first.schema, label, chunk_rows=chunk_rows)
+    return spooled(itertools.chain([first], rest), first.schema, label, chunk_rows=chunk_rows, one=False)

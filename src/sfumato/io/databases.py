@@ -210,7 +210,7 @@ def open_database(url: str, *, chunk_rows: int) -> SpooledSource:
             with reading(wanted, rows=True, chunk_rows=chunk_rows) as result:
                 if (plain_schema(result.types), result.computed) != (schema, computed):
                     raise DataError(f"Expected the columns of {label} to stay as they were, but they changed.")
-                write_batches(result.batches, schema, path, chunk_rows=chunk_rows)
+                write_batches(result.batches, schema.names, path, chunk_rows=chunk_rows)
 
         attempt(copy, f"Cannot read {label}: the database refused, or the connection or the disk failed.")
 

@@ -65,7 +65,7 @@ def open_relation(relation: Any, *, chunk_rows: int) -> SpooledSource:  # noqa: 
 
     def write(path: Path) -> None:
         _, batches = _result(relation, rows=True, chunk_rows=chunk_rows)
-        write_batches(batches, schema, path, chunk_rows=chunk_rows)
+        write_batches(batches, schema.names, path, chunk_rows=chunk_rows)
 
     return SpooledSource(
         label=label,
