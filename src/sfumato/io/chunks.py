@@ -35,6 +35,7 @@ from pyarrow import types
 
 from sfumato.columns.facts import LARGEST_EXACT
 from sfumato.columns.kind import ColumnKind
+from sfumato.entry_points import is_ours, package_of
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 from sfumato.io.csv_form import CsvForm
 
@@ -210,8 +211,11 @@ class Source(ABC):
         return False
 
     def computing(self) -> Iterator[str]:
-        """Yield the labels of the tables whose rows a program of the holder's computes: see `computed`."""
-        if self.computed:
+        """Yield the labels of the tables whose rows a program of the holder's computes: see `computed`.
+
+        A source that is neither ours nor of an installed package is such a program.
+        """
+        if self.computed or not (is_ours(type(self)) or package_of(type(self))):
             yield self.label
 
     def keep(self) -> None:
