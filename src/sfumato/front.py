@@ -170,7 +170,7 @@ def tune(
     single fit that is judged.
 
     Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
-        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
+        event of a fit's events and those of its verdicts. All of it is charged before a record is counted. Proofs:
         docs/proofs/tune.md, docs/proofs/acceptance.md.
     Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
 

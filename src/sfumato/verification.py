@@ -143,7 +143,7 @@ def verify_finding(
         epsilon: ε in nats of the answer.
         family: "ols", "logit" or "poisson".
         delta: δ; by default min(1e-5, 0.1/n) of the release's n.
-        ledger: the account of the data; it is charged before a record is read.
+        ledger: the account of the data; it is charged before a record is counted.
         seed: a whole number from 0, for tests only: not private.
         rows_are_records: as `fit`.
 

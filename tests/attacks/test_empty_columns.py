@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato
-from sfumato.errors import SfumatoError
+from sfumato.errors import SchemaWarning, SfumatoError
 
 N = 400
 ALONE = {
@@ -63,7 +63,7 @@ def said(data):
             release = sfumato.fit(data, epsilon=1.0, delta=1e-6, seed=1, rows_are_records=True)
         except SfumatoError as error:
             return str(error), None, None
-    texts = sorted(str(warning.message) for warning in warned if issubclass(warning.category, sfumato.SchemaWarning))
+    texts = sorted(str(warning.message) for warning in warned if issubclass(warning.category, SchemaWarning))
     return texts, release.schema.to_yaml(), release.certificate.events
 
 
