@@ -141,7 +141,9 @@ TypesOption = Annotated[
 LedgerOption = Annotated[
     Path | None,
     typer.Option(
-        "--ledger", metavar="FILE", help="The account of all fits of these data. It is charged before a record is counted."
+        "--ledger",
+        metavar="FILE",
+        help="The account of all fits of these data. It is charged before a record is counted.",
     ),
 ]
 FitWorkersOption = Annotated[
