@@ -594,10 +594,10 @@ BUGS = [
         "tests/attacks/test_empty_columns.py",
     ),
     PlantedBug(
-        "readers: a column of durations without a schema is refused by its type",
+        "readers: a column of lists without a schema is refused by its type",
         "columns/open.py",
         "            return unmodelled(storage) if isinstance(storage, pa.BaseExtensionType) else None\n",
-        "            return unmodelled(storage) if not is_scalar(storage) else None\n",
+        "            return unmodelled(storage) if pa.types.is_nested(storage) else None\n",
         "tests/attacks/test_empty_columns.py",
     ),
     PlantedBug(
