@@ -165,7 +165,7 @@ class SourceRecords(NumericRecords):
     """The numeric columns of a source, or its images as rows of numbers, read in chunks."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        self.source = self._source = source
         types = dict(source.storage)
         first = next(iter(types.values()))
         if isinstance(first, pa.FixedShapeTensorType):
@@ -184,8 +184,8 @@ class SourceRecords(NumericRecords):
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of rows; a missing cell is NaN."""
-        for chunk in self.source.chunks(self._columns):
-            yield {X: attempt(lambda chunk=chunk: self._rows(chunk), f"Cannot read numbers from {self.source.label}.")}
+        for chunk in self._source.chunks(self._columns):
+            yield {X: attempt(lambda chunk=chunk: self._rows(chunk), f"Cannot read numbers from {self._source.label}.")}
 
     def _rows(self, chunk: Chunk) -> np.ndarray:
         if self.names is None:

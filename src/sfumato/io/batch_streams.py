@@ -159,16 +159,13 @@ def open_stream(data: object, *, chunk_rows: int) -> Source | None:
 def _open_function(make: Callable[[], Batches], chunk_rows: int) -> Source:
     """Call a function; without a reader, which has one schema, the types of each batch are its own."""
     label = "the function's batches"
-    made = attempt(make, f"Cannot call the function for {label}: it failed. It takes no argument.")
-    schema: Any = getattr(made, "schema", None)
-    if isinstance(schema, pa.Schema):
-        batches = [made] if isinstance(made, pa.RecordBatch | pa.Table) else made
+    batches: Any = attempt(make, f"Cannot call the function for {label}: it failed. It takes no argument.")
+    if isinstance(batches, pa.RecordBatch | pa.Table):
+        batches = [batches]
+    if isinstance(schema := getattr(batches, "schema", None), pa.Schema):
         return spooled(batches, schema, label, chunk_rows=chunk_rows)
-    first: Any = None
-    rest: Iterator[Any] = iter(())
-    if isinstance(made, Iterable):
-        rest = iter(made)
-        first = attempt(lambda: next(rest, None), f"Cannot read {label}: the function's iterable failed.")
+    rest = iter(batches if isinstance(batches, Iterable) else ())
+    first: Any = attempt(lambda: next(rest, None), f"Cannot read {label}: the function's iterable failed.")
     if not isinstance(first, pa.RecordBatch | pa.Table):
         what = "a pyarrow RecordBatchReader, or at least one record batch in an iterable"
         raise ConfigError(f"Expected a function that returns {what}, got something else. Make Arrow batches of it.")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import NamedTuple, Protocol, final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -52,9 +52,7 @@ class Wanted:
         return re.sub(r"[\s;]+\Z", "", self.query or "")
 
 
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class Result:
+class Result(NamedTuple):
     """What a database gives.
 
     Attributes:
