@@ -199,6 +199,40 @@ class TestTypes:
             execute(typed, "ALTER ROLE clerk RESET ALL")
 
 
+STORED = {**dict.fromkeys(("people", "public.people", "parts", "guarded"), True),
+          **dict.fromkeys(("seen", "kept", "pg_settings"), False)}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def several(host):
+    execute(
+        host,
+        "CREATE VIEW seen AS SELECT age > avg(age) OVER () AS above FROM people",
+        "CREATE MATERIALIZED VIEW kept AS SELECT rank() OVER (ORDER BY age) AS r FROM people",
+        "CREATE TABLE parts (a int) PARTITION BY RANGE (a)",
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (9)",
+        "CREATE TABLE guarded (a int)",
+        "CREATE POLICY older ON guarded USING (a > (SELECT avg(age) FROM people))",
+        "ALTER TABLE guarded ENABLE ROW LEVEL SECURITY",
+        f"CREATE ROLE reader LOGIN PASSWORD '{SECRET}'",
+        "GRANT SELECT ON guarded, people TO reader",
+    )
+    return host
+
+
+class TestWhatIsStored:
+    @pytest.mark.parametrize("name", STORED)
+    def test_the_catalogue_tells(self, several, name):
+        source = open_source(f"postgresql://{several}/postgres?table={name}")
+        assert source.computed != STORED[name]
+
+    def test_a_policy_that_holds_for_who_reads_computes_rows(self, several):
+        assert open_source(f"postgresql://{several.replace('clerk', 'reader')}/postgres?table=guarded").computed
+
+    def test_a_query_is_none(self, several):
+        assert open_source(f"postgresql://{several}/postgres?query=SELECT * FROM people").computed
+
+
 class TestAddresses:
     def test_a_socket(self, host, folder):
         port = host.rpartition(":")[2]
