@@ -170,7 +170,7 @@ def tune(
     single fit that is judged.
 
     Privacy: (ε, δ) as the candidates say, add/remove: one `Gaussian` event for the counts, and one `RepeatAndSelect`
-        event of a fit's events and those of its verdicts. All of it is charged before a record is read. Proofs:
+        event of a fit's events and those of its verdicts. All of it is charged before a record is counted. Proofs:
         docs/proofs/tune.md, docs/proofs/acceptance.md.
     Reference: Papernot and Steinke, ICLR 2022, arXiv:2110.03620, Theorem 2.
 
@@ -190,7 +190,7 @@ def tune(
         accept: what the release has to satisfy, such as `[{"marginal_error": 0.01}]`; by default the schema's.
         accept_share: part of the squared budget of one fit, its verdicts and the score that is spent on the verdicts.
         options: attributes of `FitOptions` by name: `target`, `n_public` (declared, a number), `seed`, `ledger`,
-            `as_source`, `accept_draft`.
+            `as_source`, `accept_draft`, `rows_are_records`.
 
     Returns:
         The best release. Its certificate lists the candidates, the one that was chosen, and its noisy verdicts, under

@@ -128,6 +128,7 @@ def verify_finding(
     delta: float | None = None,
     ledger: str | os.PathLike[str] | None = None,
     seed: int | None = None,
+    rows_are_records: bool = False,
 ) -> Verification:
     """Ask the records, with noise, whether they show what a release says of one coefficient: its sign at 5 %, or none.
 
@@ -142,8 +143,9 @@ def verify_finding(
         epsilon: ε in nats of the answer.
         family: "ols", "logit" or "poisson".
         delta: δ; by default min(1e-5, 0.1/n) of the release's n.
-        ledger: the account of the data; it is charged before a record is read.
+        ledger: the account of the data; it is charged before a record is counted.
         seed: a whole number from 0, for tests only: not private.
+        rows_are_records: as `fit`.
 
     Raises:
         ConfigError: an argument is outside its domain, or the formula has no such term.
@@ -169,11 +171,12 @@ def verify_finding(
     plan = calibrate(Plan([stage]), budget)
     query, scale = _influence(release, fit, term, _FAMILIES[family])
     noise, schema = noise_source(budget, seed), release.schema
+    opened = open_records(data, schema)
     driver = Driver(
         plan=plan, ledger=Ledger(plan, budget, None), noise=noise, method="verify-finding", methods=(),
-        unit=Protected(**schema.protects), journal=Journal(None, {}),
+        unit=Protected(**schema.protects), journal=Journal(None, {}), source=opened, rows_are_records=rows_are_records,
     )  # fmt: skip
-    records = PrivateData(open_records(data, schema), schema)
+    records = PrivateData(opened, schema)
     sums = QuestionSums((QuestionPart(STAGE, query, 1.0),), query.weight)
     with driver.charged(ledger) as source:
         noisy = Account(driver.ledger, source, driver.journal).measure(STAGE, sums, records)

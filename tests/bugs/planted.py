@@ -57,6 +57,7 @@ SHARING = "records/sequences.py"
 STEP_PAIRS = "search/pair_scores.py"
 TABLE_SOURCES = "records/table_sources.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
+COMPUTED_ROWS = "tests/fitting/test_computed_rows.py"
 LINKED_FITS = "tests/attacks/test_linked.py"
 UNIT_CLASSES = "tests/methods/linked/test_unit_classes.py"
 WEIGHTED = "methods/tables/weighted.py"
@@ -497,11 +498,109 @@ BUGS = [
         f"{READERS} -k batches",
     ),
     PlantedBug(
-        "readers: casts of plans are strict",
+        "readers: a lazy frame is a table",
         "io/lazy_frames.py",
-        'if value == "Strict" or (key == "strict" and value is True):',
-        "if False:",
-        "tests/io/test_lazy_frames.py",
+        "        computed=True,\n        spool=",
+        "        spool=",
+        f"{COMPUTED_ROWS} -k lazy",
+    ),
+    PlantedBug(
+        "readers: a Dask frame is a table",
+        "io/lazy_frames.py",
+        "        computed=True,\n        frame=frame,\n        like=like,\n",
+        "        frame=frame,\n        like=like,\n",
+        f"{COMPUTED_ROWS} -k Dask",
+    ),
+    PlantedBug(
+        "readers: a relation is a table",
+        "io/duckdb_queries.py",
+        "        computed=True,\n",
+        "",
+        f"{COMPUTED_ROWS} -k relation",
+    ),
+    PlantedBug(
+        "readers: a stream is a table",
+        "io/spool.py",
+        "        computed=True,\n",
+        "",
+        f"{COMPUTED_ROWS} -k stream",
+    ),
+    PlantedBug(
+        "readers: a query is a table",
+        "io/databases.py",
+        "        computed=computed,\n",
+        "",
+        f"{COMPUTED_ROWS} -k query",
+    ),
+    PlantedBug(
+        "readers: a view of DuckDB is a table",
+        "io/duckdb_queries.py",
+        "computed=not stored)",
+        "computed=not wanted.table)",
+        f"{COMPUTED_ROWS} -k view",
+    ),
+    PlantedBug(
+        "readers: a view of SQLite is a table",
+        "io/databases.py",
+        "        yield Result(types, _text_tables(cursor, names, chunk_rows=chunk_rows), computed=not stored)\n",
+        "        yield Result(types, _text_tables(cursor, names, chunk_rows=chunk_rows), computed=not wanted.table)\n",
+        f"{COMPUTED_ROWS} -k view",
+    ),
+    PlantedBug(
+        "readers: a filtered data set is one of files",
+        "io/batch_streams.py",
+        "        return list(dataset.get_fragments()) if _of_files(dataset) else None\n    return None\n",
+        "        return list(dataset.get_fragments())\n    return []\n",
+        f"{COMPUTED_ROWS} -k data",
+    ),
+    PlantedBug(
+        "readers: the source of a caller is no program",
+        "io/chunks.py",
+        "        if self.computed or not (is_ours(type(self)) or package_of(type(self))):\n",
+        "        if self.computed:\n",
+        f"{COMPUTED_ROWS} -k caller",
+    ),
+    PlantedBug(
+        "databases: one table of several may be computed",
+        "records/table_sources.py",
+        "            yield from table.computing()\n",
+        "            yield from ()\n",
+        f"{COMPUTED_ROWS} -k several",
+    ),
+    PlantedBug(
+        "driver: computed rows need no word",
+        DRIVER,
+        "        if computing is not None and not self.rows_are_records:\n",
+        "        if False:\n",
+        COMPUTED_ROWS,
+    ),
+    PlantedBug(
+        "driver: a program runs after the charge",
+        DRIVER,
+        "            self.source.keep()\n",
+        "            pass\n",
+        f"{COMPUTED_ROWS} -k before_the_charge",
+    ),
+    PlantedBug(
+        "certificates: nothing says that rows were computed",
+        DRIVER,
+        "    lines = [COMPUTED] if computed else []\n",
+        "    lines: list[str] = []\n",
+        f"{COMPUTED_ROWS} -k card",
+    ),
+    PlantedBug(
+        "readers: a column of lists is left out by its type",
+        "schema/open_schema.py",
+        "        return Open().to_dict()  # whatever its type: one cell may decide that\n",
+        '        return {"kind": Identifier.name} if pa.types.is_nested(storage) else Open().to_dict()\n',
+        "tests/attacks/test_empty_columns.py",
+    ),
+    PlantedBug(
+        "readers: a column of lists without a schema is refused by its type",
+        "columns/open.py",
+        "            return unmodelled(storage) if isinstance(storage, pa.BaseExtensionType) else None\n",
+        "            return unmodelled(storage) if pa.types.is_nested(storage) else None\n",
+        "tests/attacks/test_empty_columns.py",
     ),
     PlantedBug(
         "readers: a quote that nobody closes takes the next lines along",

@@ -140,7 +140,7 @@ FORMS = {
 
 
 def fitted(data):
-    return MaxEntropy(epsilon=1.0).fit(data, schema=tables.schema(), target="income", seed=7)
+    return MaxEntropy(epsilon=1.0).fit(data, schema=tables.schema(), target="income", seed=7, rows_are_records=True)
 
 
 @pytest.fixture(scope="module")

@@ -149,7 +149,7 @@ def test_a_frame_that_fails_is_one_clear_error(client: Any):
 
     frame = frames.from_pandas(table(), npartitions=2)
     broken = frame.map_partitions(fail, meta=frame._meta)
-    with pytest.raises(EngineError, match="Dask's workers ended") as caught:
+    with pytest.raises(DataError, match="the Dask data frame") as caught:
         fit(broken)
     assert SECRET not in f"{caught.value!r}{caught.value.__context__!r}{caught.value.__cause__!r}"
 

@@ -133,7 +133,7 @@ def test_moments_are_in_utc_whatever_the_zone_of_the_session(session: Any, tmp_p
         assert source.storage["at"] == pa.timestamp("us", "UTC")
         cells = [cell for chunk in source.chunks(["at"]) for cell in chunk.columns["at"].to_pylist()]
         assert sorted(cells) == times.to_pylist()
-        assert bits(method.fit(frame, schema=Schema.from_dict(schema), seed=1)) == bits(expected)
+        assert bits(method.fit(frame, schema=Schema.from_dict(schema), seed=1, rows_are_records=True)) == bits(expected)
     finally:
         session.conf.set("spark.sql.session.timeZone", before)
 

@@ -54,7 +54,7 @@ def folder_of(frame: pd.DataFrame, folder: Path, files: int = 6) -> Path:
 
 def fit(data: object, **options: object) -> Release:
     """Fit the default method with seeded noise."""
-    return MaxEntropy(epsilon=1.0).fit(data, schema=SCHEMA, target="place", seed=3, **options)  # type: ignore[arg-type]
+    return MaxEntropy(epsilon=1.0).fit(data, schema=SCHEMA, target="place", seed=3, rows_are_records=True, **options)  # type: ignore[arg-type]
 
 
 def visits() -> pd.DataFrame:
@@ -68,7 +68,7 @@ VISITS = Schema(columns={"person": Identifier(), **SCHEMA.columns}, rows=N, unit
 
 def fit_visits(data: object, **options: object) -> Release:
     """Fit a table of units with seeded noise."""
-    return MaxEntropy(epsilon=3.0).fit(data, schema=VISITS, target="place", seed=3, **options)  # type: ignore[arg-type]
+    return MaxEntropy(epsilon=3.0).fit(data, schema=VISITS, target="place", seed=3, rows_are_records=True, **options)  # type: ignore[arg-type]
 
 
 def bits(release: Release) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import safetensors.numpy
 
@@ -75,6 +76,16 @@ def test_nothing_goes_out_before_the_fingerprint_is_compared(site):
         site.round("north", fingerprint="0000 " * 10)
     assert not list(site.messages.glob("*.round"))
     assert not (site.folder / "north" / "fit.checkpoint").exists()
+
+
+def test_rows_that_a_program_computes_need_the_holders_word(tmp_path):
+    tables = {name: pa.Table.from_pandas(table).to_batches for name, table in TABLES.items()}
+    site = Site(tmp_path, tables=tables, ledger=True)
+    with pytest.raises(ConfigError, match="a program computes"):
+        site.round("north")
+    assert not read_ledger(site.ledgers["north"]).fits
+    assert site.round("north", rows_are_records=True).number == 1
+    assert len(read_ledger(site.ledgers["north"]).fits) == 1
 
 
 def test_cards_that_change_are_refused(site):

@@ -52,7 +52,7 @@ def streams():
     yield "in-memory data set", pads.dataset(TABLE)
     yield "data set of a reader", pads.dataset(TABLE.to_reader(), schema=TABLE.schema)
     yield "duckdb", connection.from_arrow(TABLE)
-    yield "record batch", TABLE.to_batches()[0]
+    yield "function", lambda: TABLE.to_reader(max_chunksize=3)
     yield "lazy frame", pl.from_arrow(TABLE).lazy()
 
 
@@ -64,6 +64,7 @@ def test_what_is_read_once_is_kept_for_all_passes(temporary, place, rows):
     source = open_source(data, chunk_rows=rows)
     assert isinstance(source, SpooledSource)
     assert not source.counts_entries
+    assert list(source.computing()) == [source.label]
     assert not list(temporary.iterdir())  # no record is read yet
     assert read(source) == read(source) == CELLS
     assert read(source, ["b"]) == {"b": CELLS["b"]}
@@ -113,8 +114,28 @@ def test_a_data_set_is_scanned_in_order_of_its_files(tmp_path):
     assert [chunk.n_rows for chunk in source.chunks()] == [3, 3, 3, 1]
 
 
+def test_a_record_batch_is_a_table():
+    source = open_source(TABLE.to_batches()[0])
+    assert not source.computed
+    assert read(source) == CELLS
+
+
+@pytest.mark.parametrize("form", ["file", "filter", "union"])
+def test_a_data_set_with_a_filter_or_rows_in_memory_is_computed(tmp_path, form):
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    files = pads.dataset(tmp_path / "t.parquet")
+    data = {
+        "file": lambda: files,
+        "filter": lambda: files.filter(pads.field("a") < 100),
+        "union": lambda: pads.dataset([files, pads.dataset(TABLE.slice(0, 0))]),
+    }[form]()
+    source = open_source(data)
+    assert source.computed == (form != "file")
+    assert read(source) == CELLS
+
+
 class TestFunctions:
-    def test_called_once_per_pass(self):
+    def test_called_once(self):
         calls = []
 
         def make():
@@ -123,10 +144,11 @@ class TestFunctions:
 
         source = open_source(make, chunk_rows=4)
         assert read(source) == read(source) == CELLS
-        assert len(calls) == 3
+        assert len(calls) == 1
 
     def test_batches_and_tables_in_an_iterable(self):
         assert read(open_source(TABLE.to_batches)) == CELLS
+        assert read(open_source(lambda: TABLE)) == CELLS
         assert read(open_source(lambda: iter([TABLE, TABLE]))) == {n: c * 2 for n, c in CELLS.items()}
 
     @pytest.mark.parametrize("made", [None, [], [1], iter([pd.DataFrame({"a": [SECRET]})])])
@@ -134,12 +156,21 @@ class TestFunctions:
         with pytest.raises(ConfigError, match="function"):
             open_source(lambda: made)
 
-    def test_other_columns_at_another_call(self):
-        tables = iter([TABLE, TABLE, TABLE.select(["a"])])
-        source = open_source(lambda: [next(tables)])
-        assert read(source) == CELLS
-        with pytest.raises(DataError, match="same columns"):
-            read(source)
+    def test_batches_of_other_columns(self):
+        source = open_source(lambda: [TABLE, TABLE.select(["a"])])
+        with pytest.raises(DataError, match="the function's batches"):
+            source.keep()
+
+    def test_batches_have_types_of_their_own(self):
+        source = open_source(lambda: [pa.table({"a": [None], "b": ["x"]}), pa.table({"b": [1], "a": [2]})])
+        assert set(source.storage.values()) == {pa.null()}
+        assert source.measured().storage == {"a": pa.null(), "b": pa.string()}
+        assert [chunk.columns["b"].to_pylist() for chunk in source.chunks()] == [["x"], [1]]
+        assert [chunk.columns["a"].to_pylist() for chunk in source.chunks(["a"])] == [[None], [2]]
+
+    def test_no_batch(self):
+        source = open_source(lambda: pa.RecordBatchReader.from_batches(TABLE.schema, []))
+        assert list(source.chunks()) == []
 
     def test_a_function_that_fails(self):
         def fail():
@@ -173,9 +204,3 @@ def test_a_copy_of_the_process_removes_nothing(temporary):
     os.waitpid(child, 0)
     assert Path(folder).is_dir()
     assert read(source) == CELLS
-
-    def test_types_of_the_first_batch_are_for_samples_alone(self):
-        source = open_source(TABLE.to_batches)
-        assert set(source.storage.values()) == {pa.null()}
-        assert source.stored_type("a") == pa.int64()
-        assert source.measured().storage["a"] == pa.int64()

@@ -1,4 +1,4 @@
-"""DuckDB: casts that do not fail, types that Arrow does not have, relations."""
+"""DuckDB: what is stored, types that Arrow does not have, relations as they are."""
 
 import contextlib
 import sys
@@ -7,7 +7,6 @@ from decimal import Decimal
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from fixtures.cells import read_cells as read
@@ -100,50 +99,47 @@ class TestTypes:
         assert read(source)["t"][0].hour == 1
 
 
-class TestRelations:
-    """Cells decide nothing: neither whether there are records, nor of which type."""
+STORED = {
+    "t": True,
+    "T": True,
+    "main.t": True,
+    "s.t": True,
+    "v": False,
+    "s.v": False,
+    "g": False,
+    "duckdb_tables": False,
+}
 
-    @pytest.mark.parametrize("odd", ["7", "no number"])
-    @pytest.mark.parametrize(
-        "query",
-        ["SELECT CAST(a AS INTEGER) AS a FROM t", "SELECT a::int AS a FROM (SELECT a::int AS a FROM t)",
-         "WITH w AS (SELECT a::date AS b, a FROM t) SELECT a::int AS a FROM w WHERE b IS NULL"],
-    )  # fmt: skip
-    def test_a_cell_that_does_not_cast_is_missing(self, odd, query, tmp_path):
-        path = tmp_path / "t.duckdb"
+
+class TestWhatIsStored:
+    @pytest.mark.parametrize("name", STORED)
+    def test_the_catalogue_tells(self, tmp_path, name):
+        path = tmp_path / "people.duckdb"
         with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE t (a VARCHAR)").fetchall()
-            connection.executemany("INSERT INTO t VALUES (?)", [["1"], [odd]])
-            relation = connection.sql(query)
-            for _ in range(2):  # nothing of a first reading is in the way
-                source = open_source(relation)
-                assert source.storage == {"a": pa.int32()}
-                assert read(source)["a"] == read(source)["a"] == [1, 7 if odd == "7" else None]
-            assert connection.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
-        source = open_source(f"duckdb:///{path}?query={quote(query)}")
-        assert read(source)["a"] == [1, 7 if odd == "7" else None]
+            connection.execute(
+                "CREATE TABLE t (a int); CREATE VIEW v AS SELECT a > avg(a) OVER () AS b FROM t; CREATE SCHEMA s;"
+                "CREATE TABLE s.t (a int); CREATE VIEW s.v AS SELECT 1 AS a;"
+                "CREATE TABLE g (a int, b int GENERATED ALWAYS AS (a + 1))"
+            )
+        source = open_source(f"duckdb:///{path}?table={name}")
+        assert list(source.computing()) == ([] if STORED[name] else [f"table {name} of duckdb database"])
 
-    def test_relations_made_step_by_step(self):
+
+class TestRelations:
+    def test_each_is_run_as_it_is(self, tmp_path):
         connection = duckdb.connect()
         connection.execute("CREATE TABLE t AS SELECT i::varchar AS a FROM range(5) r(i)").fetchall()
         relation = connection.table("t").project("CAST(a AS tinyint) AS b").filter("b > 1").order("b DESC").limit(2)
-        assert read(open_source(relation)) == {"b": [4, 3]}
+        source = open_source(relation)
+        assert source.computed
+        assert read(source) == {"b": [4, 3]}
         assert read(open_source(connection.from_arrow(pa.table({"a": [1, 2]})))) == {"a": [1, 2]}
+        (tmp_path / "t.csv").write_text("a\n1\n")
+        assert read(open_source(connection.sql(f"FROM '{tmp_path}/t.csv'"))) == {"a": [1]}
 
-    @pytest.mark.parametrize("odd", ["7", "no number"])
-    @pytest.mark.parametrize(
-        "query", ["'FILE'", "read_csv('FILE')", "(SELECT a + 1 FROM read_csv_auto('FILE', columns={'a': 'INTEGER'}))"]
-    )
-    def test_files_of_inferred_types_are_refused(self, odd, query, tmp_path):
-        path = tmp_path / "t.csv"
-        path.write_text("a\n" + "1\n" * 30_000 + f"{odd}\n")
-        relation = duckdb.connect().sql("SELECT * FROM " + query.replace("FILE", str(path)))
-        for data in (relation, duckdb.connect().read_csv(str(path))):
-            assert "Pass the file itself" in silent(lambda data=data: open_source(data))
-
-    def test_parquet_is_read(self, tmp_path):
-        pa.parquet.write_table(pa.table({"a": [1, None]}), tmp_path / "t.parquet")
-        assert read(open_source(duckdb.connect().sql(f"FROM '{tmp_path}/t.parquet'"))) == {"a": [1, None]}
+    def test_what_stops_one_is_not_shown(self):
+        relation = duckdb.connect().sql("SELECT CAST(a AS int) AS a FROM (VALUES ('1'), ('no number')) t(a)")
+        assert "the DuckDB relation" in silent(open_source(relation).keep, "no number")
 
     def test_a_closed_connection(self):
         connection = duckdb.connect()

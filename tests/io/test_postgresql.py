@@ -122,6 +122,15 @@ TYPES = {
     "numeric[]": ("'{1.5}'", ["1.5"]),
     "bigint[]": ("'{{1,2},{3,4}}'", None),
     "uuid[]": ("'{475c85fc-2232-4bd9-b40b-45340aaf235a}'", "{475c85fc-2232-4bd9-b40b-45340aaf235a}"),
+    "smallint[]": ("'[5:6]={1,2}'", [1, 2]),
+    "boolean[]": ("'[0:1]={t,f}'", [True, False]),
+    "real[]": ("'[-1:-1]={1.5}'", [1.5]),
+    "double precision[]": ("'[2:3]={1.5,NULL}'", [1.5, None]),
+    "varchar(3)[]": ("'[7:7]={a}'", ["a"]),
+    "bpchar[]": ("'[7:7]={a}'", "[7:7]={a}"),
+    "numeric(5,1)[]": ("'[3:3]={7}'", ["7.0"]),
+    "date[]": ("'[5:5]={2020-02-29}'", "[5:5]={2020-02-29}"),
+    "int2vector": ("'1 2'", "1 2"),
     "numeric": ("'NaN'", None),
     "numeric(10,2)": ("1.5", "1.50"),
     "numeric(40,0)": ("12345678901234567890123456789", "12345678901234567890123456789"),
@@ -188,6 +197,40 @@ class TestTypes:
             assert read(open_source(f"postgresql://{typed}/postgres?table=typed")) == before
         finally:
             execute(typed, "ALTER ROLE clerk RESET ALL")
+
+
+STORED = {**dict.fromkeys(("people", "public.people", "parts", "guarded"), True),
+          **dict.fromkeys(("seen", "kept", "pg_settings"), False)}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def several(host):
+    execute(
+        host,
+        "CREATE VIEW seen AS SELECT age > avg(age) OVER () AS above FROM people",
+        "CREATE MATERIALIZED VIEW kept AS SELECT rank() OVER (ORDER BY age) AS r FROM people",
+        "CREATE TABLE parts (a int) PARTITION BY RANGE (a)",
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (9)",
+        "CREATE TABLE guarded (a int)",
+        "CREATE POLICY older ON guarded USING (a > (SELECT avg(age) FROM people))",
+        "ALTER TABLE guarded ENABLE ROW LEVEL SECURITY",
+        f"CREATE ROLE reader LOGIN PASSWORD '{SECRET}'",
+        "GRANT SELECT ON guarded, people TO reader",
+    )
+    return host
+
+
+class TestWhatIsStored:
+    @pytest.mark.parametrize("name", STORED)
+    def test_the_catalogue_tells(self, several, name):
+        source = open_source(f"postgresql://{several}/postgres?table={name}")
+        assert source.computed != STORED[name]
+
+    def test_a_policy_that_holds_for_who_reads_computes_rows(self, several):
+        assert open_source(f"postgresql://{several.replace('clerk', 'reader')}/postgres?table=guarded").computed
+
+    def test_a_query_is_none(self, several):
+        assert open_source(f"postgresql://{several}/postgres?query=SELECT * FROM people").computed
 
 
 class TestAddresses:

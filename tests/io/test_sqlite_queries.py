@@ -1,4 +1,4 @@
-"""SQLite: cells are text, each by itself, and no cell stops a statement."""
+"""SQLite: cells are text, each by itself, and the catalogue says what is a table as it is stored."""
 
 import os
 import sqlite3
@@ -8,10 +8,8 @@ import pyarrow as pa
 import pytest
 
 from fixtures.cells import read_cells as read
-from fixtures.costly import slow_after
 from fixtures.silence import SECRET, silent
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.databases import TOTAL
 from sfumato.io.sources import open_source
 
 pytestmark = pytest.mark.usefixtures("temporary")
@@ -92,79 +90,43 @@ class TestTablesAndQueries:
             open_source(f"sqlite:///{lite}?query={query}")
 
 
-class TestFunctions:
-    """A function that one cell can stop is refused, whatever the cells are; a cast or arithmetic stops at none."""
+STORED = {"plain": True, "PLAIN": True, "kept": True, "keyed": True, "seen": False, "told": False, "words": False,
+          "sqlite_master": False, "pragma_database_list": False}  # fmt: skip
 
-    @pytest.fixture(params=["tame", "wild"])
-    def numbers(self, request, tmp_path):
-        path = tmp_path / "numbers.db"
+
+class TestWhatIsStored:
+    @pytest.fixture
+    def several(self, tmp_path):
+        path = tmp_path / "several.db"
         with sqlite3.connect(path) as connection:
-            connection.execute("CREATE TABLE t (a)")
-            connection.executemany("INSERT INTO t VALUES (?)", [(1,), ("2.5",)])
-            if request.param == "wild":
-                cells = [(-(2**63),), (2**63 - 1,), ("no JSON {",), (b"\xff",), (None,), ("",), (1e308,)]
-                connection.executemany("INSERT INTO t VALUES (?)", cells)
+            connection.executescript(
+                "CREATE TABLE plain (a, b); INSERT INTO plain VALUES (-9223372036854775808, x'ff'), (1, 'x');"
+                "CREATE TABLE kept (a, b GENERATED ALWAYS AS (a + 1) STORED); CREATE TABLE keyed (a PRIMARY KEY)"
+                " WITHOUT ROWID; CREATE VIEW seen AS SELECT a > avg(a) OVER () AS b FROM plain;"
+                "CREATE TABLE told (a, b GENERATED ALWAYS AS (abs(a)) VIRTUAL);"
+                "CREATE VIRTUAL TABLE words USING fts5(a);"
+            )
         connection.close()
         return f"sqlite:///{path}"
 
-    @pytest.mark.parametrize(
-        ("call", "cure"),
-        slow_after(
-            3,
-            [
-                ("abs(a)", "CASE WHEN"), ("sum(a)", "total"), ("json_extract(a, '$.x')", "leave"),
-                ("a -> 'x'", "leave"), ("printf('%*d', a, 1)", "round"), ("sum(a) OVER ()", "total"),
-                ("ntile(a) OVER ()", "leave"),
-            ],
-        ),
-    )  # fmt: skip
-    def test_refused_by_name(self, numbers, call, cure):
-        message = silent(lambda: open_source(f"{numbers}?query=SELECT {call} AS b FROM t"))
-        assert "one cell can stop" in message
-        assert cure in message
+    @pytest.mark.parametrize("name", STORED)
+    def test_the_catalogue_tells(self, several, name):
+        source = open_source(f"{several}?table={name}")
+        assert list(source.computing()) == ([] if STORED[name] else [f"table {name} of sqlite database"])
 
-    def test_none_that_is_taken_stops_at_a_cell(self, numbers):
-        values = ("a", "CAST(a AS TEXT)", "a * 3", "'%' || a")
-        calls = [f"CAST(a AS {kind})" for kind in ("INTEGER", "REAL", "NUMERIC", "TEXT", "BLOB")] + [
-            "a + a",
-            "1 / a",
-            "-a",
-        ]
-        calls += ["a LIKE '%x%'", "a GLOB '*x*'", "CASE WHEN a < 0 THEN -a ELSE a END"]
-        for name in sorted(TOTAL):
-            calls += [_called(name, value) for value in values]
-        with sqlite3.connect(":memory:") as connection:
-            known = {name for (name,) in connection.execute("SELECT name FROM pragma_function_list")}
-        calls = [call for call in calls if not (name := call.partition("(")[0]).islower() or name in known]
-        assert len(calls) > 250
-        for call in calls:
-            source = open_source(f"{numbers}?query=" + quote(f"SELECT {call} AS b FROM t"))
-            assert source.storage == {"b": pa.string()}
-            read(source)
+    def test_a_query_is_run_as_it_is_and_what_stops_it_is_not_shown(self, several):
+        source = open_source(f"{several}?query=SELECT a IS 1 AS b FROM plain")
+        assert source.computed
+        assert read(source) == {"b": ["0", "1"]}
+        source = open_source(f"{several}?query=SELECT abs(a) AS b FROM plain")
+        assert "the query of sqlite database" in silent(source.keep, "overflow")
 
-    def test_a_column_computed_by_casts(self, numbers):
-        cells = read(open_source(f"{numbers}?query=SELECT CAST(a AS INTEGER)+1 AS b, total(a) OVER () > 0 AS c FROM t"))
-        assert cells["b"][:2] == ["2", "3"]
-        assert set(cells["c"]) == {"1"}
-
-
-_WINDOWS = ("cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "percent_rank", "rank", "row_number")
-_WITHOUT = {"changes", "current_date", "current_time", "current_timestamp", "pi", "random", "sqlite_version"}
-_ARGUMENTS = {"atan2": 2, "glob": 2, "ifnull": 2, "if": 3, "iif": 3, "instr": 2, "like": 2, "likelihood": 0, "mod": 2,
-              "nullif": 2, "pow": 2, "power": 2, "replace": 3, "strftime": 2, "substr": 3, "substring": 3,
-              "coalesce": 2, "timediff": 2, "string_agg": 2, "concat_ws": 2}  # fmt: skip
-
-
-def _called(name, value):
-    if name.startswith("current"):
-        return name
-    if name in _WITHOUT or name in ("cume_dist", "dense_rank", "percent_rank", "rank", "row_number"):
-        return f"{name}()" + (" OVER (ORDER BY a)" if name in _WINDOWS else "")
-    if name in _WINDOWS:
-        return f"{name}({value}) OVER (ORDER BY a)"
-    if name == "likelihood":
-        return f"likelihood({value}, 0.5)"
-    return f"{name}({', '.join([value] * _ARGUMENTS.get(name, 1))})"
+    def test_a_view_in_place_of_the_table(self, several, tmp_path):
+        source = open_source(f"{several}?table=plain")
+        with sqlite3.connect(tmp_path / "several.db") as connection:
+            connection.executescript("ALTER TABLE plain RENAME TO p; CREATE VIEW plain AS SELECT * FROM p")
+        connection.close()
+        assert "changed" in silent(source.keep)
 
 
 def test_rights_of_the_temporary_file(lite, temporary):

@@ -32,7 +32,7 @@ SHARED = (
 )  # fmt: skip
 """Options that may stand at the top, for all commands that have them."""
 
-NOT_IN_FILES = ("seed", "accept-draft", "overwrite", "names-are-public", "help", "new-key", "real")
+NOT_IN_FILES = ("seed", "accept-draft", "overwrite", "names-are-public", "rows-are-records", "help", "new-key", "real")
 """Options that no file gives: who calls has to say them, for they change what is guaranteed, or what is lost."""
 
 

@@ -19,6 +19,7 @@ from sfumato.cli.options import (
     DeltaOption,
     LedgerOption,
     ReleaseOutOption,
+    RowsAreRecordsOption,
     RowsOption,
     SchemaOption,
     SeedOption,
@@ -135,12 +136,13 @@ def round_command(
         ),
     ] = None,
     seed: SeedOption = None,
+    rows_are_records: RowsAreRecordsOption = False,
     json_output: JsonOption = False,
 ) -> None:
     """Go on with one release of the records of several holders, as far as the messages that are there allow."""
     result = holders.holder_round(
         state, data, messages=messages, out=out, fingerprint=fingerprint, ledger=ledger, without=without or (),
-        rows_left=rows_left, seed=seed,
+        rows_left=rows_left, seed=seed, rows_are_records=rows_are_records,
     )  # fmt: skip
     if json_output:
         print_json(
@@ -213,6 +215,7 @@ class ModelRun:
     ledger: LedgerOption = None
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
+    rows_are_records: RowsAreRecordsOption = False
     json_output: JsonOption = False
 
     def settings(self, task: ModelTask) -> dict[str, Any]:
@@ -301,7 +304,7 @@ def _fit(model: PrivateEstimator, task: ModelTask, run: ModelRun) -> None:
     sources.accepted(known, accept_draft=False)
     table = records.SchemaRecords(open_data(task.data, run.input_format, known), known)
     model.set_params(n_public=known.rows if run.rows is None else run.rows)
-    model.fit(table, bounds=table.bounds, ledger=run.ledger)
+    model.fit(table, bounds=table.bounds, ledger=run.ledger, rows_are_records=run.rows_are_records)
     release = model.release()
     save_release(release, task.out, overwrite=run.overwrite, ledger=run.ledger)
     tell_written(release, task.out, json_output=run.json_output)

@@ -141,7 +141,9 @@ TypesOption = Annotated[
 LedgerOption = Annotated[
     Path | None,
     typer.Option(
-        "--ledger", metavar="FILE", help="The account of all fits of these data. It is charged before a record is read."
+        "--ledger",
+        metavar="FILE",
+        help="The account of all fits of these data. It is charged before a record is counted.",
     ),
 ]
 FitWorkersOption = Annotated[
@@ -158,6 +160,13 @@ AcceptDraftOption = Annotated[
     typer.Option(
         "--accept-draft",
         help="Accept a draft schema. The guarantee does NOT cover facts that were read off the records.",
+    ),
+]
+RowsAreRecordsOption = Annotated[
+    bool,
+    typer.Option(
+        "--rows-are-records",
+        help="Your word, where a query or a view computes the rows, that each is made of one record alone.",
     ),
 ]
 NamesArePublicOption = Annotated[

@@ -22,6 +22,7 @@ from sfumato.cli.options import (
     LedgerOption,
     MethodOption,
     ReleaseArgument,
+    RowsAreRecordsOption,
     RowsOption,
     SchemaOption,
     SeedOption,
@@ -329,14 +330,16 @@ def finding_command(
     ledger: LedgerOption = None,
     input_format: InputFormatOption = None,
     seed: SeedOption = None,
+    rows_are_records: RowsAreRecordsOption = False,
     json_output: JsonOption = False,
 ) -> None:
     """Ask the records, with noise and for a charge, whether they show a finding of a release."""
     known = sfumato.load(release)
     source = open_data(data, input_format, known.schema)
     answer = sfumato.verify_finding(
-        known, source, formula, term, epsilon=epsilon, family=family.value, delta=delta, ledger=ledger, seed=seed
-    )
+        known, source, formula, term, epsilon=epsilon, family=family.value, delta=delta, ledger=ledger, seed=seed,
+        rows_are_records=rows_are_records,
+    )  # fmt: skip
     if json_output:
         print_json(answer.to_dict())
     else:

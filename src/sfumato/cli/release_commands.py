@@ -29,6 +29,7 @@ from sfumato.cli.options import (
     ReleaseArgument,
     ReleaseOutOption,
     RiskOption,
+    RowsAreRecordsOption,
     RowsSeedOption,
     SampleTypes,
     SchemaOption,
@@ -179,6 +180,7 @@ class FitRun:
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
     accept_draft: AcceptDraftOption = False
+    rows_are_records: RowsAreRecordsOption = False
     names_are_public: NamesArePublicOption = False
     workers: FitWorkersOption = None
     json_output: JsonOption = False
@@ -190,7 +192,7 @@ class FitRun:
 
     def options(self) -> dict[str, Any]:
         """Those that `fit` takes as they are."""
-        taken = ("seed", "checkpoint", "ledger", "prior", "accept_draft")
+        taken = ("seed", "checkpoint", "ledger", "prior", "accept_draft", "rows_are_records")
         own = (
             None if self.workers is None or self.cluster else whole_number(self.workers, "--workers", choice.ADDRESSES)
         )

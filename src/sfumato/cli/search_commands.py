@@ -27,6 +27,7 @@ from sfumato.cli.options import (
     MethodOption,
     QuestionsOption,
     ReleaseOutOption,
+    RowsAreRecordsOption,
     RowsOption,
     SampleTypes,
     SchemaOption,
@@ -108,6 +109,7 @@ class SearchRun:
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
     accept_draft: AcceptDraftOption = False
+    rows_are_records: RowsAreRecordsOption = False
     json_output: JsonOption = False
 
 
@@ -170,7 +172,8 @@ def tune_command(
             n_public=rows,
             mean_repetitions=law.repetitions,
             shape=law.shape, seed=run.seed, ledger=run.ledger, as_source=run.types is SampleTypes.as_source,
-            accept_draft=run.accept_draft, accept=criteria, accept_share=accept_share,
+            accept_draft=run.accept_draft, rows_are_records=run.rows_are_records, accept=criteria,
+            accept_share=accept_share,
         )  # fmt: skip
     save_release(release, out, overwrite=run.overwrite, ledger=run.ledger)
     tell_written(release, out, json_output=run.json_output)

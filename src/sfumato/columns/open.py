@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.cells import is_scalar, values_of
 from sfumato.columns.date_text import format_dates, has_date, parse_dates
 from sfumato.columns.dates import DateTime
 from sfumato.columns.facts import flag, microseconds_since_epoch
 from sfumato.columns.kind import ColumnKind, refuse, settle
 from sfumato.columns.levels import Categorical, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
-from sfumato.columns.storage import has_text, unmodelled
+from sfumato.columns.storage import unmodelled
 from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 from sfumato.columns.written import Written
 from sfumato.errors import ConfigError, SchemaError
@@ -147,10 +146,13 @@ class Open(ColumnKind):
         return self.narrowest.storage_fault(storage)
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
-        """Return why no cell of a type can be what is found: labels are found in cells of any type that has text."""
+        """Return why no cell of a type can be what is found.
+
+        Labels are looked for in cells of any type but images: one list in an empty column makes it one of lists, and
+        says no more than that this cell is missing.
+        """
         if self.kind in ("categorical", "unknown"):
-            known = is_scalar(storage) or has_text(values_of(storage))
-            return None if known else unmodelled(values_of(storage))
+            return unmodelled(storage) if isinstance(storage, pa.BaseExtensionType) else None
         return self.narrowest.reading_fault(storage)
 
     def to_dict(self) -> dict[str, Any]:

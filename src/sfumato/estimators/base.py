@@ -137,6 +137,7 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
         units: Any = None,  # noqa: ANN401
         max_rows: int | None = None,
         ledger: str | os.PathLike[str] | None = None,
+        rows_are_records: bool = False,
     ) -> Self:
         """Fit under differential privacy.
 
@@ -162,9 +163,11 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
                 so many times as large. Required beside `units`.
             ledger: the account of these data, a file that `create_ledger` made: it is charged the whole plan before a
                 record is read, and the charge stands whatever becomes of the fit.
+            rows_are_records: the holder's word, where a query, a plan, a stream or a function computes the rows of X,
+                that each is made of one record alone.
 
         Raises:
-            BudgetExceededError: the ledger cannot pay for the fit. Nothing was read or charged.
+            BudgetExceededError: the ledger cannot pay for the fit. Nothing was charged.
             ConfigError: a setting is outside its domain.
             DataError: the data cannot be read as numbers.
         """
@@ -188,6 +191,8 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
             methods=(type(self),),
             unit=unit,
             journal=Journal(None, {}),
+            source=records.source,
+            rows_are_records=rows_are_records or records.rows_are_records,
         )
         rng = public_stream(fresh_seed() if self.seed is None else self.seed)
         number = next(_FITS)
@@ -197,7 +202,7 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
-            description = _described(type(self), plan, budget, n_public, unit, records.weight)
+            description = _described(type(self), plan, budget, n_public, unit, records.weight, driver.computed)
             certificate = driver.certificate(description)
             self.certificate_ = replace(
                 certificate, process_fit=number, assumptions=(of_process(number), *certificate.assumptions)
@@ -315,8 +320,11 @@ def _described(
     n_public: int,
     unit: Protected,
     weight: Weighting | None,
+    computed: bool,
 ) -> Description:
-    return description_of(plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight)
+    return description_of(
+        plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight, computed=computed
+    )
 
 
 def _protected(records: NumericRecords) -> Protected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -109,12 +109,16 @@ class NumericRecords(ABC):
         names: of the columns; None where they have none.
         unit: whose the rows are, where several may be of one person; None where each row is protected by itself.
         weight: how rows count; None where each counts once.
+        source: where they lie; None of arrays.
+        rows_are_records: whether a schema says so of rows that a program computes.
     """
 
     dimension: int
     names: tuple[str, ...] | None
     unit: Unit | None = None
     weight: Weighting | None = None
+    source: Source | None = None
+    rows_are_records: bool = False
 
     @abstractmethod
     def coded(self) -> Iterator[Rows]:
@@ -161,7 +165,7 @@ class SourceRecords(NumericRecords):
     """The numeric columns of a source, or its images as rows of numbers, read in chunks."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self.source = self._source = source
         types = dict(source.storage)
         first = next(iter(types.values()))
         if isinstance(first, pa.FixedShapeTensorType):
@@ -208,6 +212,7 @@ class SchemaRecords(NumericRecords):
     def __init__(self, source: Source, schema: Schema) -> None:
         _refuse_schema(schema)
         self.unit, self.weight = schema.unit, weighting_of(schema)
+        self.source, self.rows_are_records = source, schema.rows_are_records
         self._data = PrivateData(source, schema)
         self.names: tuple[str, ...] | None = tuple(schema.released)
         kinds = [kind for kind in _released(schema).values() if isinstance(kind, Continuous | Integer)]
@@ -258,8 +263,9 @@ def open_rows(data: Any) -> NumericRecords:  # noqa: ANN401 - anything with rows
         array = attempt(lambda: _listed(data) if isinstance(data, list) else np.asarray(data), message)
     else:
         data = data.reset_index(drop=True) if hasattr(data, "reset_index") else data
-        columns = max(1, len(open_source(data).storage))
-        return SourceRecords(open_source(data, chunk_rows=max(1, min(65_536, _CHUNK_BYTES // (8 * columns)))))
+        source = open_source(data)
+        rows = max(1, min(65_536, _CHUNK_BYTES // (8 * max(1, len(source.storage)))))
+        return SourceRecords(replace(source, chunk_rows=rows))
     if array.ndim != 2:
         raise ConfigError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: a row per record, a column per "

@@ -224,6 +224,7 @@ class SearchKeywords(TypedDict, total=False):
     ledger: str | os.PathLike[str] | None
     as_source: bool
     accept_draft: bool
+    rows_are_records: bool
 
 
 class FitKeywords(SearchKeywords, total=False):
@@ -239,7 +240,7 @@ class FitKeywords(SearchKeywords, total=False):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOptions:
-    """Options of a fit beside data, schema and method: keyword arguments of `fit`; `tune` takes the first eight.
+    """Options of a fit beside data, schema and method: keyword arguments of `fit`; `tune` takes the first nine.
 
     Attributes:
         target: column whose classes are modelled apart; by default one class.
@@ -258,6 +259,9 @@ class FitOptions:
             certificate says so.
         accept_draft: go on with facts that were read off the records (`draft: true`, `source: data`). The guarantee
             does not cover them; certificate and report say so.
+        rows_are_records: the holder's word that each row is made of one record alone, without averages, ranks or counts
+            of others. A query, a view, a plan (of polars, DuckDB, Dask, Spark), a stream and a function compute rows,
+            and are refused without it. They run once, before anything is charged, and the certificate says so.
         progress: called with the name of each stage when it has been charged, as often as it is charged.
         checkpoint: a file that keeps what has been released so far. If it is there, the fit goes on from it and
             charges nothing twice: the call and the data have to be the same. It holds no record. Remove it when the
@@ -284,6 +288,7 @@ class FitOptions:
     ledger: str | os.PathLike[str] | None = None
     as_source: bool = False
     accept_draft: bool = False
+    rows_are_records: bool = False
     progress: Callable[[str], None] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     workers: int | None = None
@@ -301,7 +306,8 @@ class FitOptions:
         if self.checkpoint is not None:
             require_path(checkpoint=self.checkpoint)
         require_instance(bool, "True or False", as_source=self.as_source)
-        require_instance(bool, "True or False", accept_draft=self.accept_draft)
+        for name in ("accept_draft", "rows_are_records"):
+            require_instance(bool, "True or False", **{name: getattr(self, name)})
         if self.progress is not None and not callable(self.progress):
             # its type only: what was passed by mistake may be records
             raise ConfigError(

@@ -32,6 +32,11 @@ AS_SOURCE = (
     "such a type: they are NOT covered by the guarantee, unless they were fixed without looking at the records."
 )
 
+COMPUTED = (
+    "The rows came from a query, a plan or a stream: that each row of its result is computed from one record alone is "
+    "the holder's word."
+)
+
 
 def versions_of(parts: Iterable[type]) -> dict[str, str]:
     """Return the versions of the packages that classes are of, where these declare plugins of ours."""
@@ -138,7 +143,7 @@ def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
         if name in schema.released and name not in schema.open:
             schema.columns[name].check_storage(name, storage)
     for name in schema.ids:
-        check_ids(source.stored_type(name))
+        check_ids(source.storage[name])
     warnings.warn(
         f"The storage types of {source.label} are published, as as_source asks for. One cell may decide such a type: "
         "ask for it only if they were fixed without looking at the records. The certificate says so.",
@@ -156,7 +161,7 @@ def _check_written(name: str, storage: pa.DataType) -> None:
 
 def source_type(source: Source, name: str) -> pa.DataType:
     """Return the type of a column, of lists whatever their field was called."""
-    storage = source.stored_type(name)
+    storage = source.storage[name]
     return plain_list_type(storage) if is_set_storage(storage) else storage
 
 

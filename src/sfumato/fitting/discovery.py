@@ -122,7 +122,7 @@ def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
 
 
 _LEFT_OUT = {
-    "empty": "Nothing but missing cells of {} stood out from the noise",
+    "empty": "Nothing but missing cells of {} stood out from the noise, which lists are, too, if they are no sets,",
     "large": "{} holds numbers beyond 2^53, which are not told apart where bounds are estimated",
     "rare": "Nearly all values of {} are too rare to tell from the noise, as names, record numbers and durations are",
     "codes": "Less than 95 % of {} are codes that can be told from the noise, as where they are numbers of persons",

@@ -17,9 +17,17 @@ import numpy as np
 from sfumato.columns.kinds import ColumnKind
 from sfumato.data_ledger.data_ledger import Charge, charge_data, settled
 from sfumato.data_ledger.journal import Journal, NoMoreNoise
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, require_instance
 from sfumato.fitting.account import Account
-from sfumato.fitting.contents import AS_SOURCE, assumptions_of, measurements_of, pandas_form, silenced, versions_of
+from sfumato.fitting.contents import (
+    AS_SOURCE,
+    COMPUTED,
+    assumptions_of,
+    measurements_of,
+    pandas_form,
+    silenced,
+    versions_of,
+)
 from sfumato.fitting.purposes import Facts
 from sfumato.io.sources import Source
 from sfumato.lenses.lens import Sampler
@@ -149,6 +157,8 @@ class Driver(Generic[Held]):
         unit: whom it protects, as a certificate says it.
         journal: what is kept of the fit; it says under which charge the fit began.
         share: session and attempt of a fit of several holders; None of others.
+        source: where the records lie; None of arrays.
+        rows_are_records: the holder's word, where a program computes the rows.
         charges: the charge in the account of the data, once it is made.
     """
 
@@ -159,16 +169,36 @@ class Driver(Generic[Held]):
     methods: tuple[type, ...]
     unit: Protected
     journal: Journal
+    source: Source | None
+    rows_are_records: bool
     share: str | None = None
     charges: list[Charge] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        require_instance(bool, "True or False", rows_are_records=self.rows_are_records)
+        computing = next(self.source.computing(), None) if self.source is not None else None
+        if computing is not None and not self.rows_are_records:
+            raise ConfigError(
+                f"Expected a table or files, got rows that a program computes: {computing}. They are records if each "
+                "is made of one record alone, without averages, ranks or counts of others: if so, say "
+                "rows_are_records=True (--rows-are-records; in a schema, source: {rows_are_records: true}), else pass "
+                "the table."
+            )
+
+    @property
+    def computed(self) -> bool:
+        """Whether a program of the holder's made the rows."""
+        return self.source is not None and any(self.source.computing())
 
     @contextmanager
     def charged(self, path: str | os.PathLike[str] | None) -> Iterator[NoiseSource]:
         """Charge the account of the data, if there is one; records may be read in the block, with this source.
 
-        How the block ends is noted in the account.
+        What can be read only once, or may fail, is read into a private file before. How the block ends is noted in the
+        account.
 
         Raises:
+            DataError: it failed. Nothing was charged.
             BudgetExceededError: the account cannot pay. Nothing was charged.
             ConfigError: as `charge_data`; or a checkpoint that began under an account goes on without it.
             OutputError: a file cannot be written; after the block, as `settled`.
@@ -180,6 +210,8 @@ class Driver(Generic[Held]):
             )
         import pandas  # noqa: F401 - passes over units use it, and after the charge no import may fail
 
+        if self.source is not None:
+            self.source.keep()
         charged = charge_data(
             path, self.plan, method=self.method, unit=self.unit.name, private=self.noise.private,
             checkpoint=self.journal, share=self.share,
@@ -218,6 +250,7 @@ def description_of(
     schema: Schema | None = None,
     discovered: Iterable[str] = (),
     source: type = Source,
+    computed: bool = False,
     declared: bool = True,
     as_source: bool = False,
     weight: Weighting | None = None,
@@ -228,7 +261,8 @@ def description_of(
     """All of a certificate but `private`: `describe`, with its lines on the schema and on other packages' code."""
     kinds: Iterable[ColumnKind] = ()
     notes = SchemaNotes(weight=weight)
-    lines = [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
+    lines = [COMPUTED] if computed else []
+    lines += [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
     if schema is not None:
         kinds = schema.columns.values()
         known["unit"], notes = Protected(**schema.protects), _notes(schema, discovered)

@@ -131,6 +131,8 @@ class Synthesizer(PlannedMethod):
                 methods=(type(self),),
                 unit=Protected(**schema.protects),
                 share=None if exchange is None else exchange.stated.share,
+                source=source,
+                rows_are_records=options.rows_are_records or schema.rows_are_records,
             )
             with driver.charged(options.ledger) as noise:
                 return self._release(
@@ -165,8 +167,8 @@ class Synthesizer(PlannedMethod):
         paid = driver.plan if exchange is None else Plan((*exchange.earlier, *driver.plan.stages))
         description = self._certificate_text(
             paid, budget, schema, n, declared=rows is not None, discovered=open_columns,
-            source=type(source), as_source=options.as_source, prior=None if prior is None else prior.stated,
-            joint=None if exchange is None else exchange.stated,
+            source=type(source), computed=driver.computed and exchange is None, as_source=options.as_source,
+            prior=None if prior is None else prior.stated, joint=None if exchange is None else exchange.stated,
         )  # fmt: skip
         # where one holder's records lie is none of the others' business
         form = pandas_form(schema) if exchange else form_of(source, schema, as_source=options.as_source)

@@ -124,6 +124,7 @@ def holder_round(
     without: Sequence[str] = (),
     rows_left: int | None = None,
     seed: int | None = None,
+    rows_are_records: bool = False,
 ) -> Round:
     """Go on with one release of the records of several holders, as far as the messages that are there allow.
 
@@ -144,6 +145,7 @@ def holder_round(
         rows_left: with `without`, the public number of rows (units of linked rows) of the others together, where one of
             all was declared.
         seed: for tests only: reproducible noise, and a release that says it is not private.
+        rows_are_records: as `fit`; in every call.
 
     Returns:
         What was written, and for whom it waits.
@@ -170,7 +172,7 @@ def holder_round(
         last.refuse_others_who_left(first)
         if last.session is None:
             return Round(cards=last.missing, attempt=len(attempts))
-        result = _round(attempts, last.session, data, Path(out), ledger, seed)
+        result = _round(attempts, last.session, data, Path(out), ledger, seed, rows_are_records=rows_are_records)
         return replace(result, attempt=len(attempts), fingerprint=last.session.fingerprint)
 
 
@@ -270,6 +272,8 @@ def _round(
     out: Path,
     ledger: str | os.PathLike[str] | None,
     seed: int | None,
+    *,
+    rows_are_records: bool,
 ) -> Round:
     """Go on with the last attempt."""
     state, common, own = attempts[-1].folder, attempts[-1].messages, attempts[-1].own
@@ -283,7 +287,10 @@ def _round(
     _check_keys(state, own, session)
     agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))
     fit = MaxEntropy(epsilon=agreement.epsilon, delta=agreement.delta)
-    options = FitOptions(**agreement.options(), checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed)
+    options = FitOptions(
+        **agreement.options(), checkpoint=state / _CHECKPOINT, ledger=ledger, seed=seed,
+        rows_are_records=rows_are_records,
+    )  # fmt: skip
     earlier = tuple(stage for attempt in attempts[:-1] for stage in attempt.events())
     while True:
         exchange = FileExchange(common, own, session, state, earlier)

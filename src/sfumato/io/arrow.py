@@ -293,13 +293,20 @@ def open_ipc(file: StoredFile, *, chunk_rows: int) -> IpcSource:
     )
 
 
-def read_batches(path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of an IPC file of this machine, with these columns alone."""
+def read_batches(path: str, places: list[int]) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of a file of this machine, an IPC file or IPC streams one after the other.
+
+    Args:
+        path: of the file.
+        places: of the columns to read, the same in all streams, in order.
+    """
     with pa.OSFile(path) as raw:
-        with pa.ipc.open_file(raw) as reader:
-            names = reader.schema.names
+        is_file = raw.read(len(_MAGIC)) == _MAGIC
         raw.seek(0)
-        yield from _batches(raw, sorted(names.index(name) for name in columns))
+        while raw.tell() < raw.size():
+            yield from _batches(raw, places)
+            if is_file:
+                return
 
 
 def _read_schema(file: StoredFile) -> pa.Schema:
@@ -317,6 +324,7 @@ def _batches(raw: IO[bytes], places: list[int]) -> Iterator[pa.RecordBatch]:
 
 def _reader(raw: IO[bytes], places: list[int] | None) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
     options = pa.ipc.IpcReadOptions(included_fields=places)
+    place = raw.tell()
     start = raw.read(len(_MAGIC))
-    raw.seek(0)
+    raw.seek(place)
     return (pa.ipc.open_file if start == _MAGIC else pa.ipc.open_stream)(raw, options=options)

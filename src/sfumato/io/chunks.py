@@ -36,6 +36,7 @@ from pyarrow import types
 
 from sfumato.columns.facts import LARGEST_EXACT
 from sfumato.columns.kind import ColumnKind
+from sfumato.entry_points import is_ours, package_of
 from sfumato.errors import DataError, SchemaError, SfumatoError, require_integer
 from sfumato.io.csv_form import CsvForm
 
@@ -137,6 +138,8 @@ class Source(ABC):
         inferred: columns whose type follows from all their cells together, see above.
         missing_as_text: whether nothing but a text can say that a cell has no value, as in CSV files: then usual tokens
             (`NA`) say so. Where there is a null, a text `NA` is Namibia.
+        computed: whether a program of the holder's makes the rows: a query, a plan, a stream. That each is made of one
+            record alone is then the holder's word.
     """
 
     # whether there are as many records as the container says, whatever their cells hold: no text can end a record
@@ -150,6 +153,7 @@ class Source(ABC):
     chunk_rows: int = DEFAULT_CHUNK_ROWS
     inferred: frozenset[str] = frozenset()
     missing_as_text: bool = False
+    computed: bool = False
 
     def __post_init__(self) -> None:
         require_integer(at_least=1, chunk_rows=self.chunk_rows)
@@ -169,7 +173,7 @@ class Source(ABC):
 
     def outline(self, **changes: object) -> dict[str, Any]:
         """Return the fields that a source made of this one, cell by cell, has in common with it, but for changes."""
-        names = ("label", "container", "storage", "dtypes", "keys", "chunk_rows", "missing_as_text")
+        names = ("label", "container", "storage", "dtypes", "keys", "chunk_rows", "missing_as_text", "computed")
         return {name: getattr(self, name) for name in names} | changes
 
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
@@ -197,10 +201,6 @@ class Source(ABC):
         """Return the source with storage types read off the records where only they tell. Not private: for drafts."""
         return self
 
-    def stored_type(self, name: str) -> pa.DataType:
-        """Return the type in which a column is stored, where `storage` does not rely on it."""
-        return self.storage[name]
-
     def size(self) -> int:
         """Return how many bytes it is stored in, 0 where that is not known: for bounds on memory, not private."""
         path = getattr(self, "path", None)
@@ -210,6 +210,22 @@ class Source(ABC):
     def in_files(self) -> bool:
         """Whether any process that sees the same files can read it: not what is in memory, or comes once."""
         return False
+
+    def computing(self) -> Iterator[str]:
+        """Yield the labels of the tables whose rows a program of the holder's computes: see `computed`.
+
+        A source that is neither ours nor of an installed package is such a program.
+        """
+        if self.computed or not (is_ours(type(self)) or package_of(type(self))):
+            yield self.label
+
+    def keep(self) -> None:
+        """Run what can be read only once, or may fail, before anything is charged; by default there is no such thing.
+
+        Raises:
+            DataError: it failed. The message names the source only.
+        """
+        return
 
     def with_dictionaries(self) -> Source:
         """Return the source whose text may come dictionary-encoded, where that is quicker; the cells are equal."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, final
+from typing import NamedTuple, Protocol, final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -19,7 +19,6 @@ from sfumato.errors import ConfigError
 
 FILES = ("sqlite", "duckdb")  # kinds of databases that are files
 SCHEMES = ("sqlite", "duckdb", "postgresql", "postgres")
-Result: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch | pa.Table]]
 
 
 @final
@@ -51,6 +50,20 @@ class Wanted:
         if self.table is not None:
             return f"SELECT * FROM {quoted(self.table, self.kind)}"
         return re.sub(r"[\s;]+\Z", "", self.query or "")
+
+
+class Result(NamedTuple):
+    """What a database gives.
+
+    Attributes:
+        types: names and types of the columns.
+        batches: the rows, or none of them.
+        computed: whether they are more than the rows of a table as it is stored: of a query, a view, a foreign table.
+    """
+
+    types: pa.Schema
+    batches: Iterator[pa.RecordBatch | pa.Table]
+    computed: bool
 
 
 class Reading(Protocol):
@@ -125,10 +138,14 @@ def _options(text: str) -> list[tuple[str, str]]:
         return []
 
 
+def parts_of(table: str, kind: str) -> list[str]:
+    """Return the name of a table, after that of its schema if it is named: `s.people`."""
+    return [table] if kind == "sqlite" else table.split(".", 1)
+
+
 def quoted(table: str, kind: str) -> str:
     """Return the name of a table, maybe after that of its schema and a dot, as an SQL identifier."""
-    parts = [table] if kind == "sqlite" else table.split(".", 1)
-    return ".".join(identifier(part) for part in parts)
+    return ".".join(map(identifier, parts_of(table, kind)))
 
 
 def identifier(name: str) -> str:

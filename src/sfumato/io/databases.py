@@ -2,10 +2,9 @@
 
 They are read once, in one statement, into a private temporary file: all passes see one snapshot. Types are those that
 the database declares, where Arrow has them, and text where it does not; SQLite declares none, and its cells are text,
-each by itself. No error shows a query or a password, or what the database said: that may be a cell.
-
-SQLite converts any cell to any type; what raises on a value are some of its functions (`abs` of the least whole number,
-`sum` beyond 64 bits, `json_extract` of what is no JSON). A statement that calls one is refused, by its text alone.
+each by itself. No cell of a stored table stops the others from being read. A query, a view, a foreign table and columns
+that are computed when they are read are programs of the holder's: the catalogue tells them. No error shows a query or
+a password, or what the database said: that may be a cell.
 
 The driver of PostgreSQL gives `money` as cents, and addresses, ranges and much else as bytes of the protocol. So the
 server is asked for the types of the columns first, and turns all but a few into text itself.
@@ -24,10 +23,10 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from sfumato.columns.cells import joined
-from sfumato.errors import ConfigError, DataError
+from sfumato.errors import DataError
 from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Reading, Result, Wanted, identifier, projected, read_url, table_url
+from sfumato.io.database_urls import Reading, Result, Wanted, identifier, projected, quoted, read_url, table_url
 from sfumato.io.duckdb_queries import duckdb_rows
 from sfumato.io.frames import cell_text
 from sfumato.io.lazy_frames import in_utc, utc_schema
@@ -47,23 +46,23 @@ _SETTINGS = (
     "SET LOCAL bytea_output TO hex",
     "SET LOCAL extra_float_digits TO 1",
 )
-_FUNCTIONS = """
-acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh count
-cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
-glob group_concat hex if ifnull iif instr julianday lag last_value lead length like likelihood likely ln log
-log10 log2 lower ltrim max min mod nullif octet_length percent_rank pi pow power quote radians random rank
-replace round row_number rtrim sign sin sinh soundex sqlite_version sqrt strftime string_agg substr substring
-tan tanh time timediff total trim trunc typeof unhex unicode unixepoch unlikely upper
+_STORED = """
+WITH RECURSIVE parts(oid) AS (
+    SELECT to_regclass($1)::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = parts.oid
+)
+SELECT count(*) > 0 AND bool_and(
+    relkind IN ('r', 'p') AND NOT row_security_active(pg_class.oid)
+    AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attgenerated = 'v')
+) AND current_setting('server_encoding') IN ('UTF8', 'LATIN1')
+FROM pg_class JOIN parts ON pg_class.oid = parts.oid
 """
-TOTAL = frozenset(_FUNCTIONS.split())
-"""Functions of SQLite that give a value, or none, for any cells."""
+"""Whether a table and its partitions are stored, without policies or computed columns, in text that all is UTF-8."""
 
-_INSTEAD = {
-    "abs": "CASE WHEN x < 0 THEN -x ELSE x END",
-    "sum": "total(x)",
-    "printf": "round(x, n)",
-    "format": "round(x, n)",
-}
+_STORED_IN_FILE = """
+SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = ?1 COLLATE NOCASE
+AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden = 2)
+"""
+"""Whether a table is stored: none that a module makes (which has no page), without computed columns."""
 
 
 @contextlib.contextmanager
@@ -81,15 +80,21 @@ def postgresql_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[
         with connection.cursor() as cursor:
             for setting in _SETTINGS:
                 cursor.execute(setting)
+            stored = wanted.table is not None and _is_stored(cursor, wanted.table)
             columns = [_column(name, kind) for name, kind in _types(cursor, wanted).items()]
             # prepared, so that the server takes one statement
             cursor.execute(projected(wanted.statement, columns, rows=rows))
             with contextlib.closing(cursor.fetch_record_batch()) as reader:
-                yield utc_schema(reader.schema), map(in_utc, reader)
+                yield Result(utc_schema(reader.schema), map(in_utc, reader), computed=not stored)
         connection.rollback()
 
 
-def _types(cursor: Any, wanted: Wanted) -> dict[str, int]:  # noqa: ANN401 - the driver is an extra
+def _is_stored(cursor: Any, table: str) -> bool:  # noqa: ANN401 - the driver is an extra
+    cursor.execute(_STORED, (quoted(table, "postgresql"),))
+    return bool(cursor.fetchone()[0])
+
+
+def _types(cursor: Any, wanted: Wanted) -> dict[str, int]:  # noqa: ANN401
     """Return the number of each column's type in the server's catalogue; that of a domain is what it is made of."""
     cursor.execute(projected(wanted.statement, ["*"], rows=False))
     with contextlib.closing(cursor.fetch_record_batch()) as reader:
@@ -118,14 +123,14 @@ def _column(name: str, kind: int) -> str:
     expression = f"CASE WHEN {column} IS DISTINCT FROM NULL THEN format('%s', {column}) END"
     if kind in _ALIKE:
         expression = column
-    elif kind in _LISTS:  # of more dimensions, the driver reads none
-        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column} END"
+    elif kind in _LISTS:  # of more dimensions, or another first index than 1, the driver reads none
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}[:] END"
     elif kind == _OID:
         expression = f"{column}::int8"
     elif kind == _MONEY:  # its text has the signs of the server's country
         expression = f"{column}::numeric::text"
     elif kind in (_MONEYS, _NUMERICS):
-        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}::numeric[]::text[] END"
+        expression = f"CASE WHEN array_ndims({column}) > 1 THEN NULL ELSE {column}[:]::numeric[]::text[] END"
     elif kind == _NUMERIC:
         expression = f"NULLIF({column}, 'NaN')::text"
     elif kind in _DATES:  # Arrow has no infinite ones
@@ -139,40 +144,18 @@ def sqlite_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Resu
     """Give the columns of a statement as text, and its rows or none of them.
 
     Raises:
-        ConfigError: it calls a function that a cell may stop.
         DataError: its columns have no names of their own.
     """
     # for reading alone; sqlite3 itself takes one statement
     address = f"file:{quote(str(Path(wanted.place).absolute()))}?mode=ro"
     with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
         connection.text_factory = lambda text: text.decode("utf-8", errors="replace")
-        cursor = _executed(connection, projected(wanted.statement, ["*"], rows=rows), wanted.label)
+        ((stored,),) = connection.execute(_STORED_IN_FILE, (wanted.table,)).fetchall()
+        cursor = connection.execute(projected(wanted.statement, ["*"], rows=rows))
         names = [column[0] for column in cursor.description]
         check_names(names, wanted.label)
-        yield pa.schema([(name, pa.string()) for name in names]), _text_tables(cursor, names, chunk_rows=chunk_rows)
-
-
-def _executed(connection: sqlite3.Connection, sql: str, label: str) -> sqlite3.Cursor:
-    refused: list[str] = []
-
-    def allowed(action: int, _: str | None, name: str | None, *__: object) -> int:
-        if action == sqlite3.SQLITE_FUNCTION and str(name).lower() not in TOTAL:
-            refused.append(str(name))
-            return sqlite3.SQLITE_DENY
-        return sqlite3.SQLITE_OK
-
-    connection.set_authorizer(allowed)
-    try:
-        return connection.execute(sql)
-    except sqlite3.Error:
-        if not refused:
-            raise
-    name = refused[0].lower()
-    instead = f"write {_INSTEAD[name]}" if name in _INSTEAD else "leave it out, and declare the column as it is stored"
-    raise ConfigError(
-        f"Expected {label} to call functions that give a value for every cell, got {name}, which one cell can stop: "
-        f"{instead}."
-    )
+        types = pa.schema([(name, pa.string()) for name in names])
+        yield Result(types, _text_tables(cursor, names, chunk_rows=chunk_rows), computed=not stored)
 
 
 def _text_tables(rows: Iterable[Sequence[object]], names: Sequence[str], *, chunk_rows: int) -> Iterator[pa.Table]:
@@ -185,10 +168,11 @@ def _text_tables(rows: Iterable[Sequence[object]], names: Sequence[str], *, chun
 
 _READINGS: dict[str, Reading] = {"sqlite": sqlite_rows, "duckdb": duckdb_rows, "postgresql": postgresql_rows}
 
+_TABLES = "information_schema.tables WHERE table_type = 'BASE TABLE'"
 _LISTINGS = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'",
-    "duckdb": "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'",
-    "postgresql": "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()",
+    "duckdb": f"SELECT table_name FROM {_TABLES} AND table_schema = 'main'",
+    "postgresql": f"SELECT table_name::text FROM {_TABLES} AND table_schema = current_schema()",
 }
 
 
@@ -210,24 +194,23 @@ def table_names(url: str) -> list[str]:
 
 
 def open_database(url: str, *, chunk_rows: int) -> SpooledSource:
-    """Read the columns of a table or query; its rows are read in the first pass.
+    """Read the columns of a table or query, and whether they are computed; its rows are not read yet.
 
     Raises:
-        ConfigError: the URL names no table and no query, or both, the query is one that a cell could stop as its text
-            shows, or the library for the database is not installed.
+        ConfigError: the URL names no table and no query, or both, or the library for the database is not installed.
         DataError: the database cannot be reached or read, or its columns have no names of their own.
     """
     wanted = read_url(url)
     reading = _READINGS[wanted.kind]
     label = wanted.label
-    schema = _columns(wanted, reading, chunk_rows)
+    schema, computed = _columns(wanted, reading, chunk_rows)
 
     def write(path: Path) -> None:
         def copy() -> None:
-            with reading(wanted, rows=True, chunk_rows=chunk_rows) as (types, batches):
-                if plain_schema(types) != schema:
+            with reading(wanted, rows=True, chunk_rows=chunk_rows) as result:
+                if (plain_schema(result.types), result.computed) != (schema, computed):
                     raise DataError(f"Expected the columns of {label} to stay as they were, but they changed.")
-                write_batches(batches, schema, path, chunk_rows=chunk_rows)
+                write_batches(result.batches, schema.names, path, chunk_rows=chunk_rows)
 
         attempt(copy, f"Cannot read {label}: the database refused, or the connection or the disk failed.")
 
@@ -236,20 +219,22 @@ def open_database(url: str, *, chunk_rows: int) -> SpooledSource:
         container="csv" if wanted.kind == "sqlite" else "parquet",
         storage=dict(zip(schema.names, schema.types, strict=True)),
         chunk_rows=chunk_rows,
+        computed=computed,
         spool=Spool(label, write),
     )
 
 
-def _columns(wanted: Wanted, reading: Reading, chunk_rows: int) -> pa.Schema:
-    """Return the columns of a result of no rows."""
+def _columns(wanted: Wanted, reading: Reading, chunk_rows: int) -> tuple[pa.Schema, bool]:
+    """Return the columns of a result of no rows, and whether they are computed."""
     if wanted.kind != "postgresql" and not Path(wanted.place).is_file():
         raise DataError(f"Expected a {wanted.kind} file that exists, got {Path(wanted.place).name}. Check the path.")
     condition = "is one SELECT statement that the database takes" if wanted.table is None else "is there"
 
-    def read() -> pa.Schema:
-        with reading(wanted, rows=False, chunk_rows=chunk_rows) as (schema, _):
-            return plain_schema(schema)
+    def read() -> tuple[pa.Schema, bool]:
+        with reading(wanted, rows=False, chunk_rows=chunk_rows) as result:
+            return plain_schema(result.types), result.computed
 
-    schema = attempt(read, f"Cannot read {wanted.label}. Check that it {condition}, and that you may read it.")
+    message = f"Cannot read {wanted.label}. Check that it {condition}, and that you may read it."
+    schema, computed = attempt(read, message)
     check_names(schema.names, wanted.label)
-    return schema
+    return schema, computed

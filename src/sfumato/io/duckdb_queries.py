@@ -1,25 +1,21 @@
-"""Tables, queries and relations of DuckDB, with casts that do not fail, and text where Arrow has no such type.
-
-A `CAST` of the statement is read as `TRY_CAST`: a cell that does not cast is missing. CSV, JSON and SQLite files in a
-statement are refused: DuckDB infers their types from some rows, and a later cell of another type would stop it.
-"""
+"""Tables, queries and relations of DuckDB, with text where Arrow has no such type. No cell of a table stops another."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from sfumato.errors import ConfigError
 from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
-from sfumato.io.database_urls import Result, Wanted, identifier
+from sfumato.io.database_urls import Result, Wanted, identifier, parts_of
 from sfumato.io.lazy_frames import in_utc, utc_schema
 from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
-from sfumato.io.strict_json import mappings_in
 
 _ALIKE = re.compile(
     r"(?:BOOLEAN|U?(?:TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\s?\d+\)|VARCHAR)(?:\[\])?"
@@ -28,10 +24,11 @@ _ALIKE = re.compile(
 )
 """Types whose values are the same in Arrow."""
 _DATES = re.compile(r"DATE|TIMESTAMP(?:_S|_MS|_NS| WITH TIME ZONE)?")
-_INFERRED = re.compile(
-    r"(?:read_(?:csv|json|ndjson|xlsx)|sniff_csv|sqlite_scan|st_read).*|.*\.(?:[ct]sv|txt|json|jsonl|ndjson|xlsx)(?:\.\w+)?",
-    re.IGNORECASE | re.DOTALL,
-)
+_STORED = """
+SELECT count(*) FROM duckdb_tables()
+WHERE lower(table_name) = lower($table) AND sql NOT ILIKE '%GENERATED ALWAYS AS%' AND database_name = current_database()
+AND lower(schema_name) = lower(CASE $schema WHEN '' THEN current_schema() ELSE $schema END)
+"""
 
 
 @contextlib.contextmanager
@@ -39,7 +36,7 @@ def duckdb_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Resu
     """Give the columns of a statement, and its rows or none of them.
 
     Raises:
-        ConfigError: it is no SELECT statement, it reads files whose types are inferred, or DuckDB is not installed.
+        ConfigError: it is no SELECT statement, or DuckDB is not installed.
         DataError: its columns have no names of their own.
     """
     duckdb = import_extra("duckdb", "databases")
@@ -47,40 +44,45 @@ def duckdb_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[Resu
         (one,) = connection.extract_statements(wanted.statement)  # it would run several, and give the last one's rows
         if one.type != duckdb.StatementType.SELECT:
             raise ConfigError(f"Expected {wanted.label} to be a SELECT statement, got another.")
-        relation = connection.sql(_with_casts_that_try(wanted.statement, wanted.label) or wanted.statement)
+        *schema, table = parts_of(wanted.table or "", wanted.kind)
+        ((stored,),) = connection.execute(_STORED, {"schema": "".join(schema), "table": table}).fetchall()
+        relation = connection.sql(wanted.statement)
         check_names(relation.columns, wanted.label)
-        yield _result(relation, rows=rows, chunk_rows=chunk_rows)
+        types, batches = _result(relation, rows=rows, chunk_rows=chunk_rows)
+        yield Result(types, batches, computed=not stored)
 
 
 def open_relation(relation: Any, *, chunk_rows: int) -> SpooledSource:  # noqa: ANN401 - DuckDB is an extra
-    """Open a DuckDB relation; its rows are read in the first pass.
+    """Open a DuckDB relation; its rows are not read yet.
 
     Raises:
-        ConfigError: it reads files whose types are inferred, or no SELECT statement tells it.
         DataError: its columns have no names of their own, or its connection is closed.
     """
     label = "the DuckDB relation"
     message = f"Cannot read {label}. Check that its connection is open, and that its tables are there."
     check_names(attempt(lambda: relation.columns, message), label)
-    changed = _with_casts_that_try(attempt(relation.sql_query, message), label)
-    if changed is not None:
-        relation = attempt(lambda: relation.query("records", changed), message)  # on its own connection
     schema = plain_schema(attempt(lambda: _result(relation, rows=False, chunk_rows=chunk_rows), message)[0])
 
     def write(path: Path) -> None:
         _, batches = _result(relation, rows=True, chunk_rows=chunk_rows)
-        write_batches(batches, schema, path, chunk_rows=chunk_rows)
+        write_batches(batches, schema.names, path, chunk_rows=chunk_rows)
 
     return SpooledSource(
         label=label,
         container="pyarrow",
         storage=dict(zip(schema.names, schema.types, strict=True)),
         chunk_rows=chunk_rows,
+        computed=True,
         spool=Spool(label, write),
     )
 
 
-def _result(relation: Any, *, rows: bool, chunk_rows: int) -> Result:  # noqa: ANN401
+def _result(
+    relation: Any,  # noqa: ANN401
+    *,
+    rows: bool,
+    chunk_rows: int,
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns of a relation, and its rows or none of them."""
     columns = [_column(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
     whole = relation.project(", ".join(columns))
@@ -103,31 +105,3 @@ def _column(name: str, kind: str) -> str:
 
 
 _RANGES = {"TIMESTAMP_NS": ("1677-09-22", "2262-04-11")}  # of 64 bits
-
-
-def _with_casts_that_try(statement: str, label: str) -> str | None:
-    """Return a statement whose casts give no value where they would fail; None if it has none.
-
-    Raises:
-        ConfigError: it reads files whose types are inferred, or is no statement that DuckDB can write as a tree.
-    """
-    with contextlib.closing(import_extra("duckdb", "databases").connect()) as scratch:
-        ((text,),) = scratch.execute("SELECT json_serialize_sql(?)", [statement]).fetchall()
-        tree = json.loads(text)
-        if tree["error"]:
-            raise ConfigError(f"Expected {label} to be one SELECT statement, got another. Make a table of it first.")
-        nodes = list(mappings_in(tree))
-        if any(
-            _INFERRED.fullmatch(str(node.get(key, ""))) for node in nodes for key in ("function_name", "table_name")
-        ):
-            raise ConfigError(
-                f"Expected {label} to read tables or Parquet files, got one of CSV, JSON, Excel or SQLite files, whose "
-                "types DuckDB infers from some rows. Pass the file itself."
-            )
-        casts = [node for node in nodes if node.get("class") == "CAST" and not node.get("try_cast")]
-        for node in casts:
-            node["try_cast"] = True
-        if not casts:
-            return None
-        ((changed,),) = scratch.execute("SELECT json_deserialize_sql(?)", [json.dumps(tree)]).fetchall()
-        return changed

@@ -1,25 +1,17 @@
 """Frames that are plans: polars LazyFrames, and those of a cluster, Dask's and Spark's.
 
-Rows of a cluster are read here only where a method samples or looks at them. Its frame is computed anew in every pass.
-It has to give the same rows each time: a query of files or of a table's version does; one that draws at random does
-not, unless it is persisted.
-
-A lazy frame is computed once. Where it would stop at a cell, it is changed so that this cell alone is missing: casts
-and dates are no longer strict. A plan that only scans CSV files is read by the paths of these. Where the types of a
-file follow from its rows, or from those of several files, no change of the plan helps, and it is refused by its form,
-whatever the files hold. What a plan may do besides (functions of Python, say) is not known: docs/sharp_edges.md.
+A plan is the holder's own program: that each of its rows is made of one record is the holder's word. A lazy frame is
+computed once, before anything is charged. Rows of a cluster are read here only where a method samples or looks at
+them. Its frame is computed anew in every pass, the first of which comes before the charge. It has to give the same rows
+each time: a query of files or of a table's version does; one that draws at random does not, unless it is persisted.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import io
-import json
-import re
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -27,44 +19,26 @@ from typing import TYPE_CHECKING, Any, final
 import pyarrow as pa
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.errors import DataError
 from sfumato.io.chunks import Chunk, Source, attempt, check_names, table_chunks
-from sfumato.io.csv_form import CsvForm
 from sfumato.io.frames import PandasSource, arrow_columns, index_names, open_pandas
 from sfumato.io.spool import Spool, SpooledSource
-from sfumato.io.strict_json import mappings_in
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 _LABEL = "the polars lazy frame"
-_MAY_STOP = ("strict_cast", "strptime")
-_TEXT = ("csv scan", "json scan")
-_SEVERAL = re.compile(r"^\s*(?:Parquet|IPC) SCAN \[[^\]]*, ", re.MULTILINE)
-_IN_MEMORY = "DF ["
 
 
-def open_lazy(
-    frame: pl.LazyFrame, *, chunk_rows: int, open_paths: Callable[[Sequence[str], CsvForm], Source]
-) -> Source:
-    """Take the columns of a lazy frame; it is computed in the first pass, in polars' own streaming engine.
-
-    Args:
-        frame: the plan.
-        chunk_rows: the most rows of one chunk.
-        open_paths: opens files by their paths: those of a plan that does nothing but to scan CSV files.
+def open_lazy(frame: pl.LazyFrame, *, chunk_rows: int) -> Source:
+    """Take the columns of a lazy frame; it is computed once, by polars' own streaming engine.
 
     Raises:
-        DataError: its columns cannot be told, or have unusable names; or its types follow from cells.
+        DataError: its columns cannot be told, or have unusable names.
     """
     import polars as pl
 
     message = f"Cannot tell the columns of {_LABEL}. Collect it, and pass the data frame."
-    scanned = attempt(lambda: _scanned_csv(frame), message)
-    if scanned is not None:
-        return replace(open_paths(*scanned), container="polars")
-    frame = attempt(lambda: _without_stops(frame), message)
     schema = attempt(frame.collect_schema, message)
     frame = frame.select(arrow_columns(schema, schema.names()))
     empty = attempt(lambda: pl.DataFrame(schema=frame.collect_schema()).to_arrow().schema, message)
@@ -79,71 +53,9 @@ def open_lazy(
         storage=dict(zip(empty.names, empty.types, strict=True)),
         dtypes={name: str(dtype.base_type()) for name, dtype in schema.items()},
         chunk_rows=chunk_rows,
+        computed=True,
         spool=Spool(_LABEL, write),
     )
-
-
-def _without_stops(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the plan in which no cell stops the others from being read.
-
-    Raises:
-        DataError: it cannot be changed so.
-    """
-    import polars as pl
-
-    shown = frame.explain(optimized=False)
-    if _SEVERAL.search(shown):
-        raise DataError(
-            f"Expected {_LABEL} of one file a scan, got several, whose types may differ. Pass their paths, such as "
-            "'ds/*.parquet'."
-        )
-    if any(word in shown.lower() for word in _TEXT):
-        raise DataError(
-            f"Expected {_LABEL} of files whose types are declared, got one of text, in which one cell may decide them. "
-            "Pass the path of the file and leave the rest to the schema, or collect it and pass the data frame."
-        )
-    if not any(word in shown for word in _MAY_STOP):
-        return frame
-    if _IN_MEMORY in shown:  # which its text would hold once more
-        raise DataError(
-            f"Expected {_LABEL} of files alone, or without strict casts, got a data frame beside them. Cast with "
-            "strict=False, or collect it and pass the data frame."
-        )
-    plan = _plan(frame)
-    for node in mappings_in(plan):
-        for key, value in node.items():
-            if value == "Strict" or (key == "strict" and value is True):
-                node[key] = "NonStrict" if value == "Strict" else False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pl.LazyFrame.deserialize(io.StringIO(json.dumps(plan)), format="json")
-
-
-def _plan(frame: pl.LazyFrame) -> Any:  # noqa: ANN401 - a value of JSON
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # polars may change the form: then reading it fails, and the frame is refused
-        return json.loads(frame.serialize(format="json"))
-
-
-def _scanned_csv(frame: pl.LazyFrame) -> tuple[list[str], CsvForm] | None:
-    """Return the files of a plan that is nothing but a scan of CSV files with a header, and their form; else None."""
-    if not frame.explain(optimized=False).startswith("Csv SCAN"):
-        return None
-    scan = next(node["Scan"] for node in mappings_in(_plan(frame)) if isinstance(node.get("Scan"), dict))
-    arguments, options = scan["unified_scan_args"], scan["scan_type"]["Csv"]["options"]
-    parse = options["parse_options"]
-    usual = (
-        options["has_header"]
-        and not any(options[key] for key in ("skip_rows", "skip_lines", "skip_rows_after_header", "n_rows"))
-        and not any(options[key] for key in ("columns", "projection", "column_names_overwrite", "row_index"))
-        and not any(arguments[key] for key in ("projection", "column_mapping", "row_index", "pre_slice"))
-        and arguments["include_file_paths"] is None
-        and (parse["quote_char"], parse["eol_char"], parse["comment_prefix"]) == (ord('"'), ord("\n"), None)
-    )
-    paths = [path.get("inner") for path in scan["sources"].get("Paths", [])]
-    if not usual or not paths or not all(isinstance(path, str) for path in paths):
-        return None
-    return paths, CsvForm(delimiter=chr(parse["separator"]))
 
 
 def utc_type(kind: pa.DataType) -> pa.DataType:
@@ -179,6 +91,10 @@ class DaskSource(Source):
         like = self.like.under(columns)
         return replace(self, like=like, storage=like.storage, dtypes=like.dtypes)
 
+    def keep(self) -> None:
+        """Compute every partition once, where they lie: what may stop one stops it before anything is charged."""
+        attempt(lambda: self.frame.map_partitions(_no_rows, meta=self.like.frame).compute(), self.unreadable)
+
     def partitions(self, columns: tuple[str, ...] | None = None) -> list[Any]:
         """Return the partitions, delayed."""
         frame = self.frame if columns is None else self.frame[[name for name in columns if name in self.frame.columns]]
@@ -195,6 +111,11 @@ class SparkSource(Source):
     """A Spark data frame, read as Arrow record batches, a partition at a time; moments in UTC, whatever its session."""
 
     frame: Any
+
+    def keep(self) -> None:
+        """Compute every partition once, where they lie: what may stop one stops it before anything is charged."""
+        rows = self.selected(self.names).mapInArrow(_no_batches, "batch binary")
+        attempt(rows.collect, self.unreadable)
 
     def selected(self, columns: tuple[str, ...]) -> Any:  # noqa: ANN401 - pyspark is an extra
         """Return the frame of these columns."""
@@ -229,6 +150,7 @@ def _open_dask(frame: Any, chunk_rows: int) -> DaskSource:  # noqa: ANN401
         storage=like.storage,
         dtypes=like.dtypes,
         chunk_rows=chunk_rows,
+        computed=True,
         frame=frame,
         like=like,
     )
@@ -256,6 +178,7 @@ def _open_spark(frame: Any, chunk_rows: int) -> SparkSource:  # noqa: ANN401
         container="pandas",
         storage=dict(zip(schema.names, schema.types, strict=True)),
         chunk_rows=chunk_rows,
+        computed=True,
         frame=frame,
     )
 
@@ -267,3 +190,14 @@ def _as_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with pa.ipc.new_stream(stream, batch.schema) as writer:
             writer.write_batch(batch)
         yield pa.record_batch({"batch": pa.array([stream.getvalue().to_pybytes()], pa.binary())})
+
+
+def _no_rows(partition: Any) -> Any:  # noqa: ANN401 - a pandas frame
+    return partition.iloc[:0]
+
+
+def _no_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take all batches of a partition, and give none."""
+    for _ in batches:
+        pass
+    yield from ()

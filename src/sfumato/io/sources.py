@@ -63,10 +63,10 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
         data: a path to a `.csv`, `.tsv`, `.txt`, `.parquet`, `.feather`, `.arrow`, `.npz` or `.dat` file, to a folder
             of Parquet files or of images, or to a file of a format that an installed package brings
             (`sfumato.plugins.Format`); a glob (`"ds/*.parquet"`), a URL or a list of paths, see docs/inputs.md; a
-            pandas or polars DataFrame or a polars LazyFrame; a pyarrow Table or Dataset; anything with
-            `__arrow_c_stream__`; a function that returns a fresh reader of record batches at every call; images as one
-            array, as `(x, y)`, or as a dict with the keys `x` and `y`, or `x_train` and `y_train`; sets of items as a
-            dict with the keys `indptr`, `indices` and `n_items`. A Source is returned as it is.
+            pandas or polars DataFrame or a polars LazyFrame; a pyarrow Table, RecordBatch or Dataset; anything with
+            `__arrow_c_stream__`; a function that returns a reader of record batches; images as one array, as `(x, y)`,
+            or as a dict with the keys `x` and `y`, or `x_train` and `y_train`; sets of items as a dict with the keys
+            `indptr`, `indices` and `n_items`. A Source is returned as it is.
         chunk_rows: the most rows of one chunk.
         csv: the declared form of CSV files; what it leaves open, the header tells.
 
@@ -87,8 +87,9 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
         return _open_text(data, chunk_rows, form)
     if isinstance(data, list | tuple) and data and all(isinstance(path, str | os.PathLike) for path in data):
         return _open_files(find_list(data), chunk_rows, form)
-    if isinstance(data, pa.Table):
-        return open_arrow(data, chunk_rows=chunk_rows)
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+        return open_arrow(table, chunk_rows=chunk_rows)
     # whoever passes a frame has loaded its library: no need to load it here
     if (pandas := sys.modules.get("pandas")) and isinstance(data, pandas.DataFrame):
         return open_pandas(cast("pd.DataFrame", data), chunk_rows=chunk_rows)
@@ -97,11 +98,7 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
     if (frame := open_cluster_frame(data, chunk_rows=chunk_rows)) is not None:
         return frame
     if not isinstance(data, np.ndarray | Mapping | tuple):
-        stream = open_stream(
-            data,
-            chunk_rows=chunk_rows,
-            open_paths=lambda paths, own: _open_files(find_list(paths), chunk_rows, own if csv is None else csv),
-        )
+        stream = open_stream(data, chunk_rows=chunk_rows)
         if stream is not None:
             return stream
     return open_arrays(_as_arrays(data), chunk_rows=chunk_rows)

@@ -6,13 +6,14 @@ program ends. A process that is killed leaves it: set `TMPDIR` to a place where 
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, final
 
@@ -21,7 +22,8 @@ import pyarrow as pa
 from sfumato.errors import DataError
 from sfumato.io.arrow import read_batches
 from sfumato.io.atomic import SECRET
-from sfumato.io.chunks import Chunk, Source, check_names, pandas_columns, table_chunks
+from sfumato.io.chunks import Chunk, Source, attempt, check_names, pandas_columns, table_chunks
+from sfumato.io.picture_cells import holds_files
 
 Batches: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 
@@ -71,53 +73,86 @@ class Spool:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SpooledSource(Source):
-    """Records that are written to a private temporary file in the first pass, as Arrow IPC, and read from there.
+    """Records that are written to a private temporary file, as Arrow IPC, and read from there.
+
+    A fit has it written before anything is charged; else the first pass does.
 
     Attributes:
         spool: the file.
+        first: types of the first batch, where others may have other ones, for drafts.
     """
 
     spool: Spool
+    first: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def measured(self) -> Source:
+        """Return the source with the types of the first batch. Not private."""
+        return replace(self, storage={**self.storage, **self.first})
+
+    def keep(self) -> None:
+        """Write the file now."""
+        attempt(self.spool.path, self.unreadable)
+
+    @property
+    def unreadable(self) -> str:
+        """The message of a source that cannot be read."""
+        return f"Cannot read {self.label}: what gives its rows failed or changed, or the disk is full."
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        batches = read_batches(str(self.spool.path()), columns)
+        batches = read_batches(str(self.spool.path()), sorted(map(self.names.index, columns)))
         yield from table_chunks(batches, columns, self.chunk_rows)
 
 
-def write_batches(batches: Batches, schema: pa.Schema, path: Path, *, chunk_rows: int) -> None:
-    """Write batches of one schema as an Arrow IPC file whose batches have at most `chunk_rows` rows."""
+def write_batches(batches: Batches, names: Sequence[str], path: Path, *, chunk_rows: int) -> None:
+    """Write batches of these columns as IPC streams, one for those of one schema, in batches of `chunk_rows` rows."""
     options = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=False)
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
-        for batch in batches:
-            writer.write_table(_plain(batch), max_chunksize=chunk_rows)
+    tables = (part if isinstance(part, pa.Table) else pa.Table.from_batches([part]) for part in batches)
+    with pa.OSFile(str(path), "wb") as file:
+        for schema, same in itertools.groupby((table.select(names) for table in tables), _plain_schema_of):
+            with pa.ipc.new_stream(file, schema, options=options) as writer:
+                for table in same:
+                    writer.write_table(table.cast(schema), max_chunksize=chunk_rows)
 
 
-def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int) -> SpooledSource:
-    """Return the source of batches that come once; none is taken before the first pass."""
-    plain = plain_schema(schema)
-    check_names(plain.names, label)
+def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int, one: bool = True) -> SpooledSource:
+    """Return the source of batches that a program gives once; none is taken yet.
+
+    Args:
+        batches: of the same columns.
+        schema: of the first.
+        label: what messages call them.
+        chunk_rows: the most rows of one chunk.
+        one: whether all have this schema. Else the types of each follow from its cells, and each is read by its own.
+    """
+    types = plain_schema(schema)
+    check_names(types.names, label)
+    first = dict(zip(types.names, types.types, strict=True))
+    unknown = [] if one else [name for name, kind in first.items() if not _is_declared(kind)]
     return SpooledSource(
         label=label,
         container="pyarrow",
-        storage=dict(zip(plain.names, plain.types, strict=True)),
+        storage={**first, **dict.fromkeys(unknown, pa.null())},
         chunk_rows=chunk_rows,
-        inferred=pandas_columns(schema),
-        spool=Spool(label, lambda path: write_batches(batches, plain, path, chunk_rows=chunk_rows)),
+        inferred=pandas_columns(schema) if one else frozenset(first),
+        computed=True,
+        first={name: first[name] for name in unknown},
+        spool=Spool(label, lambda path: write_batches(batches, types.names, path, chunk_rows=chunk_rows)),
     )
 
 
+def _is_declared(kind: pa.DataType) -> bool:
+    """Whether cells of another batch have this type too: files of pictures, which are declared."""
+    return holds_files(kind) or isinstance(kind, pa.BaseExtensionType)
+
+
+def _plain_schema_of(table: pa.Table) -> pa.Schema:
+    return plain_schema(table.schema)
+
+
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without dictionaries, which a file holds once for all batches."""
-    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
-
-
-def _plain(batch: pa.RecordBatch | pa.Table) -> pa.Table:
-    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    return table.cast(plain_schema(table.schema))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+    """Return names and types alone, without dictionaries, which a file holds once for all batches."""
+    kinds = (kind.value_type if isinstance(kind, pa.DictionaryType) else kind for kind in schema.types)
+    return pa.schema(list(zip(schema.names, kinds, strict=True)))
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 MOST_VALUES = 4_000_000
@@ -62,14 +61,6 @@ def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         raise RepeatedKeyError
     return content
-
-
-def mappings_in(tree: object) -> Iterator[dict[str, Any]]:
-    """Yield all objects of a value of JSON, the outermost first."""
-    if isinstance(tree, dict):
-        yield tree
-    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        yield from mappings_in(part)
 
 
 def no_constant(name: str) -> NoReturn:

@@ -230,6 +230,7 @@ class DPMix(Synthesizer):
         ledger: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         accept_draft: bool = False,
+        rows_are_records: bool = False,
     ) -> Certificate:
         """Fit, and write the mixtures as they are made: in memory are the clipped records and one block of mixtures.
 
@@ -248,6 +249,7 @@ class DPMix(Synthesizer):
             ledger: as `fit`.
             overwrite: whether such a directory may be replaced.
             accept_draft: as `fit`.
+            rows_are_records: as `fit`.
 
         Returns:
             The certificate.
@@ -262,7 +264,10 @@ class DPMix(Synthesizer):
             raise ConfigError(
                 "Expected Poisson or subset mixing to write mixtures as they are made, got fixed degrees."
             )
-        options = FitOptions(target=target, n_public=n_public, seed=seed, ledger=ledger, accept_draft=accept_draft)
+        options = FitOptions(
+            target=target, n_public=n_public, seed=seed, ledger=ledger, accept_draft=accept_draft,
+            rows_are_records=rows_are_records,
+        )  # fmt: skip
         with atomic_path(Path(out), overwrite=overwrite, marker=(CERTIFICATE_FILE, MIXTURES_FILE)) as partial:
             _or_refuse(Path(out), partial.mkdir)
             release = self.fit_with(options, data, schema, lambda fit: self._write(fit, partial / MIXTURES_FILE))

@@ -150,6 +150,7 @@ def of_holders(joint: JointFit) -> list[str]:
         "have compared the fingerprint of all cards. Pads and signatures rest on X25519, HKDF, AES-256 and Ed25519.",
         f"The noise of all holders is {joint.noise_factor:.2f} times that of the stages, which is what is guaranteed.",
         "It is for the rows that one holder has of a person: whoever is in the data of several has a larger epsilon.",
+        "That each row of a holder's table is made of one record alone is that holder's word.",
     ]
 
 

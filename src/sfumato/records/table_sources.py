@@ -141,6 +141,16 @@ class TableSources(Source):
             if column not in identifiers[name] and (column not in declared or places.get(column, name) != name)
         ]
 
+    def computing(self) -> Iterator[str]:
+        """Yield the labels of the tables whose rows a program of the holder's computes."""
+        for table in self.tables.values():
+            yield from table.computing()
+
+    def keep(self) -> None:
+        """Run what can be read only once, or may fail, of any table."""
+        for table in self.tables.values():
+            table.keep()
+
     def size(self) -> int:
         """Bytes of all tables."""
         return sum(table.size() for table in self.tables.values())

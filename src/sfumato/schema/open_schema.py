@@ -12,25 +12,21 @@ Such a schema is a `Schema` with columns of the kind `Open`; this makes some.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final, get_args
 
 import pyarrow as pa
-from pyarrow import types
 
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.open import Identifier, Open, OpenKind
-from sfumato.errors import ConfigError, SchemaError, SchemaWarning, did_you_mean, require_flag, require_instance
+from sfumato.errors import ConfigError, SchemaError, did_you_mean, require_flag, require_instance
 from sfumato.io.headers import require_names
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import read_document
 from sfumato.schema.references import ColumnFacts, with_references
 from sfumato.schema.schema import Schema, SchemaLike, read_open, read_schema
-
-_LEFT_OUT = {"kind": Identifier.name}
 
 
 @final
@@ -63,7 +59,7 @@ class OpenSchema:
 
         Args:
             data: the table, as for `fit`. Its column names are taken as public. Its storage types are not, for one cell
-                may decide them; but columns of lists and durations are left out (pandas' durations are read as text).
+                may decide them: a list is a missing cell, and a column of nothing else is left out by the fit.
             columns: what is public of some columns: bounds `(0, 120)`, labels `["AT", "DE"]`, the entry of a schema
                 file, `boolean`, `identifier` to leave it out, or a kind that a fit completes: integer, continuous,
                 categorical or datetime.
@@ -91,14 +87,6 @@ class OpenSchema:
         if not names_are_public:
             require_names(source)
         entries = {name: _entry(name, facts.get(name), storage) for name, storage in source.storage.items()}
-        odd = [name for name, entry in entries.items() if entry is _LEFT_OUT]
-        if odd:
-            warnings.warn(
-                f"Left out of the release, by their types: {', '.join(map(repr, odd))}. Declare lists of items as "
-                "sets, and make numbers of one unit out of durations.",
-                SchemaWarning,
-                4,
-            )
         for name in (*facts, *([unit] if isinstance(unit, str) else [])):
             if name not in entries:
                 hint = did_you_mean(name, list(entries))
@@ -159,7 +147,7 @@ def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 
             "draft` writes a first schema."
         )
     if entry is None:
-        return _LEFT_OUT if types.is_nested(storage) or types.is_duration(storage) else Open().to_dict()
+        return Open().to_dict()  # whatever its type: one cell may decide that
     if not isinstance(entry, str):
         return entry
     known = (*get_args(OpenKind), Identifier.name)

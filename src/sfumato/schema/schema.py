@@ -71,7 +71,8 @@ class Schema(SchemaFacts):
         draft: whether the facts were read off the records, as `sfumato schema draft` does: fits refuse it.
         sources: of some columns, where their facts come from: law, codebook, standard, discovered or data, or one of
             these per fact. `data` is refused as a draft is.
-        table_source: the same of `rows` and `unit`.
+        table_source: the same of `rows`, `unit` and `weight`; and under `rows_are_records` the holder's word that each
+            row is made of one record alone, where a query or plan computes them.
         reader: how numbers are written as text, and the form of a CSV file.
         rules: what every row keeps, as a schema file has them: see `docs/rules.md`. Public, and kept in every sampled
             row.

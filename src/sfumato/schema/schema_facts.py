@@ -116,7 +116,7 @@ class SchemaFacts:
     missing: tuple[str, ...] = field(default=MISSING_TOKENS)
     draft: bool = False
     sources: Mapping[str, FactSource] = field(default_factory=dict)
-    table_source: Mapping[str, str] = field(default_factory=dict)
+    table_source: Mapping[str, str | bool] = field(default_factory=dict)
     reader: Reader = field(default_factory=Reader)
     rules: tuple[Mapping[str, Any], ...] = ()
     accept: tuple[Criterion, ...] = ()
@@ -152,6 +152,11 @@ class SchemaFacts:
         """The released columns of a kind, or of a family of kinds, in order."""
         released = {name: self.columns[name] for name in self.released}
         return {name: column for name, column in released.items() if isinstance(column, kind)}
+
+    @property
+    def rows_are_records(self) -> bool:
+        """Whether the holder says so of rows that a query or plan computes."""
+        return self.table_source.get("rows_are_records") is True
 
     @property
     def images(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@
       sex: {kind: categorical, categories: [f, m], source: standard}
       age: {kind: integer, lower: 0, upper: 120, source: {lower: law, upper: codebook}}
 
-A word changes nothing of a fit but `data`: what was read off the records is not covered by the guarantee.
+A word changes nothing of a fit but `data`: what was read off the records is not covered by the guarantee. Beside the
+facts of the table stands the holder's word on its rows, where a query or plan computes them: `rows_are_records: true`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ SOURCES = ("law", "codebook", "standard", "discovered", "data")
 """Where a fact may come from; `discovered` was estimated with budget, `data` was read off the records."""
 
 TABLE_FACTS = ("rows", "unit", "weight")
+RECORDS = "rows_are_records"
+"""Key of the word that each row is made of one record alone."""
 
 DISCOVERED, DATA = "discovered", "data"
 _HOLDER = "the holder's word"
@@ -54,7 +57,10 @@ def sources_faults(schema: SchemaFacts) -> list[str]:
     if not isinstance(schema.sources, Mapping) or not isinstance(schema.table_source, Mapping):
         return ["Expected sources to map columns, and table_source to map rows and unit and weight, to their origin."]
     declared = [fact for fact in TABLE_FACTS if getattr(schema, fact) is not None]
-    faults = source_faults(schema.table_source, declared, "the table") if schema.table_source else []
+    facts = {fact: word for fact, word in schema.table_source.items() if fact != RECORDS}
+    faults = source_faults(facts, declared, "the table") if facts else []
+    if not isinstance(word := schema.table_source.get(RECORDS, True), bool):
+        faults.append(f"Expected {RECORDS} of the source of the table to be true or false, got {shown(word)}.")
     for name, source in schema.sources.items():
         if name not in schema.columns:
             faults.append(f"Expected sources of columns of the schema, got no column {shown(name)}.")
@@ -112,7 +118,7 @@ def read_off(schema: SchemaFacts) -> tuple[str, ...]:
 
 def source_lines(schema: SchemaFacts) -> tuple[str, ...]:
     """Say where the facts come from, a line per source; nothing where no source is stated and nothing is drafted."""
-    if not (schema.sources or schema.table_source or schema.draft):
+    if not (schema.sources or schema.table_source.keys() - {RECORDS} or schema.draft):
         return ()
     rest = _READ_OFF if schema.draft else _HOLDER
     words = {DATA: _READ_OFF, DISCOVERED: _ESTIMATED, "": rest}
@@ -136,7 +142,7 @@ def grouped(schema: SchemaFacts) -> dict[str, list[str]]:
         _group(groups, repr(name), source, _stated(kind))
     for fact, words in (("rows", "the number of rows"), ("unit", "the unit"), ("weight", "the weight")):
         if getattr(schema, fact) is not None:
-            groups[schema.table_source.get(fact, "")].append(words)
+            groups[str(schema.table_source.get(fact, ""))].append(words)
     return {source: facts for source, facts in groups.items() if facts}
 
 

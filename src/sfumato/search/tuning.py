@@ -104,10 +104,15 @@ def best_of(
         methods=tuple(map(type, search.candidates)),
         unit=Protected(**schema.protects),
         journal=Journal(None, {}),
+        source=source,
+        rows_are_records=fit_options.rows_are_records or schema.rows_are_records,
     )
     with driver.charged(fit_options.ledger) as noise:
         best = driver.silenced(lambda: search.run(records, driver.ledger, noise))
-        certificate = driver.certificate(search.description(best, type(records.source), fit_options.as_source))
+        described = search.description(
+            best, type(records.source), computed=driver.computed, as_source=fit_options.as_source
+        )
+        certificate = driver.certificate(described)
         form = form_of(records.source, schema, as_source=fit_options.as_source)
         names = [score.name for score in search.scores]
         measured = list(zip(names, best.counts, strict=True))
@@ -248,7 +253,7 @@ class Search:
         """Return counts of samples of one fit: of its own release, at no cost."""
         return sampled_counts(self.scores, self.facts.described, self._inner(fitted))
 
-    def description(self, best: Best, source: type, as_source: bool = False) -> Description:
+    def description(self, best: Best, source: type, *, computed: bool, as_source: bool) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""
         chosen = self.candidates[best.candidate]
         return description_of(
@@ -256,6 +261,7 @@ class Search:
             self.budget,
             methods=tuple(map(type, self.candidates)),
             source=source,
+            computed=computed,
             as_source=as_source,
             schema=self.facts.described,
             method=chosen.method,
