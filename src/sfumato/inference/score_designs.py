@@ -14,7 +14,6 @@ Free: uses public facts and released values only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +22,7 @@ import pandas as pd
 from scipy import linalg, special
 
 from sfumato.errors import ConfigError
+from sfumato.inference.formula_values import SPLINES
 from sfumato.inference.formulas import Design, ReadFormula, read_formula
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.constants import QUESTIONS
@@ -41,11 +41,10 @@ from sfumato.records.linked import with_features
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
-from sfumato.schema.unit_features import features_in, named_in
+from sfumato.schema.unit_features import features_in
 
 _COMBINATIONS, _STREAM = 4096, 50_126
 _SAME = 1e-6  # of a term: what evaluating it may lose
-_BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
 _RIDGE, _ROUNDS = 1e-4, 25  # the first in a term's own variance: in its unit it would rule terms far from 0
 _LEAST_RIDGE = 1e-8  # of a term that no row has
 _TURNS = 12  # steps to the best turn
@@ -69,7 +68,7 @@ def question_columns(plain: Schema, described: Schema) -> dict[str, ColumnGrid]:
     """
     weight, gaps = described.weight, {} if described.rule_plan is None else described.rule_plan.gaps
     if plain.linked:
-        features = features_in([n for q in described.questions for n in named_in(q.named, q.formula)], plain)
+        features = features_in([name for question in described.questions for name in question.names], plain)
         features = [feature for feature in features if feature.column not in gaps]
         plain = with_features(linked_tables(plain, described.weight), features)
     hidden = {*(() if weight is None else [weight.column]), *gaps}
@@ -166,8 +165,8 @@ def require_term(question: str, formula: str, term: str, columns: Mapping[str, C
 
 def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
     """Refuse functions that depend on all rows otherwise than by means and deviations, which move no span."""
-    for name in sorted(_BY_ROWS):
-        if re.search(rf"(?<![\w.]){name}\s*\(", read.text):
+    for name in read.functions:
+        if name in SPLINES:
             raise ConfigError(
                 f"Expected functions of single values in the question {question!r}, got {name}(), which depends on "
                 "all rows. Write powers, or cut the column with a condition."
