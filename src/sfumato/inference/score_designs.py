@@ -52,6 +52,7 @@ _OFF = 0.1  # deviations by which a model's mean of what clipping takes away may
 _PARTS = np.append(1 - np.geomspace(0.3, 0.001, 24), 1.0)  # of rows whose scores are not clipped: what is tried
 _FAINT = 1e-4  # of the largest direction of scores: fainter ones are taken for as large
 _TINY, _LEAST_NORM = 1e-18, 1e-9  # of scores that are nothing but rounding
+_MOST_CONDITION = 1e12  # of a turn that is taken back
 _INTERCEPT = 0.1  # of what the error of a constant term counts beside others
 _LARGEST_LOGIT = 8.0
 
@@ -336,7 +337,7 @@ def _turn_or_scale(
     """`best_turn`, or all scores alike where released values are those of no matrix: they are paid for all the same."""
     try:
         turn = best_turn(scores, wanted, weights, allowed, noise)
-        if np.isfinite(turn).all() and np.linalg.cond(turn) < 1 / _TINY:
+        if np.isfinite(turn).all() and np.linalg.cond(turn) < _MOST_CONDITION:
             return turn
     except np.linalg.LinAlgError:
         pass

@@ -230,7 +230,7 @@ def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> 
 def _column_faults(question: NamedQuestion, schema: SchemaFacts, kinds: Mapping[str, TabularKind]) -> list[str]:
     """The faults of the columns of a question; `kinds` are those that it may name."""
     faults, opened = [], schema.open
-    for name in question.named:
+    for name in question.names:
         if name not in kinds and name not in opened:
             faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
     for name in opened:
