@@ -1,11 +1,11 @@
 """Fits of small degenerate tables, by the thousand: each ends in a release, or in a sentence before any charge.
 
-    python benchmarks/degenerate.py [--first 0] [--fits 10000] [--networks]
+    python benchmarks/degenerate.py [--first 0] [--fits 10000] [--shape network]
 
 The cases are those of the tests (`tests/fixtures/degenerate.py`): tables that are constant, all equal but for one row,
 twins, out of bounds, missing, huge, empty or of one row; with schemas and without, questions of every kind, a unit,
-linked rows, a database, weights, sets, searches, estimators; ε of 0.01 to 100. A seed says which, and what went wrong
-is printed with it. Figures: counts by how fits ended.
+linked rows, a database, weights, sets, images, searches, estimators; ε of 0.01 to 100. A seed says which, and what went
+wrong is printed with it. Figures: counts by how fits ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from fixtures.degenerate import FaultError, quick_accounts, run
+from fixtures.degenerate import SHAPES, FaultError, quick_accounts, run
 from fixtures.sampling import little_effort
 
 
@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--fits", type=int, default=10_000)
-    parser.add_argument("--networks", action="store_true")
+    parser.add_argument("--shape", default="", choices=("", *SHAPES))
     asked = parser.parse_args()
     ends: Counter[str] = Counter()
     start = time.process_time()
@@ -36,7 +36,7 @@ def main() -> None:
         little_effort(patch)
         for seed in range(asked.first, asked.first + asked.fits):
             try:
-                ends[run(seed, charged, networks=asked.networks)] += 1
+                ends[run(seed, charged, asked.shape)] += 1
             except FaultError as error:
                 ends["fault"] += 1
                 cause = error.__cause__

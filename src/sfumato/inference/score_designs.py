@@ -15,6 +15,7 @@ Free: uses public facts and released values only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -335,12 +336,10 @@ def _turn_or_scale(
     scores: np.ndarray, wanted: np.ndarray, weights: np.ndarray, allowed: float, noise: float
 ) -> np.ndarray:
     """`best_turn`, or all scores alike where released values are those of no matrix: they are paid for all the same."""
-    try:
+    with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
         turn = best_turn(scores, wanted, weights, allowed, noise)
         if np.isfinite(turn).all() and np.linalg.cond(turn) < _MOST_CONDITION:
             return turn
-    except np.linalg.LinAlgError:
-        pass
     return np.eye(scores.shape[1]) / max(float(np.linalg.norm(scores, axis=1).max(initial=0.0)), _TINY)
 
 
@@ -432,6 +431,8 @@ def best_turn(scores: np.ndarray, wanted: np.ndarray, weights: np.ndarray, allow
     places = np.searchsorted(np.cumsum(weights[order]), _PARTS)
     tried = norms[order[np.minimum(places, order.size - 1)]]
     tried = tried[tried > _LEAST_NORM * norms.max()]
+    if not tried.size:  # the rows that count have no scores beside those of others
+        return turn / float(norms.max())
     hidden = [float(matters @ (1 - np.minimum(1.0, c / np.maximum(norms, 1e-300))) ** 2) for c in tried]
     norm = tried[int(np.argmin(tried**2 * cost + allowed * np.array(hidden)))]
     return turn / float(norm)
