@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.inference.score_designs import aim_equation, joint_scores, score_design
@@ -89,3 +90,39 @@ def test_terms_far_from_zero_are_not_drawn_to_it():
     right = np.stack(terms, axis=1)
     expected = np.linalg.lstsq(right, left, rcond=None)[0]
     np.testing.assert_allclose(equation.coefficients / ONE, expected, rtol=0.01)
+
+
+FORMULAS = {
+    "y ~ x + C(sex)": "identity", "z ~ x + year": "identity", "y ~ poly(x, 3)": "identity",
+    "x ~ y * C(sex)": "identity", "I(sex == 'f') ~ x + y": "logit", "y ~ x + C(sex) + z": "log",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.filterwarnings("error")
+def test_rows_that_say_nothing_are_turned_all_the_same(seed):
+    """What is measured is charged by then: equal rows, twins and no weight at all end in a turn, too."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([1, 2, 5, 200]))
+
+    def codes() -> np.ndarray:
+        values, kind = np.full(n, rng.random()), rng.integers(5)
+        if kind == 1:
+            values[0] = rng.random()
+        return [values, values, rng.random(n), 0.5 + rng.normal(0, 1e-9, n), rng.integers(0, 2, n) / 1.0][kind]
+
+    rows = {name: codes() for name in ("x", "year", "y", "z")}
+    rows["sex"] = (rng.random(n) < rng.choice([0, 1e-3, 0.5, 1])).astype(np.float64)
+    rows["y"] = rows["x"].copy() if rng.random() < 0.3 else rows["y"]
+    measured: Any = SimpleNamespace(base=BaseCells(rows), size=float(rng.choice([1, 200, 1e6])))
+    chosen = rng.choice(len(FORMULAS), rng.integers(1, 4), replace=False)
+    made = [np.ones(n), np.zeros(n), rng.random(n) ** 8, 1e6 * np.eye(1, n)[0], rng.normal(size=n) * 1e-9]
+    weights = [made[rng.integers(5)] for _ in chosen]
+    equations = [
+        aim_equation(score_design(formula, formula, link, COLUMNS), measured, own)  # type: ignore[arg-type]
+        for (formula, link), own in zip([list(FORMULAS.items())[i] for i in chosen], weights, strict=True)
+    ]
+    shares, noise = np.full(len(equations), 1 / len(equations)), float(10 ** rng.uniform(-6, 6))
+    query = joint_scores(equations, measured, weights, shares, noise)
+    assert np.abs(query.turn).max() > 0
+    assert np.linalg.norm(query.scores(measured.base), axis=1).max() <= ONE

@@ -398,7 +398,7 @@ def _pattern(format: str) -> re.Pattern[str] | None:
         return None
     words = []
     for part in parts_of(format):
-        words.append(_PATTERNS[part.directive] if part.directive else re.sub(r"(\\ )+", r"\\s+", re.escape(part.text)))
+        words.append(_PATTERNS[part.directive] if part.directive else re.sub(r"(\\\s)+", r"\\s+", re.escape(part.text)))
     return re.compile("".join(words), re.IGNORECASE)
 
 

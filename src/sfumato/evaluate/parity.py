@@ -48,8 +48,7 @@ def parity(formula: str, real: CodedTable, synthetic: CodedTable | ReleaseValue,
     require_able(schema, CONCLUSIONS)
     frame = _frame(real, schema)
     read = read_formula(formula, list(frame.columns))
-    left = read.names.get(read.left)
-    logistic = left is not None and isinstance(frame[left].dtype, pd.CategoricalDtype)
+    logistic = bool(read.left_column) and isinstance(frame[read.left_column].dtype, pd.CategoricalDtype)
     family = LOGISTIC if logistic else LINEAR
     design = read.design(frame, logistic=logistic)
     if isinstance(synthetic, ReleaseValue):

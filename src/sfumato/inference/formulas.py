@@ -1,38 +1,26 @@
-"""Formulas, as formulaic reads them, and their two sides on the rows of a table.
+"""Formulas of a table's columns, and their two sides on its rows.
 
-Before formulaic sees a formula its columns get names of their own, so that a column may be called as one of its
-functions is (`center`, `C`, `log`), or have blanks in its name. A name before a parenthesis is a function.
-
-Functions that depend on other rows (means, deviations, polynomials) weigh the rows of a model, where formulaic's own
-take each row once: their weights bring them to what was measured.
+The text is read by `sfumato.schema.formula_grammar`, its factors are evaluated by `sfumato.inference.formula_values`.
+formulaic looks these up by their names, and codes labels so that no term is a sum of others: it evaluates no text.
 """
 
 from __future__ import annotations
 
-import builtins
-import keyword
-import re
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, require_instance
+from sfumato.inference.formula_values import FormulaValues, factor_width
+from sfumato.schema.formula_expressions import FormulaTerms, Term, term_key
+from sfumato.schema.formula_grammar import MOST_TERMS, formula_terms
 
-if TYPE_CHECKING:
-    from formulaic import Formula
-
-_WORDS = re.compile(
-    r"""(?P<quoted>\bQ\(\s*(?P<mark>['"])(?P<inner>.*?)(?P=mark)\s*\))   # Q("a b"), as patsy has it
-    | (?P<string>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")
-    | `(?P<ticked>[^`]*)`
-    | (?P<name>(?<![\w.])[^\W\d]\w*(?:\.\w+)*)
-      (?P<after>\s*(?:\(|=(?!=)))?                                        # a function, or an argument's name
-    """,
-    re.VERBOSE,
-)
+_INTERCEPT = "(+1)"  # a literal that no column is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +54,33 @@ class ReadFormula:
 
     Attributes:
         text: as it was asked.
-        formula: of the columns under names of their own.
-        left: its left side, likewise.
-        names: those names to the columns.
+        parsed: its terms.
     """
 
     text: str
-    formula: Formula
-    left: str
-    names: Mapping[str, str]
+    parsed: FormulaTerms
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it names, sorted."""
-        return tuple(sorted(self.names.values()))
+        return self.parsed.columns
 
     @property
-    def terms(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The terms of both sides, each as its factors are written, in any order."""
-        both: Any = self.formula
-        left, right = ([":".join(sorted(self._as_written(term))) for term in side] for side in (both.lhs, both.rhs))
-        return frozenset(left), frozenset(right)
+    def functions(self) -> tuple[str, ...]:
+        """The functions that it calls, sorted."""
+        return self.parsed.functions
 
-    def _as_written(self, term: Any) -> list[str]:  # noqa: ANN401 - of formulaic
-        factors = [str(factor) for factor in term.factors]
-        for name, column in self.names.items():
-            factors = [re.sub(rf"\b{name}\b", repr(column), factor) for factor in factors]
-        return [factor.replace(" ", "") for factor in factors]
+    @property
+    def terms(self) -> tuple[frozenset[frozenset[str]], frozenset[frozenset[str]]]:
+        """The terms of both sides, in any order, each as its factors in any order."""
+        left, right = (frozenset(map(term_key, side)) for side in (self.parsed.left, self.parsed.right))
+        return left, right
+
+    @property
+    def left_column(self) -> str:
+        """The column that is the left side; empty where that is something else."""
+        factors = [factor for term in self.parsed.left for factor in term]
+        return factors[0].name if len(factors) == 1 and factors[0].kind == "column" else ""
 
     def design(
         self,
@@ -105,95 +93,100 @@ class ReadFormula:
         """Return both sides on rows.
 
         Args:
-            frame: of the columns.
+            frame: of the columns: numbers, or labels as categories.
             weights: of the rows, for means and deviations in `center`, `scale` and `poly`; by default all 1.
             references: the label of a column that its others are compared with; by default the commonest of the
                 weighted rows.
             logistic: whether the left side has to have two values.
 
         Raises:
-            ConfigError: it cannot be evaluated, or its left side is not one column of numbers.
+            ConfigError: it cannot be evaluated, has too many terms, or its left side is not one column of numbers.
         """
         n = len(frame)
-        shown = pd.DataFrame({name: frame[column].to_numpy() for name, column in self.names.items()})
-        for name, column in self.names.items():
-            if isinstance(frame[column].dtype, pd.CategoricalDtype):
-                shown[name] = frame[column].array
-        if self.left in shown and isinstance(shown[self.left].dtype, pd.CategoricalDtype):
-            shown[self.left] = _second_level(shown[self.left], self.names[self.left])
         weights = np.ones(n) if weights is None else weights
+        shown_columns = {name: frame[name].reset_index(drop=True) for name in self.columns}
+        labelled = [name for name in self.columns if isinstance(shown_columns[name].dtype, pd.CategoricalDtype)]
+        if self.left_column in labelled:
+            shown_columns[self.left_column] = _second_level(shown_columns[self.left_column], self.left_column)
+            labelled.remove(self.left_column)
         first = {} if references is None else dict(references)
-        for name, column in self.names.items():
-            if isinstance(shown[name].dtype, pd.CategoricalDtype):
-                first.setdefault(column, _commonest(shown[name], weights))
-                shown[name] = _with_first(shown[name], first[column])
-        y, X = self._sides(shown, weights)
-        if y.shape[1] != 1:
-            raise ConfigError(f"Expected one column of numbers on the left of {self.text!r}, got {y.shape[1]}.")
-        present = np.zeros(n)
-        present[np.asarray(X.index)] = 1.0
-        left, right = np.zeros(n), np.zeros((n, X.shape[1]))
-        left[np.asarray(X.index)] = self._numbers(y)[:, 0]
-        right[np.asarray(X.index)] = self._numbers(X)
+        for name in labelled:
+            first.setdefault(name, _commonest(shown_columns[name], weights))
+            shown_columns[name] = _with_first(shown_columns[name], first[name])
+        y, X = self._sides(FormulaValues(shown_columns, weights), n)
+        present, left, right = np.zeros(n), np.zeros(n), np.zeros((n, X.shape[1]))
+        rows = np.asarray(X.index)
+        present[rows], left[rows], right[rows] = 1.0, self._numbers(y)[:, 0], self._numbers(X)
         if logistic and not np.isin(left, (0.0, 1.0)).all():
             raise ConfigError(
-                f"Expected a left side of two values, 0 and 1 or two labels, got others in {self.text!r}."
+                f"Expected a left side of two values, 0 and 1 or two labels, got others in {shown(self.text)}."
             )
-        terms = tuple(self._in_own_names(str(term)) for term in X.columns)
+        terms = tuple(map(str, X.columns))
         compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        own = frozenset().union(*self._sources(y))
-        return Design(left, right, terms, present, own, self._sources(X), compared, self._factors(X, terms))
+        own = frozenset().union(*map(_columns, self.parsed.left))
+        return Design(left, right, terms, present, own, *self._terms(X, terms, compared))
 
-    def _factors(self, side: pd.DataFrame, terms: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        """Return the formula's terms and the columns of each: an intercept by its own name."""
-        slices = cast(Any, side).model_spec.term_slices
-        factors = {self._in_own_names(str(term)): terms[part] for term, part in slices.items() if terms[part]}
-        return {names[0] if term == "1" else term: names for term, names in factors.items()}
+    def _terms(
+        self,
+        side: Any,  # noqa: ANN401 - of formulaic
+        names: tuple[str, ...],
+        compared: Mapping[str, str],
+    ) -> tuple[tuple[frozenset[str], ...], Mapping[str, str], dict[str, tuple[str, ...]]]:
+        """The right side's terms as a `Design` has them: an intercept by its own name."""
+        own = {frozenset(part.factor for part in term) or frozenset([_INTERCEPT]): term for term in self.parsed.right}
+        terms = [own[frozenset(part.expr for part in term.factors)] for term in side.model_spec.term_slices]
+        slices = [names[part] for part in side.model_spec.term_slices.values()]
+        factors = {
+            ":".join(factor.factor for factor in term) or columns[0]: columns
+            for term, columns in zip(terms, slices, strict=True)
+            if columns
+        }
+        return tuple(map(_columns, terms)), compared, factors
 
-    def _sources(self, side: pd.DataFrame) -> tuple[frozenset[str], ...]:
-        """Return the table's columns that each term of a side is a function of."""
-        written = dict.fromkeys(str(part.term) for part in cast(Any, side).model_spec.structure)
-        return tuple(
-            frozenset(column for name, column in self.names.items() if re.search(rf"\b{name}\b", term))
-            for term in written
-        )
-
-    def _sides(self, frame: pd.DataFrame, weights: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def _sides(self, values: FormulaValues, n: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return both sides on rows without a missing value, whose places are their index."""
         problem = ""
         sides: Any = None
         try:
             with np.errstate(all="ignore"):
-                sides = self.formula.get_model_matrix(frame, na_action="drop", context=transforms(weights))
-        except Exception as error:  # noqa: BLE001 - a formula is code of the caller
-            problem = self._in_own_names(f"{type(error).__name__}: {error}")
+                factors = {
+                    factor.factor: values.factor(factor)
+                    for term in (*self.parsed.left, *self.parsed.right)
+                    for factor in term
+                }
+                self._require_few(factors)
+                sides = _formulaic(self.parsed).get_model_matrix(
+                    pd.DataFrame(index=pd.RangeIndex(n)), na_action="drop", context=factors
+                )
+        except Exception as error:  # noqa: BLE001 - what formulaic's codings and numpy say of odd columns
+            problem = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
         if sides is None:
-            raise ConfigError(f"Expected a formula that can be evaluated, got {self.text!r}: {problem}")
-        if not (isinstance(sides.lhs, pd.DataFrame) and isinstance(sides.rhs, pd.DataFrame)):
-            raise ConfigError(f"Expected a formula with one left and one right side, got several in {self.text!r}.")
+            raise ConfigError(
+                f"Expected a formula that can be evaluated, got {shown(self.text)}: {problem.rstrip('.')}."
+            )
+        if sides.lhs.shape[1] != 1:
+            raise ConfigError(
+                f"Expected one column of numbers on the left of {shown(self.text)}, got {sides.lhs.shape[1]}."
+            )
         if not sides.rhs.shape[1]:
-            raise ConfigError(f"Expected at least one term on the right of {self.text!r}, got none.")
+            raise ConfigError(f"Expected at least one term on the right of {shown(self.text)}, got none.")
         return sides.lhs, sides.rhs
 
-    def _numbers(self, side: pd.DataFrame) -> np.ndarray:
-        problem = ""
-        numbers = np.zeros(0)
-        try:
-            numbers = np.asarray(side, dtype=np.float64)
-        except (TypeError, ValueError):
-            problem = "no numbers"
-        if not problem and not np.isfinite(numbers).all():
-            problem = "infinite values, as a logarithm of 0 is"
-        if problem:
-            raise ConfigError(f"Expected terms that are finite numbers in {self.text!r}, got {problem}.")
-        return numbers
+    def _require_few(self, factors: Mapping[str, Any]) -> None:
+        """Refuse a formula whose terms would have too many columns, labels told apart."""
+        widths = {name: factor_width(factor) for name, factor in factors.items()}
+        for side in (self.parsed.left, self.parsed.right):
+            if sum(math.prod(widths[factor.factor] for factor in term) for term in side) > MOST_TERMS:
+                raise ConfigError(f"its labels make more than {MOST_TERMS:,} terms. Put some together")
 
-    def _in_own_names(self, text: str) -> str:
-        """Return a term, or what was wrong with one, in the columns' own names."""
-        for name, column in self.names.items():
-            text = re.sub(rf"(?<![^:]){name}(?=$|[:\[])", lambda _, c=column: c, text)
-            text = text.replace(name, column if column.isidentifier() else f"`{column}`")
-        return text
+    def _numbers(self, side: pd.DataFrame) -> np.ndarray:
+        numbers = np.asarray(side, dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise ConfigError(
+                f"Expected terms that are finite numbers in {shown(self.text)}, got infinite values, as a logarithm of "
+                "0 is."
+            )
+        return numbers
 
 
 def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
@@ -204,75 +197,33 @@ def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
     """
     require_instance(str, "a formula such as 'y ~ x + C(z)'", formula=text)
     assert isinstance(text, str)
-    reader = _Reader(text, columns)
-    renamed = reader.renamed()
-    formula = _parsed(renamed, text, reader.names)
-    if not reader.names:
-        raise ConfigError(f"Expected a formula of the columns {reader.known}, got none in {text!r}.")
-    left = renamed.partition("~")[0].strip()
-    return ReadFormula(text, formula, left, {name: column for column, name in reader.names.items()})
+    parsed = formula_terms(text)
+    known = ", ".join(map(repr, columns))
+    unknown = next((name for name in parsed.columns if name not in columns), None)
+    if unknown is not None:
+        raise ConfigError(f"Expected a formula of the columns {known}, got {unknown!r} in {shown(text)}.")
+    if not parsed.columns:
+        raise ConfigError(f"Expected a formula of the columns {known}, got none in {shown(text)}.")
+    return ReadFormula(text, parsed)
 
 
-class _Reader:
-    """Puts names of their own for the columns of a formula."""
-
-    def __init__(self, text: str, columns: Sequence[str]) -> None:
-        from formulaic.transforms import TRANSFORMS
-
-        self.text, self.columns, self.functions = text, columns, TRANSFORMS
-        self.names: dict[str, str] = {}
-        self.known = ", ".join(map(repr, columns))
-
-    def renamed(self) -> str:
-        """Return the formula with these names."""
-        return _WORDS.sub(self._word, self.text)
-
-    def _word(self, word: re.Match[str]) -> str:
-        if word["string"] is not None:
-            return word[0]
-        for group in ("ticked", "inner"):
-            if word[group] is not None:
-                return self._name(word[group])
-        name, after = word["name"], word["after"] or ""
-        if name is None or after or keyword.iskeyword(name):
-            return word[0] if name is None or "." not in name else self._dotted(name) + after
-        if name in self.columns:
-            return self._name(name)
-        if "." in name:
-            return self._dotted(name)
-        if name in self.functions or hasattr(builtins, name):
-            return name
-        return self._name(name)
-
-    def _dotted(self, name: str) -> str:
-        """Return `np.pi` as it is, and `x.abs` as an attribute of a column."""
-        root, _, rest = name.partition(".")
-        if root in self.columns and not (root in self.functions and hasattr(self.functions[root], rest.split(".")[0])):
-            return f"{self._name(root)}.{rest}"
-        return name if root in self.functions else self._name(name)
-
-    def _name(self, column: str) -> str:
-        if column not in self.columns:
-            raise ConfigError(f"Expected a formula of the columns {self.known}, got {column!r} in {self.text!r}.")
-        return self.names.setdefault(column, f"column_{len(self.names)}_of_the_formula")
+def _columns(term: Term) -> frozenset[str]:
+    """The columns that a term is a function of."""
+    return frozenset(one.name for factor in term for one in factor.walk() if one.kind == "column")
 
 
-def _parsed(renamed: str, text: str, names: Mapping[str, str]) -> Formula:
-    import formulaic
+def _formulaic(parsed: FormulaTerms) -> Any:  # noqa: ANN401
+    """The terms as formulaic's, whose factors are looked up by their names, never evaluated."""
+    from formulaic import Formula
+    from formulaic.parser.types import Factor
+    from formulaic.parser.types import Term as FormulaicTerm
 
-    problem = ""
-    formula: Any = None
-    try:
-        formula = formulaic.Formula(renamed)  # pyright: ignore[reportAbstractUsage] - a metaclass chooses the class
-    except Exception as error:  # noqa: BLE001 - what its parser says of the caller's text
-        problem = str(error).split("\n")[0]
-        for column, name in names.items():
-            problem = problem.replace(name, column)
-    if formula is None:
-        raise ConfigError(f"Expected a formula such as 'y ~ x + C(z)', got {text!r}: {problem}")
-    if not (hasattr(formula, "lhs") and hasattr(formula, "rhs")):
-        raise ConfigError(f"Expected a formula with both sides, such as 'y ~ x + C(z)', got {text!r}.")
-    return formula
+    one = Factor(_INTERCEPT, eval_method="literal")
+    sides = [
+        [FormulaicTerm([Factor(part.factor, eval_method="lookup") for part in term] or [one]) for term in side]
+        for side in (parsed.left, parsed.right)
+    ]
+    return Formula(lhs=sides[0], rhs=sides[1])  # pyright: ignore - a metaclass chooses the class
 
 
 def _commonest(labels: pd.Series, weights: np.ndarray) -> str:
@@ -303,76 +254,3 @@ def _second_level(labels: pd.Series, name: str) -> pd.Series:
         )
     codes = labels.cat.codes.to_numpy()
     return pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)), index=labels.index)
-
-
-def transforms(weights: np.ndarray) -> Mapping[str, Any]:
-    """Return the functions of formulas that depend on more than a row, for rows of these weights, shape (N,)."""
-    weighted = _Weighted(weights)
-    return {
-        "np": np,
-        "center": weighted.center,
-        "scale": weighted.scale,
-        "standardize": weighted.standardize,
-        "poly": weighted.poly,
-        "lag": _lag,
-    }
-
-
-class _Weighted:
-    """Transforms of a column of weighted rows; missing values count in none."""
-
-    def __init__(self, weights: np.ndarray) -> None:
-        self._weights = weights
-
-    def center(self, x: Any) -> np.ndarray:  # noqa: ANN401 - what a formula holds
-        """Return values less their mean."""
-        return self.scale(x, scale=False)
-
-    def standardize(self, x: Any, center: bool = True, rescale: bool = True) -> np.ndarray:  # noqa: ANN401
-        """Return `scale`, by patsy's name."""
-        return self.scale(x, center=center, scale=rescale)
-
-    def scale(self, x: Any, center: bool = True, scale: bool = True) -> np.ndarray:  # noqa: ANN401
-        """Return values less their mean, divided by their standard deviation."""
-        values, weights = self._numbers(x)
-        values = values - weights @ np.nan_to_num(values) if center else values
-        if not scale:
-            return values
-        square = float(weights @ np.nan_to_num(values) ** 2)
-        if not square > 0:
-            raise ConfigError("the deviation of a column does not stand out of noise")
-        return values / np.sqrt(square)
-
-    def poly(self, x: Any, degree: int = 1, raw: bool = False) -> Any:  # noqa: ANN401
-        """Return powers of values; unless `raw`, polynomials without correlation, whose squares add up to 1."""
-        from formulaic.materializers.types import FactorValues
-
-        values, weights = self._numbers(x)
-        names = tuple(str(k) for k in range(1, degree + 1))
-        if raw:
-            return FactorValues(np.stack([values**k for k in range(1, degree + 1)], axis=1), column_names=names)
-        known = np.nan_to_num(values)
-        standard = self.scale(known) if degree else known
-        powers = np.stack([np.nan_to_num(standard) ** k for k in range(degree + 1)], axis=1)
-        gram = (powers * weights[:, None]).T @ powers
-        if np.linalg.eigvalsh(gram).min() <= 0:
-            raise ConfigError("polynomials of that degree do not stand out of noise")
-        own = powers @ np.linalg.inv(np.linalg.cholesky(gram)).T / np.sqrt(self._weights.sum())
-        own[np.isnan(values)] = np.nan
-        return FactorValues(own[:, 1:], column_names=names)
-
-    def _numbers(self, x: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
-        """Return values as numbers, and the rows' parts of the whole, 0 where they are missing."""
-        values = np.asarray(x, dtype=np.float64)
-        if values.shape != self._weights.shape:
-            raise ConfigError("a column of numbers was expected")
-        weights = np.where(np.isnan(values), 0.0, self._weights)
-        whole = float(weights.sum())
-        if not whole > 0:
-            raise ConfigError("a column does not stand out of noise")
-        return values, weights / whole
-
-
-def _lag(*_: object, **__: object) -> None:
-    """Refuse: the rows of a release have no order."""
-    raise ConfigError("rows have no order, so that there is none before another")

@@ -328,7 +328,7 @@ def _products(
         column, sizes = entries.cells.column, np.maximum(rows_of_cells, 1)
         wanted = [np.nan_to_num(f)[measured.cells(column)] for f in functions_of.get(column, ())]
         means = [np.bincount(cells, numbers, sizes.size) / sizes for numbers in wanted]
-        own = directions(vectors, means, rows_of_cells / measured.n_rows, n_directions)
+        own = directions(vectors, means, rows_of_cells / max(measured.n_rows, 1), n_directions)
         block = np.zeros((d, own.shape[1]))
         block[ends[place] : ends[place + 1]] = own
         turned.append(block)

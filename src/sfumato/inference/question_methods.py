@@ -16,7 +16,7 @@ from sfumato.maths.threads import few_threads
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.set_columns import sets_alone
-from sfumato.schema.unit_features import features_in, named_in
+from sfumato.schema.unit_features import features_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -332,8 +332,7 @@ class UnitEstimates(QuestionMethods):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that can be asked of."""
-        questions = self._whole.schema.questions
-        names = [name for question in questions for name in named_in(question.named, question.formula)]
+        names = [name for question in self._whole.schema.questions for name in question.names]
         return (*self._units.schema.released, *(f.name for f in features_in(names, self._whole.schema)))
 
     @property

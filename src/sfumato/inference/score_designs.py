@@ -14,8 +14,8 @@ Free: uses public facts and released values only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ import pandas as pd
 from scipy import linalg, special
 
 from sfumato.errors import ConfigError
+from sfumato.inference.formula_values import SPLINES
 from sfumato.inference.formulas import Design, ReadFormula, read_formula
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.constants import QUESTIONS
@@ -41,11 +42,10 @@ from sfumato.records.linked import with_features
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
-from sfumato.schema.unit_features import features_in, named_in
+from sfumato.schema.unit_features import features_in
 
 _COMBINATIONS, _STREAM = 4096, 50_126
 _SAME = 1e-6  # of a term: what evaluating it may lose
-_BY_ROWS = frozenset({"bs", "cs", "cr", "cc", "hashed", "lag"})
 _RIDGE, _ROUNDS = 1e-4, 25  # the first in a term's own variance: in its unit it would rule terms far from 0
 _LEAST_RIDGE = 1e-8  # of a term that no row has
 _TURNS = 12  # steps to the best turn
@@ -53,6 +53,7 @@ _OFF = 0.1  # deviations by which a model's mean of what clipping takes away may
 _PARTS = np.append(1 - np.geomspace(0.3, 0.001, 24), 1.0)  # of rows whose scores are not clipped: what is tried
 _FAINT = 1e-4  # of the largest direction of scores: fainter ones are taken for as large
 _TINY, _LEAST_NORM = 1e-18, 1e-9  # of scores that are nothing but rounding
+_MOST_CONDITION = 1e12  # of a turn that is taken back
 _INTERCEPT = 0.1  # of what the error of a constant term counts beside others
 _LARGEST_LOGIT = 8.0
 
@@ -69,7 +70,7 @@ def question_columns(plain: Schema, described: Schema) -> dict[str, ColumnGrid]:
     """
     weight, gaps = described.weight, {} if described.rule_plan is None else described.rule_plan.gaps
     if plain.linked:
-        features = features_in([n for q in described.questions for n in named_in(q.named, q.formula)], plain)
+        features = features_in([name for question in described.questions for name in question.names], plain)
         features = [feature for feature in features if feature.column not in gaps]
         plain = with_features(linked_tables(plain, described.weight), features)
     hidden = {*(() if weight is None else [weight.column]), *gaps}
@@ -166,8 +167,8 @@ def require_term(question: str, formula: str, term: str, columns: Mapping[str, C
 
 def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
     """Refuse functions that depend on all rows otherwise than by means and deviations, which move no span."""
-    for name in sorted(_BY_ROWS):
-        if re.search(rf"(?<![\w.]){name}\s*\(", read.text):
+    for name in read.functions:
+        if name in SPLINES:
             raise ConfigError(
                 f"Expected functions of single values in the question {question!r}, got {name}(), which depends on "
                 "all rows. Write powers, or cut the column with a condition."
@@ -335,12 +336,10 @@ def _turn_or_scale(
     scores: np.ndarray, wanted: np.ndarray, weights: np.ndarray, allowed: float, noise: float
 ) -> np.ndarray:
     """`best_turn`, or all scores alike where released values are those of no matrix: they are paid for all the same."""
-    try:
+    with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
         turn = best_turn(scores, wanted, weights, allowed, noise)
-        if np.isfinite(turn).all() and np.linalg.cond(turn) < 1 / _TINY:
+        if np.isfinite(turn).all() and np.linalg.cond(turn) < _MOST_CONDITION:
             return turn
-    except np.linalg.LinAlgError:
-        pass
     return np.eye(scores.shape[1]) / max(float(np.linalg.norm(scores, axis=1).max(initial=0.0)), _TINY)
 
 
@@ -432,6 +431,8 @@ def best_turn(scores: np.ndarray, wanted: np.ndarray, weights: np.ndarray, allow
     places = np.searchsorted(np.cumsum(weights[order]), _PARTS)
     tried = norms[order[np.minimum(places, order.size - 1)]]
     tried = tried[tried > _LEAST_NORM * norms.max()]
+    if not tried.size:  # the rows that count have no scores beside those of others
+        return turn / float(norms.max())
     hidden = [float(matters @ (1 - np.minimum(1.0, c / np.maximum(norms, 1e-300))) ** 2) for c in tried]
     norm = tried[int(np.argmin(tried**2 * cost + allowed * np.array(hidden)))]
     return turn / float(norm)

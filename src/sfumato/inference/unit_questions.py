@@ -38,7 +38,7 @@ from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.grid import Grid
 from sfumato.schema.linked import linked_tables
-from sfumato.schema.unit_features import MOMENTS, ONE, Lag, UnitFeature, features_in, lag_of, named_in
+from sfumato.schema.unit_features import MOMENTS, ONE, Lag, UnitFeature, features_in, lag_of
 
 _STREAM = 20_262
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
@@ -66,7 +66,7 @@ class UnitMeasurements(OnGivenRows):
             model_units(sampler, stream, fewest=1),
             self.linked.constants,  # at a fit, what is charged is measured
         )
-        names = [name for q in release.schema.questions for name in named_in(q.named, q.formula)]
+        names = [name for question in release.schema.questions for name in question.names]
         queries = [m.query for m in part.measurements if isinstance(m.query, MarginalQuery | ScoreQuery)]
         self.features = features_in([*names, *(cells.column for query in queries for cells in query.cells)], plain)
         super().__init__(part)

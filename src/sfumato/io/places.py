@@ -6,13 +6,17 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from sfumato._lazy import later
+from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, DataError
 from sfumato.io.chunks import attempt
 from sfumato.io.stored import StoredFile, stored_file
@@ -111,8 +115,8 @@ def find_remote(url: str) -> DataFiles:
     infos = attempt(lambda: system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True)), message)
     files = sorted(info.path for info in infos if info.type == fs.FileType.File)
     if pattern:
-        matches = _matcher(url[len(base) :].lstrip("/"))
-        files = [file for file in files if matches(_below(file, path))]
+        chosen = _matching(url[len(base) :].lstrip("/"), [_below(file, path) for file in files])
+        files = [file for file, matches in zip(files, chosen, strict=True) if matches]
     else:
         files = [file for file in files if file.lower().endswith(".parquet") and not _hidden(_below(file, path))]
     if not files:
@@ -182,10 +186,12 @@ def _below(path: str, base: str) -> str:
     return path.removeprefix(base).lstrip("/" + os.sep)
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a test of paths against a pattern: `**/` is any folders, and `*` and `?` hold no `/`."""
+def _matching(pattern: str, paths: Sequence[str]) -> list[bool]:
+    """Return which paths match a pattern, in linear time: `**/` is any folders, and `*` and `?` hold no `/`."""
     wild = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", pattern, re.DOTALL)
     classes = {part: part.replace("[!", "[^", 1) for part in parts if len(part) > 1 and part.startswith("[")}
-    whole = re.compile("".join((wild | classes).get(part, re.escape(part)) for part in parts), re.DOTALL)
-    return lambda path: whole.fullmatch(path) is not None
+    whole = "".join((wild | classes).get(part, re.escape(part)) for part in parts)
+    texts = pa.array(paths, pa.string())
+    message = f"Expected a pattern of files, got {shown(pattern)}. Correct its brackets."
+    return attempt(lambda: pc.match_substring_regex(texts, f"(?s)^(?:{whole})$").to_pylist(), message)

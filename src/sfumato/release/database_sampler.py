@@ -168,12 +168,12 @@ class DatabaseTables:
             return part.below(context, rng)
         turn = before(np.ones(above.size), above.owners)
         parts: list[Units] = []
-        for place in range(int(turn.max(initial=-1)) + 1):
+        for place in range(int(turn.max(initial=0)) + 1):  # once where there are no rows above
             known = {**context, **earlier(view, above, self._so_far(view, above, parts))}
             mine = np.flatnonzero(turn == place)
             below = part.below({name: codes[mine] for name, codes in known.items()}, rng)
             parts.append(Units(mine[below.owners], {n: below.rows[n] for n in _columns(view)}, below.without))
-        return _together(parts) if parts else part.below(context, rng)
+        return _together(parts)
 
     def _so_far(self, view: BranchView, above: Level, parts: list[Units]) -> Level:
         """Return the rows of a branch that are drawn, in the order of the rows above."""

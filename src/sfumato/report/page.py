@@ -128,7 +128,7 @@ def whole(text: object) -> str:
     from markupsafe import Markup, escape
 
     markup = str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
-    return Markup(re.sub(r"\d[\d.]*e-\d+", r'<span class="whole">\g<0></span>', markup))
+    return Markup(re.sub(r"(?<![\d.])\d[\d.]*+e-\d+", r'<span class="whole">\g<0></span>', markup))
 
 
 WIDTH, HEIGHT = 240.0, 90.0

@@ -109,7 +109,7 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         sources={},
         table_source={},
         rules=rules,
-        questions=tuple(q for q in schema.questions if question_branch(q.names_among(kinds), schema) == branch.name),
+        questions=tuple(q for q in schema.questions if question_branch(q.names, schema) == branch.name),
         accept=(),
     )
     return BranchView(branch, part_schema(view), features, database.is_nested(branch.name))

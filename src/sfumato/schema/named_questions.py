@@ -21,17 +21,18 @@ A question is public. What the records say of it costs budget: docs/proofs/quest
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
 
 from sfumato.columns.facts import plain_value, shown
 from sfumato.columns.kinds import Integer, TabularKind
-from sfumato.errors import SchemaError
+from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.branch_features import question_branch
+from sfumato.schema.formula_expressions import column
+from sfumato.schema.formula_grammar import formula_terms
 from sfumato.schema.schema_facts import AnySchema, SchemaFacts
-from sfumato.schema.unit_features import features_in, lag_of, named_in
+from sfumato.schema.unit_features import features_in, lag_of
 
 QuestionForm: TypeAlias = Literal["ols", "logit", "poisson", "table", "mean", "share", "quantile", "correlation"]
 FORMULAS: tuple[QuestionForm, ...] = ("ols", "logit", "poisson")
@@ -80,6 +81,10 @@ class NamedQuestion:
         if self.form in FORMULAS:
             if not isinstance(self.formula, str) or "~" not in self.formula or self.columns or self.by:
                 raise SchemaError(f'Expected a formula such as "y ~ x" for {self.form}, got {shown(self.formula)}.')
+            try:
+                formula_terms(self.formula)
+            except ConfigError as error:
+                raise SchemaError(str(error)) from None
             return
         fewest = 2 if self.form == "table" else 1
         if not fewest <= len(self.columns) <= (_MOST_COLUMNS if fewest > 1 else 1) or len(named) > _MOST_COLUMNS:
@@ -113,10 +118,10 @@ class NamedQuestion:
         """The columns whose combinations are counted for it, if any are."""
         return self.by if self.form == "mean" else self.named
 
-    def names_among(self, columns: Collection[str]) -> tuple[str, ...]:
-        """All names in it; of a formula what stands between backticks, and words that are columns."""
-        words = [name for name in re.findall(r"[^\W\d]\w*", re.sub("`[^`]*`", " ", self.formula)) if name in columns]
-        return tuple(dict.fromkeys([*named_in(self.named, self.formula), *words]))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns and features of units in it."""
+        return (*self.named, *(formula_terms(self.formula).columns if self.formula else ()))
 
     def to_dict(self) -> dict[str, Any]:
         """The question as a schema file holds it."""
@@ -125,10 +130,10 @@ class NamedQuestion:
         return {self.form: of, **by, **({} if self.weight == 1 else {"weight": self.weight})}
 
 
-def mean_formula(column: str, by: Sequence[str]) -> str:
+def mean_formula(of: str, by: Sequence[str]) -> str:
     """The regression that says the mean of a column in each group: a term for each combination of labels."""
-    groups = ":".join(f"C(`{name}`)" for name in by)
-    return f"`{column}` ~ {f'0 + {groups}' if by else '1'}"
+    groups = ":".join(f"C({column(name).text})" for name in by)
+    return f"{column(of).text} ~ {f'0 + {groups}' if by else '1'}"
 
 
 def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySchema:
@@ -225,11 +230,11 @@ def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> 
 def _column_faults(question: NamedQuestion, schema: SchemaFacts, kinds: Mapping[str, TabularKind]) -> list[str]:
     """The faults of the columns of a question; `kinds` are those that it may name."""
     faults, opened = [], schema.open
-    for name in question.named:
+    for name in question.names:
         if name not in kinds and name not in opened:
             faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
     for name in opened:
-        if name in question.named or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question.formula):
+        if name in question.names:
             faults.append(
                 f"Expected declared columns in the question {question.words!r}, got {shown(name)}, which the fit "
                 "is to discover: what can be asked of it is not known before. Declare its bounds or labels."
@@ -250,12 +255,12 @@ def _tree_faults(question: NamedQuestion, schema: SchemaFacts) -> list[str]:
     """The fault of a question that no table below that of units has all columns of."""
     database = schema.tree
     assert database is not None
-    if question_branch(question.names_among(schema.columns), schema):
+    if question_branch(question.names, schema):
         return []
     return [
         f"Expected the question {question.words!r} to be of {database.units!r}: of their columns, of the rows of one "
         "table right below, and of numbers, means and labels of the tables before it, such as 'mean of score'. Got "
-        f"{shown(question.names_among(schema.columns))}."
+        f"{', '.join(map(shown, question.names))}."
     ]
 
 
@@ -264,7 +269,7 @@ def _of_units(question: NamedQuestion, schema: SchemaFacts) -> dict[str, Tabular
     assert schema.unit is not None
     unit, count = schema.unit, schema.unit.count_name
     counted = {} if count in schema.columns else {count: Integer(lower=unit.fewest, upper=unit.max_rows)}
-    features = features_in(named_in(question.named, question.formula), schema)
+    features = features_in(question.names, schema)
     return {**counted, **{feature.name: feature.kind for feature in features}}
 
 

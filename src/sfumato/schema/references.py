@@ -34,6 +34,7 @@ MOST_COLUMNS = 10_000
 MOST_WRITTEN = 4_000_000
 """The most columns and labels of all ranges and lists, each written out."""
 
+_LONGEST_RANGE = 1_000  # characters: longer keys are none, and no pattern is tried on them
 _RANGE = re.compile(r"(?s)(.*?)(0*[0-9]{1,9})\.\.(.*?)(0*[0-9]{1,9})")
 
 
@@ -207,7 +208,7 @@ def _size(entry: object) -> int:
 
 def _names(key: object) -> Iterator[object]:
     """Yield the columns that a key names: itself, or those of a range such as `drug_1..drug_23`."""
-    match = _RANGE.fullmatch(key) if isinstance(key, str) else None
+    match = _RANGE.fullmatch(key) if isinstance(key, str) and len(key) <= _LONGEST_RANGE else None
     if match is None or match[1] != match[3]:
         yield key
         return

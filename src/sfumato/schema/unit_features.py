@@ -13,7 +13,7 @@ schema alone says. Sums over the pairs of a unit are features too, about a centr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -30,7 +30,6 @@ MOMENTS = ("pairs", "earlier", "later", "earlier squared", "later squared", "pro
 _OF_ROWS = re.compile(r"(mean|first|last|change|ever) of (.+)", re.DOTALL)
 _LAG = re.compile(r"lag (\d{1,4}) of (.+)", re.DOTALL)
 _OF_PAIRS = re.compile(rf"({'|'.join(MOMENTS)}) of (.+) at lag (\d{{1,4}}) about (\d{{1,7}}) by (\d{{1,7}})", re.DOTALL)
-_TICKED = re.compile(r"`([^`]+)`")
 
 
 @final
@@ -146,11 +145,6 @@ def rows_column(name: str) -> str:
     """The column of rows that a feature or a lag of this name would be of; empty where it has no such form."""
     match = _OF_ROWS.fullmatch(name) or _LAG.fullmatch(name)
     return "" if match is None else match[2].rpartition("=")[0] if match[1] == "ever" else match[2]
-
-
-def named_in(columns: Iterable[str], formula: str) -> list[str]:
-    """The names in a question that may be features: columns, and what stands between backticks in a formula."""
-    return list(dict.fromkeys([*columns, *_TICKED.findall(formula)]))
 
 
 def features_in(names: Sequence[str], schema: SchemaFacts) -> list[UnitFeature]:

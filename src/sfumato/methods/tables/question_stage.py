@@ -45,6 +45,7 @@ from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
 from sfumato.schema.branch_schemas import branch_views
+from sfumato.schema.formula_expressions import column
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.named_questions import FORMULAS, NamedQuestion
 from sfumato.schema.schema_facts import weight_bound
@@ -228,7 +229,7 @@ def left_of(part: PlannedPart) -> int:
 def spread_formula(question: NamedQuestion, middle: float) -> str:
     """The regression that says how far units are from a mean."""
     number = np.format_float_positional(middle, precision=12, fractional=False, trim="-")
-    return f"I((`{question.columns[0]}` - ({number}))**2) ~ 1"
+    return f"I(({column(question.columns[0]).text} - ({number}))**2) ~ 1"
 
 
 def _require_columns(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
