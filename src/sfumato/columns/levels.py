@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -254,10 +254,12 @@ class _Listed(LevelKind):
         settle(self, categories=categories, other=other, nullable=nullable, exact=exact)
 
     @classmethod
-    def of_text(cls, categories: Iterable[str], *, nullable: bool = False) -> Self:
+    def of_text(cls, categories: Iterable[Any], *, nullable: bool = False) -> Self:
         """Return the kind of labels that were found in text: `exact` where they cannot be told apart otherwise."""
-        labels = tuple(categories)
-        return cls(categories=labels, nullable=nullable, exact=bool(canonical_faults(labels)))
+        labels = categories if isinstance(categories, str) else tuple(categories)
+        faults: list[str] = []
+        texts = labels_text("categories", "a category", labels, faults)
+        return cls(categories=labels, nullable=nullable, exact=not faults and bool(canonical_faults(texts)))  # type: ignore[arg-type]
 
     @property
     def is_exact(self) -> bool:

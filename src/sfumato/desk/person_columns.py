@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from sfumato.columns.cells import joined, plain
 from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of, words_of
-from sfumato.columns.storage import canonical_text, has_canonical_text
+from sfumato.columns.storage import has_text, text_of
 from sfumato.columns.text_forms import is_code
 from sfumato.desk.survey import ColumnSurvey
 from sfumato.io.chunks import Source
@@ -277,10 +277,10 @@ def _text(column: pa.ChunkedArray | np.ndarray) -> pa.Array:
     cells = plain(joined(column))
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells).dictionary_decode()
-    if not has_canonical_text(cells.type):
+    if not has_text(cells.type):
         return pa.nulls(len(cells), pa.string())
     coded = cells.dictionary_encode()
-    return canonical_text(coded.dictionary).cast(pa.string()).take(coded.indices)
+    return text_of(coded.dictionary).cast(pa.string()).take(coded.indices)
 
 
 def _hashes(texts: pa.Array) -> np.ndarray:

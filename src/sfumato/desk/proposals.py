@@ -163,7 +163,7 @@ def _by_name(
                 "codes of places, of which most are rare: not released. `parents` makes larger places of them, such as "
                 "by their first digits"
             )
-        labels = Categorical(categories=tuple(sorted(survey.distinct or ())), nullable=survey.has_missing)
+        labels = Categorical.of_text(sorted(survey.distinct or ()), nullable=survey.has_missing)
         return _to_discover("categorical", survey, labels, f"codes of places, no quantities: {_FREQUENT}")
     names = role == "name" and not is_number
     if names or (not few and (role == "contact" or (role in _BY_NAME and not is_number))):
@@ -352,4 +352,4 @@ def _image_guess(survey: ColumnSurvey, kind: ColumnKind, note: str) -> tuple[Col
     if survey.n_values < _IMAGE_TIMES * len(distinct):
         return kind, note
     labels = tuple(sorted(distinct, key=float))
-    return Categorical(categories=labels, nullable=kind.nullable), "labels of the images: replace by the public list"
+    return Categorical.of_text(labels, nullable=kind.nullable), "labels of the images: replace by the public list"

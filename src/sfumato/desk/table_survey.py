@@ -11,6 +11,7 @@ from datetime import timedelta
 import pyarrow as pa
 from pyarrow import types
 
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import is_text
 from sfumato.columns.date_text import has_date, parse_dates
 from sfumato.columns.facts import EPOCH
@@ -184,9 +185,10 @@ def _number(survey: ColumnSurvey, lowest: float, highest: float) -> tuple[Column
     distinct = survey.distinct
     is_repeated = survey.written is None and distinct is not None and survey.n_values >= 5 * len(distinct)
     if distinct is not None and is_repeated and len(distinct) <= _FEW_NUMBERS:
-        labels = tuple(sorted(distinct, key=float))
+        texts = set(canonical(pa.array(list(distinct), pa.string())).to_pylist())
+        labels = sorted(distinct if None in texts else texts, key=float)
         note = "few whole numbers: codes; if they count something, write kind: integer"
-        return Categorical(categories=labels, nullable=nullable), note
+        return Categorical.of_text(labels, nullable=nullable), note
     if highest >= _LARGEST_WHOLE:  # what is larger is read as this
         return Identifier(), "whole numbers beyond 63 bits: not released; store them as text if they are codes"
     kind = Integer(lower=int(lowest), upper=int(highest), nullable=nullable)
@@ -235,5 +237,5 @@ def _labels(survey: ColumnSurvey) -> tuple[ColumnKind, str]:
         return Identifier(), f"more than {MOST_DISTINCT} different texts: not released"
     if len(distinct) > _FEW_LABELS and len(distinct) > survey.n_values / 2:
         return Identifier(), "most texts differ: not released"
-    kind = Categorical(categories=tuple(sorted(distinct)), nullable=survey.has_missing)
+    kind = Categorical.of_text(sorted(distinct), nullable=survey.has_missing)
     return kind, "labels: replace by the full public list; `other: <label>` takes the rest"

@@ -135,7 +135,7 @@ def _smartnoise_kind(entry: Mapping[str, Any]) -> ColumnKind | None:
     if entry.get("type") == "boolean":
         return Boolean(nullable=nullable)
     if entry.get("type") == "string" and entry.get("categories"):
-        return Categorical(categories=entry["categories"], nullable=nullable)
+        return Categorical.of_text(entry["categories"], nullable=nullable)
     if kind is None or "lower" not in entry or "upper" not in entry:
         return None
     return kind(lower=entry["lower"], upper=entry["upper"], nullable=nullable)
@@ -166,7 +166,7 @@ def _nist_kind(facts: Mapping[str, Any]) -> ColumnKind | None:
     nullable = facts.get("has_null", False)
     if isinstance(facts.get("values"), list) and facts["values"]:
         labels = [label for label in facts["values"] if label != facts.get("null_value")]
-        return Categorical(categories=tuple(labels), nullable=nullable)
+        return Categorical.of_text(labels, nullable=nullable)
     if "min" not in facts or "max" not in facts:
         return None
     bounds = (facts["min"], facts["max"])

@@ -118,7 +118,7 @@ def _unchecked(variable: Variable) -> ColumnKind | None:
     if variable.form == "boolean":
         return Boolean(nullable=variable.nullable)
     if variable.categories:
-        return Categorical(categories=tuple(map(_label, variable.categories)), nullable=variable.nullable)
+        return Categorical.of_text(map(_label, variable.categories), nullable=variable.nullable)
     if variable.lower is None or variable.upper is None:
         return _open(variable)
     if variable.form == "datetime":
