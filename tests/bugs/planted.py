@@ -78,6 +78,7 @@ PAIRS = "methods/sets/pairs.py"
 PAIR_COUNTS = "tests/mechanisms/test_queries.py -k pairs"
 
 READERS = "tests/attacks/test_readers.py"
+WRITERS = "tests/attacks/test_writers.py"
 
 PERSON_COLUMNS = "tests/attacks/test_person_columns.py"
 
@@ -467,28 +468,91 @@ BUGS = [
         "io/chunks.py",
         "    return column.cast(pa.float64(), safe=False)\n",
         "    return column\n",
-        f"{READERS} -k wide",
+        f"{WRITERS} -k wide_numbers",
     ),
     PlantedBug(
         "readers: objects of Python keep the digits that floats lose",
         "io/frames.py",
         "            return float_text(float(cell))\n",
         "            return str(cell)\n",
-        f"{READERS} -k wide and pandas",
+        f"{WRITERS} -k wide_numbers",
     ),
     PlantedBug(
         "readers: numbers that were rounded name units",
+        "columns/canonical.py",
+        "        if len(digits) > _LONGEST or int(digits) > LARGEST_EXACT:\n            return None\n",
+        "",
+        f"{READERS} -k wide",
+    ),
+    PlantedBug(
+        "writers: a midnight is written where a moment of its column is none",
+        "columns/canonical.py",
+        '    (rf"^({_DAY})[T ]00:00:00$", r"\\1"),\n',
+        "",
+        f"{WRITERS} -k days",
+    ),
+    PlantedBug(
+        "writers: parts of a second are written where a moment of its column has some",
+        "columns/canonical.py",
+        '    (rf"^({_DAY}[T ]{_CLOCK})\\.0+($|[Z+-].*)", r"\\1\\2"),\n',
+        "",
+        f"{WRITERS} -k seconds",
+    ),
+    PlantedBug(
+        "writers: a duration has the notation of its column",
+        "columns/canonical.py",
+        "    return _duration(word, *match.groups()) if match else word\n",
+        "    return word\n",
+        f"{WRITERS} -k durations",
+    ),
+    PlantedBug(
+        "writers: ends of intervals are floats beside a missing one",
+        "columns/canonical.py",
+        '        return f"{match[1]}{lower}, {upper}{match[4]}"\n',
+        "        return word\n",
+        f"{WRITERS} -k intervals",
+    ),
+    PlantedBug(
+        "writers: truth values of a frame are other words beside a text",
+        "columns/canonical.py",
+        '    if word in ("True", "False"):\n        return word.lower()\n',
+        "",
+        f"{WRITERS} -k truth",
+    ),
+    PlantedBug(
+        "writers: the form of a cell without a schema is how it is written",
+        "records/private.py",
+        "form_text(text) if kind.is_plain else text",
+        "text",
+        f"{WRITERS} -k days",
+    ),
+    PlantedBug(
+        "writers: labels are compared as they are written",
+        "columns/levels.py",
+        "        texts = canonical(coded.dictionary, exact=kind.is_exact)\n",
+        "        texts = coded.dictionary\n",
+        f"{WRITERS} -k days",
+    ),
+    PlantedBug(
+        "writers: units are compared as they are written",
         "records/units.py",
-        "    return pc.if_else(lost, pa.scalar(None, text.type), text)\n",
-        "    return text\n",
-        f"{READERS} -k left_out",
+        "    return canonical(without_tokens(read_text(cells).cast(pa.large_string()), missing), exact=exact)\n",
+        "    return without_tokens(read_text(cells).cast(pa.large_string()), missing)\n",
+        f"{WRITERS} -k days",
+    ),
+    PlantedBug(
+        "writers: the type that a column has by its only value refuses it",
+        "records/private.py",
+        "    return name in source.inferred and ",
+        "    return False and ",
+        f"{WRITERS} -k only_value",
     ),
     PlantedBug(
         "readers: files that pandas wrote have the types they say",
         "io/chunks.py",
         '    written = (schema.metadata or {}).get(b"pandas")\n',
         "    written = None\n",
-        f"{READERS} -k wide and parquet",
+        f"{WRITERS} -k wide_numbers",
     ),
     PlantedBug(
         "readers: batches have the types of the first",

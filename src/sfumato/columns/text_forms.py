@@ -249,7 +249,7 @@ def _numbered(text: pa.Array) -> pa.Array:
 
 
 def _exact(text: str) -> int:
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or "e+" in text:  # as programs write floats
         return int(rounded_to_int64(np.array([float(text)]))[0][0])
     number = Decimal(text)
     lowest, highest = _INT64
