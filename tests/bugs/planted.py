@@ -82,6 +82,9 @@ WRITERS = "tests/attacks/test_writers.py"
 
 PERSON_COLUMNS = "tests/attacks/test_person_columns.py"
 
+GRAMMAR = "schema/formula_grammar.py"
+GRAMMAR_TESTS = "tests/schema/test_formula_grammar.py"
+
 PAIR_TABLES = "methods/tables/pair_tables.py"
 
 BUGS = [
@@ -2613,6 +2616,57 @@ BUGS = [
         "(array if kind is None else array.view(kind)).validate(full=True)",
         "array.validate(full=True)",
         "tests/io/test_arrow_layout.py -k any_content",
+    ),
+    PlantedBug(
+        "formulas: a function that the grammar does not know is called",
+        GRAMMAR,
+        "        if name not in FUNCTIONS:\n"
+        "            self._refuse(f\"{shown(written)} is none of its functions {', '.join(FUNCTIONS)}\")\n"
+        "        function = FUNCTIONS[name]\n",
+        '        function = FUNCTIONS.get(name, FUNCTIONS["I"])\n',
+        f"{GRAMMAR_TESTS} -k beyond_the_grammar",
+    ),
+    PlantedBug(
+        "formulas: formulaic evaluates factors as Python",
+        "inference/formulas.py",
+        'Factor(part.factor, eval_method="lookup")',
+        'Factor(part.factor, eval_method="python")',
+        "tests/inference/test_formulas.py -k evaluates_no_text",
+    ),
+    PlantedBug(
+        "formulas: terms are not counted before they are expanded",
+        GRAMMAR,
+        "        if terms > MOST_TERMS:\n",
+        "        if terms > 10**9:\n",
+        f"{GRAMMAR_TESTS} -k too_much",
+    ),
+    PlantedBug(
+        "formulas: parentheses within each other without end",
+        GRAMMAR,
+        "        if self._depth > _DEEPEST:\n",
+        "        if self._depth > 10**9:\n",
+        f"{GRAMMAR_TESTS} -k too_much",
+    ),
+    PlantedBug(
+        "formulas: labels are told apart in as many terms as they make",
+        "inference/formulas.py",
+        " > MOST_TERMS:\n",
+        " > 10**18:\n",
+        "tests/inference/test_formulas.py -k too_many_terms",
+    ),
+    PlantedBug(
+        "questions: a turn that cannot be taken back ends a charged fit",
+        "inference/score_designs.py",
+        "_MOST_CONDITION = 1e12",
+        "_MOST_CONDITION = 1e18",
+        "tests/inference/test_score_designs.py -k say_nothing",
+    ),
+    PlantedBug(
+        "questions: scores of no row that counts end a charged fit",
+        "inference/score_designs.py",
+        "    if not tried.size:",
+        "    if False:",
+        "tests/inference/test_score_designs.py -k say_nothing",
     ),
 ]
 

@@ -1,5 +1,6 @@
 """Bad input gets its own clear error, or works; and nothing is charged on the way to an error."""
 
+import json
 import os
 from pathlib import Path
 
@@ -355,3 +356,30 @@ class TestFiles:
         refused("fit", "r.sfm", *FIT[2:-1], "r2", code=1)
         refused("sample", "people.csv", "--out", "s.csv", code=1)
         refused("certificate", "people.csv", code=1)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "b ~ I(b * (1 + 0*__import__('os').system('touch ran')))",
+        "b ~ a.str",
+        "b ~ a[0]",
+        "b ~ open('ran', 'w')",
+        "b ~ print",
+        "b ~ I((lambda: 1)())",
+        "b ~ I(f'{b}')",
+        "b ~ I(9**9**9)",
+        "b ~ (a + b)**40",
+        "b ~ " + "+".join(f"I(b**{i})" for i in range(100_000)),
+        "b ~ " + "(" * 100_000 + "b" + ")" * 100_000,
+    ],
+    ids=range(11),
+)
+def test_a_formula_of_a_strangers_schema_runs_nothing(folder, refused, call, formula):
+    questions = f"questions: [{{ols: {json.dumps(formula)}}}]\n"
+    Path("schema.yaml").write_text(SMALL + questions, encoding="utf-8")
+    Path("people.csv").write_text("a,b\nx,1\ny,2\n", encoding="utf-8")
+    for command in (("schema", "check", "schema.yaml"), PLAN, FIT):
+        said = refused(*command)
+        assert len(said) < 500
+        assert said.count("Expected") == 1

@@ -56,7 +56,7 @@ def test_a_plain_table_has_none():
 
 def test_means_are_regressions_on_groups():
     assert NamedQuestion(form="mean", columns=("a b",), by=("c", "d")).regression == "`a b` ~ 0 + C(c):C(d)"
-    assert NamedQuestion(form="mean", columns=("x",)).regression == "`x` ~ 1"
+    assert NamedQuestion(form="mean", columns=("x",)).regression == "x ~ 1"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ import pandas as pd
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError
-from sfumato.schema.formula_expressions import COMPARISONS, Expression
-from sfumato.schema.formula_functions import ELEMENTWISE, OF_TWO, Coding
+from sfumato.schema.formula_expressions import COMPARISONS, ELEMENTWISE, OF_TWO, Coding, Expression
 
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": np.divide, "//": np.floor_divide, "%": np.mod,
