@@ -41,9 +41,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from adult import DELTA
+from nist_schema import published_schema
 
 import sfumato
-from sfumato.standards.importers import from_nist_dictionary
 
 INDUSTRY = "PUMA SEX MSP HISP RAC1P OWN_RENT INDP_CAT EDU PINCP_DECILE"
 DEMOGRAPHIC = "AGEP SEX MSP RAC1P HOUSING_TYPE OWN_RENT EDU PINCP_DECILE DVET DEYE"
@@ -88,7 +88,7 @@ class Excerpt:
 def excerpt(folder: Path, name: str, columns: int = 21) -> Excerpt:
     """Read the columns of a set of `columns` names, and what NIST publishes of them."""
     frame = pd.read_parquet(folder / f"sdnist_{name}2019.parquet")
-    schema = from_nist_dictionary(folder / f"sdnist_{name}2019.schema.json")
+    schema = published_schema(folder / f"sdnist_{name}2019.schema.json")
     sets = {9: INDUSTRY.split(), 10: DEMOGRAPHIC.split(), 11: FAMILY.split(), 24: list(frame)}
     sets[21] = [column for column in frame if column not in BEYOND_SIMPLE]
     frame = frame[sets[columns]]

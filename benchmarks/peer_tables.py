@@ -20,12 +20,12 @@ import pandas as pd
 import pyarrow as pa
 import tables
 from adult import COMPLETE_ROWS, POSITIVE, SCHEMA, TARGET
+from nist_schema import published_schema
 
 import sfumato
 from sfumato.columns.kinds import Boolean, ColumnKind, Continuous, Integer, LevelKind
 from sfumato.evaluate.fidelity import BINS, bin_codes, read_bins
 from sfumato.io.sources import open_source
-from sfumato.standards.importers import from_nist_dictionary
 
 NIST_TARGET = "median_income_or_more"
 
@@ -51,7 +51,7 @@ def adult(folder: Path) -> Table:
 
 def nist(folder: Path, place: str, rows: int) -> Table:
     frame = pd.read_parquet(folder / f"sdnist_{place}2019.parquet")
-    columns = dict(from_nist_dictionary(folder / f"sdnist_{place}2019.schema.json").columns)
+    columns = dict(published_schema(folder / f"sdnist_{place}2019.schema.json").columns)
     decile = pd.to_numeric(frame["PINCP_DECILE"], errors="coerce")
     # pandas reads whole numbers with missing cells as floats
     frame = frame.astype(dict.fromkeys(("NOC", "NPF", "POVPIP"), "Int64"))

@@ -238,11 +238,6 @@ class TestSchema:
         [
             ("domain", '{"a": 3}', "a"),
             ("smartnoise", "db:\n  s:\n    t:\n      rows: 9\n      a: {type: boolean}\n", "a"),
-            (
-                "nist",
-                '{"SEX": {"description": "sex", "values": {"1": "male", "2": "female"}}}',
-                "SEX",
-            ),
         ],
     )
     def test_import(self, folder, call, format_, text, column):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import sqlite3
@@ -90,16 +89,8 @@ def test_samples_open_again_with_the_same_schema(release, call):
     assert made.code == 0
     assert "Wrote csv/persons.csv and csv/visits.csv" in made.out.replace("\\", "/")
     assert call("sample", "r.sfm", "-n", 60, "--seed", 1, "--out", "parts", "--format", "parquet").code == 0
-    assert call("sample", "r.sfm", "-n", 60, "--seed", 1, "--out", "sqlite:///out.db").code == 0
     cells = read_all("csv")
-    assert read_all("sqlite:///out.db") == cells
     assert read_all("parts") == cells
-    if importlib.util.find_spec("duckdb") is not None:
-        assert call("sample", "r.sfm", "-n", 60, "--seed", 1, "--out", "duckdb:///out.duckdb").code == 0
-        assert read_all("duckdb:///out.duckdb") == cells
-    taken = call("sample", "r.sfm", "-n", 60, "--out", "sqlite:///out.db")
-    assert taken.code != 0
-    assert "no table persons of sqlite database yet" in taken.err
     assert call("fit", "csv", *FIT, "--rows", 60, "--out", "again.sfm").code == 0
     assert call("schema", "validate", "parts", "--schema", "schema.yaml").code == 0
 

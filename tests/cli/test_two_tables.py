@@ -95,8 +95,8 @@ def test_an_output_is_replaced_only_if_asked_and_only_if_ours(release, call):
     [
         (("--out", "rows.csv"), "a folder without a suffix"),
         (("--out", "-"), "to name a folder"),
-        (("--out", "sqlite:///x.db?table=t"), "several tables to as sqlite:///file"),
-        (("--out", "sqlite:///x.db", "--format", "csv"), "no --format and no --spreadsheet-safe beside a database"),
+        (("--out", "sqlite:///x.db?table=t"), "got a URL: write CSV or Parquet, and load that."),
+        (("--out", "sqlite:///x.db", "--format", "csv"), "got a URL: write CSV or Parquet, and load that."),
         (("--out", "out", "--replicates", 2), "got one of linked rows"),
         (("--out", "out", "--unique-rows", "drop", "--unique-on", "patient"), "of the release, got 'patient'"),
         (("--out", "out", "--given", "state=a"), "which varies from row to row"),

@@ -21,7 +21,7 @@ draft; prior; rule; engine; named question; preset; checkpoint; target
 """.replace("\n", " ")
 # names of tables, papers, programs and products, and abbreviations that are in every dictionary
 NAMES = """
-AIM AISTATS BLAS CITATION CPU CSV CSVW CTGAN DATA DD DDI DP DPGM DPMix EM FAQ FETA GPU GPUs HTML ICDE IOM ISIT ISO
+AIM AISTATS BLAS CITATION CPU CSV CTGAN DATA DD DDI DP DPGM DPMix EM FAQ FETA GPU GPUs HTML ICDE IOM ISIT ISO
 ISOLET JSON LD LinkedIn MM MNIST MST MWEM MiB NIST NOT OMOP OpenDP PATE PEM PGM PowerShell RAND SCHEMA SDV SP SPDX STATE
 SWIFT SmartNoise TKDE TOML UCI URL URLs US UTF YAML YYYY
 """

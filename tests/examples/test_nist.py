@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sfumato.columns.kinds import Categorical, Continuous, Integer
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import nist
+from nist_schema import published_schema
 
 REAL = pd.DataFrame({"PUMA": ["25-1", "25-1", "25-2", "25-2"], "SEX": [1, 1, 2, 2], "MSP": [None, "1", "1", "1"]})
 
@@ -55,6 +58,25 @@ def test_density_is_in_bins_of_its_logarithm():
     assert nist.DENSITY_EDGES[2] == pytest.approx(10 * 5336.47 ** (8 / 20))
     values = pd.Series([1.0, 150.9, 151, 309, 310, 52_864.7, 90_000])
     assert nist.density_codes(values).tolist() == [0, 0, 1, 1, 2, 13, 13]
+
+
+def test_what_nist_publishes_of_a_column_is_its_kind(tmp_path):
+    entries = {
+        "SEX": {"dtype": "int64", "values": [1, 2]},
+        "DENSITY": {"dtype": "float64", "min": 16, "max": 52864},
+        "MSP": {"dtype": "object", "has_null": True, "null_value": "N", "values": ["N", "1"]},
+        "PINCP": {"dtype": "object", "has_null": True, "null_value": "N", "min": -9000, "max": 1},
+    }
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"schema": entries}))
+    schema = published_schema(path)
+    assert schema.missing[-1] == "N"
+    assert dict(schema.columns) == {
+        "SEX": Categorical(categories=("1", "2")),
+        "DENSITY": Continuous(lower=16, upper=52864),
+        "MSP": Categorical(categories=("1",), nullable=True),
+        "PINCP": Integer(lower=-9000, upper=1, nullable=True),
+    }
 
 
 @pytest.fixture

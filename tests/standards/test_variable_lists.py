@@ -10,7 +10,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.schema import Schema
 from sfumato.standards.ddi import from_ddi
 from sfumato.standards.variable_lists import _OMOP_HEADERS as OMOP_HEADERS
-from sfumato.standards.variable_lists import from_csvw, from_frictionless, from_omop, from_sdv
+from sfumato.standards.variable_lists import from_frictionless, from_omop, from_sdv
 
 HOSTILE = 'a "q", b\n<script>=1+1'
 
@@ -28,22 +28,6 @@ FRICTIONLESS = {
         {"name": "size", "type": "number"},
         {"name": HOSTILE, "type": "string"},
     ],
-}  # fmt: skip
-
-CSVW = {
-    "@context": "http://www.w3.org/ns/csvw",
-    "url": "people.csv",
-    "tableSchema": {
-        "primaryKey": "id",
-        "columns": [
-            {"name": "id", "titles": "ID"},
-            {"name": "age", "titles": ["Age"], "datatype": {"base": "integer", "minimum": 0, "maxExclusive": 121}},
-            {"name": "own", "datatype": "boolean", "required": True},
-            {"name": "pay", "titles": {"en": "Pay"}, "datatype": {"base": "decimal", "minimum": "0.5", "maximum": "9"},
-             "null": "-"},
-            {"name": "gone", "virtual": True},
-        ],
-    },
 }  # fmt: skip
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
@@ -95,21 +79,6 @@ def test_frictionless(tmp_path, package):
     }
     assert "-9" in schema.missing
     assert dict(schema.sources) == dict.fromkeys(("age", "pay", "sex", "edu", "day", "own"), "codebook")
-
-
-def test_csvw(tmp_path):
-    schema = from_csvw(_write(tmp_path, CSVW, "people.csv-metadata.json"))
-    assert dict(schema.columns) == {
-        "ID": Identifier(),
-        "Age": Integer(lower=0, upper=120, nullable=True),
-        "own": Boolean(),
-        "Pay": Continuous(lower=0.5, upper=9.0, nullable=True),
-    }
-    assert "-" in schema.missing
-    group = _write(tmp_path, {"tables": [CSVW, {"url": "b.csv", "tableSchema": {"columns": []}}]}, "g.json")
-    assert from_csvw(group, table="people.csv").columns == schema.columns
-    with pytest.raises(SchemaError, match=r"'people.csv', 'b.csv'"):
-        from_csvw(group)
 
 
 def test_ddi_reads_codes_and_no_statistic(tmp_path):
@@ -239,7 +208,6 @@ def test_omop(tmp_path):
             "Column 'a'",
         ),
         (from_frictionless, '{"fields": [{"name": "a", "constraints": {"enum": [[1]]}}]}', "Column 'a'"),
-        (from_csvw, '{"tableSchema": 1}', "in place of a mapping"),
         (from_sdv, '{"METADATA_SPEC_VERSION": "V9", "columns": {}}', "METADATA_SPEC_VERSION"),
         (from_sdv, '{"columns": {"a": 1}}', "in place of a mapping"),
         (from_omop, "a,b\n1,2\n", "field-level CSV"),

@@ -43,7 +43,7 @@ def test_the_printed_address_lets_a_browser_in(studio, tmp_path):
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("path", ["/", "/questions", "/budget", "/simulation?rows=400"])
+@pytest.mark.parametrize("path", ["/", "/questions", "/budget"])
 def test_pages_fit_and_every_field_has_a_label(holder, table, tmp_path, path, width):
     holder.ask("POST", "/", {"data": str(table)})
     _, page = holder.ask("GET", path)
@@ -82,21 +82,16 @@ def test_columns_are_a_table_for_screen_readers_and_show_the_fields_of_their_kin
         assert tab.complaints == []
 
 
-def test_forecasts_move_with_epsilon_by_keys_alone(studio, table, tmp_path):
+def test_another_epsilon_is_chosen_by_keys_and_shown_before_it_is_spent(studio, table, tmp_path):
     studio._session.open(str(table))
     studio._session.schema_path.write_text("rows: 400\ncolumns: {age: {kind: integer, lower: 0, upper: 99}}\n")
-    shown = "[...document.querySelectorAll('tbody .pane')].filter(e => e.checkVisibility()).map(e => e.textContent)"
     button = "[...document.querySelectorAll('main button')].filter(e => e.checkVisibility()).map(e => e.textContent)"
     with Chromium(tmp_path) as tab:
         tab.open(studio.url, 1440)
         tab.open(f"http://127.0.0.1:{studio.port}/budget?epsilon=1", 1440)
-        before = tab.run(shown)
         assert "Spend ε = 1 and fit" in tab.run(button)
         tab.run("document.getElementById('e0').focus()")
         tab.press(" ")
         assert tab.run("document.querySelector(':checked').value") == "0.1"
-        after = tab.run(shown)
-        assert len(before) == len(after) == 2
-        assert before != after
         assert tab.run(button)[-1] == "Show the cost of ε = 0.1"  # nothing is spent that was not shown
         assert tab.complaints == []

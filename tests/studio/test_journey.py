@@ -13,12 +13,9 @@ import pytest
 
 import sfumato
 from fixtures.studio import given_word, schema_form
-from sfumato.columns import Boolean, Image
+from sfumato.privacy import words
 from sfumato.schema.documents import read_document
 from sfumato.studio.session import Budget, StudioSession
-from sfumato.studio.simulation import MOST_COLUMNS, simulate
-
-NO_NOISE = 100.0
 
 
 def opened(holder, table):
@@ -120,83 +117,17 @@ def test_bad_numbers_are_refused_by_name(holder, table):
         assert holder.ask("GET", f"/budget?{query}")[0].status == 400
 
 
-def test_forecasts_shrink_with_epsilon_and_read_no_record(tmp_path, table):
-    folder = tmp_path / "studio"
-    folder.mkdir()
-    (folder / "schema.yaml").write_text(
-        "rows: 400\ncolumns:\n  age: {kind: integer, lower: 0, upper: 120}\n  member: {kind: boolean}\n"
-    )
-    session = StudioSession(folder, str(table))
-    table.unlink()
-    errors = [session.share_error(Budget(epsilon=epsilon)) for epsilon in (0.5, 1.0, 4.0)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < errors[0] / 4
-    outlooks = session.outlooks(Budget(epsilon=1.0), [0.5, 1.0, 4.0])
-    assert [outlook.share_error for outlook in outlooks] == pytest.approx(errors, rel=0.02)
-    assert [column.name for column in outlooks[0].columns] == ["age", "member"]
-
-
-@pytest.mark.slow
-def test_a_simulation_shows_every_column_and_reads_no_record(tmp_path, table, holder):
+def test_forecasts_are_those_of_the_plan_and_read_no_record(holder, studio, table):
     opened(holder, table)
     answered(holder)
     table.write_text("gone")
-    errors = {}
-    for epsilon in (0.2, 8):
-        answer, page = holder.ask("GET", f"/simulation?epsilon={epsilon}&delta=1e-6&rows=400")
-        assert answer.status == 200, page
-        errors[epsilon] = [float(found) for found in re.findall(r'class="number">([\d.]+) %', page)]
-        assert page.count('<th scope="row">') == len(errors[epsilon]) == page.count('role="img"')
-    assert sum(errors[8]) < sum(errors[0.2])
-    again = holder.ask("GET", "/simulation?epsilon=8&delta=1e-6&rows=400")[1]
-    assert again == page
-
-
-def test_without_a_number_of_rows_nothing_is_simulated(holder, table):
-    opened(holder, table)
-    answered(holder)
-    answer, page = holder.ask("GET", "/simulation?epsilon=1&delta=1e-6")
-    assert answer.status == 400
-    assert "number of rows" in page
-
-
-def test_what_discovery_costs_is_taken_off_the_forecast(tmp_path, table):
-    folder = tmp_path / "studio"
-    folder.mkdir()
-    path, errors = folder / "schema.yaml", []
-    for age in ("{kind: continuous, lower: 0, upper: 100}", "{kind: continuous, discover: true}"):
-        path.write_text(f"columns:\n  age: {age}\n  member: {{kind: boolean}}\n")
-        errors.append(StudioSession(folder, str(table)).share_error(Budget(rows=400)))
-    assert errors[0] * 1.02 < errors[1] < 2 * errors[0]
-
-
-@pytest.mark.slow
-def test_every_kind_is_invented_within_its_schema():
-    document = {
-        "rows": 2000,
-        "columns": {
-            "age": {"kind": "integer", "lower": 0, "upper": 99, "nullable": True},
-            "wage": {"kind": "continuous", "lower": 0, "upper": 1e5},
-            "day": {"kind": "datetime", "lower": "2020-01-01", "upper": "2024-01-01"},
-            "grade": {"kind": "ordinal", "categories": ["a", "b", "c"], "nullable": True},
-            "sex": {"kind": "categorical", "categories": ["f", "m"]},
-            "one": {"kind": "categorical", "categories": ["only"]},
-            "member": "boolean",
-        },
-    }
-    found = simulate(sfumato.Schema.from_dict(document), epsilon=NO_NOISE, delta=1e-6, rows=2000, target="sex")
-    assert [column.name for column in found.columns] == list(document["columns"])
-    assert all(column.error < 0.07 for column in found.columns)
-    noisy = simulate(sfumato.Schema.from_dict(document), epsilon=0.1, delta=1e-6, rows=2000, target=None)
-    assert noisy.pairs > found.pairs
-
-
-def test_images_and_very_wide_tables_are_not_simulated():
-    wide = sfumato.Schema(columns={f"c{i}": Boolean() for i in range(MOST_COLUMNS + 1)}, rows=2000)
-    image = sfumato.Schema(columns={"pixels": Image(shape=(8, 8))}, rows=2000)
-    for schema in (wide, image):
-        with pytest.raises(sfumato.errors.ConfigError, match="columns of labels and numbers"):
-            simulate(schema, epsilon=1.0, delta=1e-6, rows=2000, target=None)
+    schema = studio._session.schema()
+    for epsilon in (0.5, 4.0):
+        _, page = holder.ask("GET", f"/budget?epsilon={epsilon}&delta=1e-6&rows=400")
+        plan = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-6).description(schema, n_public=400)
+        lines = words.forecasts(plan)
+        assert lines
+        assert all(f"<li>{line}</li>" in html.unescape(page) for line in lines)
 
 
 def peak_of_drafting(folder, blocks):

@@ -60,9 +60,7 @@ class SchemaFormat(StrEnum):
 
     smartnoise = "smartnoise"
     domain = "domain"
-    nist = "nist"
     frictionless = "frictionless"
-    csvw = "csvw"
     ddi = "ddi"
     sdv = "sdv"
     omop = "omop"
@@ -239,8 +237,8 @@ def import_command(
         typer.Option(
             "--from",
             "--format",
-            help="Frictionless Table Schema, CSVW, DDI codebook, SDV metadata, OMOP CDM field table, SmartNoise YAML, "
-            "private-pgm domain.json, or NIST data dictionary.",
+            help="Frictionless Table Schema, DDI codebook, SDV metadata, OMOP CDM field table, SmartNoise YAML, "
+            "or private-pgm domain.json.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the schema.")],
@@ -262,7 +260,6 @@ def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schem
     of_tables = {
         SchemaFormat.smartnoise: importers.from_smartnoise_yaml,
         SchemaFormat.frictionless: variable_lists.from_frictionless,
-        SchemaFormat.csvw: variable_lists.from_csvw,
         SchemaFormat.ddi: ddi.from_ddi,
         SchemaFormat.sdv: variable_lists.from_sdv,
         SchemaFormat.omop: variable_lists.from_omop,
@@ -271,8 +268,7 @@ def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schem
         return of_tables[form](source, table=table)
     if table is not None:
         raise ConfigError(f"Expected no --table beside --from {form.value}, which describes one. Leave it out.")
-    of_one = {SchemaFormat.domain: importers.from_domain_json, SchemaFormat.nist: importers.from_nist_dictionary}
-    return of_one[form](source)
+    return importers.from_domain_json(source)
 
 
 @schema_app.command("review")

@@ -16,6 +16,7 @@ from sfumato.cli.ending import save_release
 from sfumato.cli.inputs import DataArgument, InputFormatOption, open_data, refuse_data
 from sfumato.cli.option_groups import PublicFacts, grouped
 from sfumato.cli.options import (
+    EPSILON,
     DeltaOption,
     LedgerOption,
     ReleaseOutOption,
@@ -176,14 +177,6 @@ model_app.command("tune")(tune_command)
 model_app.command("join")(join_command)
 model_app.command("round")(round_command)
 
-EpsilonOption = Annotated[
-    float,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice.",
-    ),
-]
 ClipNormOption = Annotated[
     float | None,
     typer.Option(
@@ -200,7 +193,7 @@ class ModelTask:
 
     data: DataArgument
     schema: SchemaOption
-    epsilon: EpsilonOption
+    epsilon: Annotated[float, EPSILON]
     out: ReleaseOutOption
 
 

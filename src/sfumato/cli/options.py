@@ -32,14 +32,12 @@ SchemaOption = Annotated[
 MethodOption = Annotated[
     str, typer.Option("--method", metavar="M", help="The method to fit; `sfumato methods` lists them.")
 ]
-EpsilonOption = Annotated[
-    float | None,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice.",
-    ),
-]
+EPSILON = typer.Option(
+    "--epsilon",
+    metavar="E",
+    help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice.",
+)
+EpsilonOption = Annotated[float | None, EPSILON]
 RiskOption = Annotated[
     str | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""Where `sample` writes: a file, a folder, a table of a database, or `-` for standard output."""
+"""Where `sample` writes: a file, a folder, or `-` for standard output."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.io import database_sink, database_urls, folders, places, sinks, table_folders
+    from sfumato.io import folders, places, sinks, table_folders
     from sfumato.io.csv_form import CsvOutput
     from sfumato.release import unique_rows
 else:
     folders, places, sinks = later("sfumato.io.folders"), later("sfumato.io.places"), later("sfumato.io.sinks")
-    database_urls = later("sfumato.io.database_urls")
-    database_sink, table_folders = later("sfumato.io.database_sink"), later("sfumato.io.table_folders")
+    table_folders = later("sfumato.io.table_folders")
     unique_rows = later("sfumato.release.unique_rows")
 
 STANDARD_OUTPUT = "-"
@@ -68,8 +67,8 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="A .csv, .tsv, .parquet or .npz file, sqlite:///FILE?table=NAME (or duckdb:), or - (standard output). "
-        "Without a suffix: a folder, of images or of several tables; these also to sqlite:///FILE or duckdb:///FILE.",
+        help="A .csv, .tsv, .parquet or .npz file, or - (standard output). Without a suffix: a folder, of images or of "
+        "several tables.",
     ),
 ]
 FormatOption = Annotated[
@@ -80,11 +79,6 @@ FormatOption = Annotated[
         "an object a line. For a folder: parquet, in place of PNG images.",
     ),
 ]
-
-
-def names_whole_database(out: str) -> bool:
-    """Whether a text is the URL of a database that names no table, where several may go."""
-    return places.scheme_of(out) in database_urls.SCHEMES and database_urls.is_whole(out)
 
 
 def sample_writer(
@@ -99,7 +93,7 @@ def sample_writer(
     if out == STANDARD_OUTPUT:
         return _to_standard_output(form or SampleFormat.csv, spreadsheet), ""
     if places.scheme_of(out) is not None:
-        return _to_database(out, form, overwrite=overwrite, spreadsheet=spreadsheet)
+        raise ConfigError("Expected --out to name a file or a folder, got a URL: write CSV or Parquet, and load that.")
     return _to_path(Path(out), form, release=release, overwrite=overwrite, spreadsheet=spreadsheet), out
 
 
@@ -118,22 +112,16 @@ def tell_dropped(tell: Callable[[str], None], unique: UniqueRowsChoice) -> None:
 
 
 def tables_writer(
-    out: str, form: SampleFormat | None, names: Sequence[str], *, release: Path, overwrite: bool, spreadsheet: bool
+    out: str, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool
 ) -> WriteTables:
-    """Check the folder or database where samples of several tables go; return the function that writes them there.
+    """Check the folder where samples of several tables go; return the function that writes them there.
 
     Raises:
-        ConfigError: the place is neither, or does not go with the format.
+        ConfigError: the place is none, or does not go with the format.
         OutputError: it is taken, or holds the release itself.
     """
-    if places.scheme_of(out) is not None:
-        targets = database_sink.database_targets(out, names)
-        _refuse_form(form, spreadsheet=spreadsheet)
-        for wanted in targets.values():
-            database_sink.refuse_table(wanted, overwrite=overwrite)
-        return lambda batches, _: database_sink.write_database(batches, targets, overwrite=overwrite)
     if out == STANDARD_OUTPUT:
-        raise ConfigError("Expected --out to name a folder or a database for the tables of the release, got '-'.")
+        raise ConfigError("Expected --out to name a folder for the tables of the release, got '-'.")
     if form is SampleFormat.json:
         raise ConfigError("Expected several tables as csv or parquet, got --format json. Name one of these.")
     if spreadsheet and form is SampleFormat.parquet:
@@ -156,7 +144,7 @@ def tables_writer(
 def tell_tables(out: str, names: Sequence[str], form: SampleFormat | None) -> None:
     """Say where samples of several tables are."""
     files = [str(Path(out) / f"{name}.{(form or SampleFormat.csv).value}") for name in names]
-    say(f"Wrote {' and '.join(names if places.scheme_of(out) else files)}.")
+    say(f"Wrote {' and '.join(files)}.")
 
 
 def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
@@ -176,22 +164,6 @@ def _to_standard_output(form: SampleFormat, spreadsheet: bool) -> Write:
             raise SystemExit(1)
 
     return write
-
-
-def _to_database(out: str, form: SampleFormat | None, *, overwrite: bool, spreadsheet: bool) -> tuple[Write, str]:
-    wanted = database_sink.database_target(out)
-    _refuse_form(form, spreadsheet=spreadsheet)
-    database_sink.refuse_table(wanted, overwrite=overwrite)
-
-    def write(batches: Iterator[pa.Table], keys: Mapping[str, str], csv: CsvOutput) -> None:
-        database_sink.write_database(({"": batch} for batch in batches), {"": wanted}, overwrite=overwrite)
-
-    return write, wanted.label
-
-
-def _refuse_form(form: SampleFormat | None, *, spreadsheet: bool) -> None:
-    if form is not None or spreadsheet:
-        raise ConfigError("Expected no --format and no --spreadsheet-safe beside a database. Leave the option out.")
 
 
 def _to_path(path: Path, form: SampleFormat | None, *, release: Path, overwrite: bool, spreadsheet: bool) -> Write:

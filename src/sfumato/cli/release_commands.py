@@ -49,7 +49,6 @@ from sfumato.cli.outputs import (
     UniqueOnOption,
     UniqueRowsChoice,
     UniqueRowsOption,
-    names_whole_database,
     sample_writer,
     tables_writer,
     tell_dropped,
@@ -358,22 +357,21 @@ def sample_command(
     if replicates is not None and (given or class_count or workers != 1):
         raise ConfigError("Expected no --given, --class-count or --workers beside --replicates, got one.")
     place: Any = {"release": release, "overwrite": overwrite, "spreadsheet": spreadsheet_safe}
-    single = None if names_whole_database(out) else sample_writer(out, format_, **place)
+    write, name = sample_writer(out, format_, **place)
     refused = {"given": given, "class_count": class_count, "replicates": replicates is not None}
     refused |= {"unique_on": unique.unique_on, "unique_rows": unique.unique_rows is UniqueRowsChoice.drop}
     if (combined := combined_at(release, **refused)) is not None:
-        sample_combined(combined, *(single or sample_writer(out, format_, **place)), release, n, seed, workers)
+        sample_combined(combined, write, name, release, n, seed, workers)
         return
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
     tables, csv = model.schema.database, model.schema.csv_output
     if tables is not None and replicates is None:
-        tables_writer(out, format_, tables.names, **place)(model.table_batches(n, **options), csv)
+        tables_writer(out, format_, **place)(model.table_batches(n, **options), csv)
         tell_tables(out, tables.names, format_)
         tell_dropped(say, unique.unique_rows)
         return
-    write, name = single or sample_writer(out, format_, **place)
     if replicates is not None:
         n = model.certificate.n_public if n is None else n
         samples = model.replicate_batches(replicates, n=n, seed=seed)

@@ -37,22 +37,6 @@ _NUMBER = (
     "id|ids|nr|no|num|number|nummer|numero|numer|uuid|guid|key|code|pid|hash|index|idx|pseudonym|cod|codigo|codice|"
     "identifier|identifiant|identificador|identificativo|kennung|kennziffer|token"
 )
-_ENDS = (
-    "id",
-    "ids",
-    "pid",
-    "nr",
-    "no",
-    "num",
-    "number",
-    "nummer",
-    "numero",
-    "key",
-    "code",
-    "hash",
-    "index",
-    "pseudonym",
-)
 _OF_RECORDS = {"id", "ids", "nr", "no", "uuid", "guid", "nummer", "numero", "kennung", "hash", "identifier", "key"}
 _ALONE = {
     *("pid", "ssn", "mrn", "nhs", "nino", "uid", "username", "screenname", "login", "loginname"),

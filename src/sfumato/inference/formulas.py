@@ -49,37 +49,19 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadFormula:
-    """A formula of a table's columns.
-
-    Attributes:
-        text: as it was asked.
-        parsed: its terms.
-    """
-
-    text: str
-    parsed: FormulaTerms
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it names, sorted."""
-        return self.parsed.columns
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """The functions that it calls, sorted."""
-        return self.parsed.functions
+class ReadFormula(FormulaTerms):
+    """A formula of a table's columns, which it is evaluated on."""
 
     @property
     def terms(self) -> tuple[frozenset[frozenset[str]], frozenset[frozenset[str]]]:
         """The terms of both sides, in any order, each as its factors in any order."""
-        left, right = (frozenset(map(term_key, side)) for side in (self.parsed.left, self.parsed.right))
+        left, right = (frozenset(map(term_key, side)) for side in (self.left, self.right))
         return left, right
 
     @property
     def left_column(self) -> str:
         """The column that is the left side; empty where that is something else."""
-        factors = [factor for term in self.parsed.left for factor in term]
+        factors = [factor for term in self.left for factor in term]
         return factors[0].name if len(factors) == 1 and factors[0].kind == "column" else ""
 
     def design(
@@ -123,7 +105,7 @@ class ReadFormula:
             )
         terms = tuple(map(str, X.columns))
         compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        own = frozenset().union(*map(_columns, self.parsed.left))
+        own = frozenset().union(*map(_columns, self.left))
         return Design(left, right, terms, present, own, *self._terms(X, terms, compared))
 
     def _terms(
@@ -133,7 +115,7 @@ class ReadFormula:
         compared: Mapping[str, str],
     ) -> tuple[tuple[frozenset[str], ...], Mapping[str, str], dict[str, tuple[str, ...]]]:
         """The right side's terms as a `Design` has them: an intercept by its own name."""
-        own = {frozenset(part.factor for part in term) or frozenset([_INTERCEPT]): term for term in self.parsed.right}
+        own = {frozenset(part.factor for part in term) or frozenset([_INTERCEPT]): term for term in self.right}
         terms = [own[frozenset(part.expr for part in term.factors)] for term in side.model_spec.term_slices]
         slices = [names[part] for part in side.model_spec.term_slices.values()]
         factors = {
@@ -150,12 +132,10 @@ class ReadFormula:
         try:
             with np.errstate(all="ignore"):
                 factors = {
-                    factor.factor: values.factor(factor)
-                    for term in (*self.parsed.left, *self.parsed.right)
-                    for factor in term
+                    factor.factor: values.factor(factor) for term in (*self.left, *self.right) for factor in term
                 }
                 self._require_few(factors)
-                sides = _formulaic(self.parsed).get_model_matrix(
+                sides = _formulaic(self).get_model_matrix(
                     pd.DataFrame(index=pd.RangeIndex(n)), na_action="drop", context=factors
                 )
         except Exception as error:  # noqa: BLE001 - what formulaic's codings and numpy say of odd columns
@@ -175,7 +155,7 @@ class ReadFormula:
     def _require_few(self, factors: Mapping[str, Any]) -> None:
         """Refuse a formula whose terms would have too many columns, labels told apart."""
         widths = {name: factor_width(factor) for name, factor in factors.items()}
-        for side in (self.parsed.left, self.parsed.right):
+        for side in (self.left, self.right):
             if sum(math.prod(widths[factor.factor] for factor in term) for term in side) > MOST_TERMS:
                 raise ConfigError(f"its labels make more than {MOST_TERMS:,} terms. Put some together")
 
@@ -204,7 +184,7 @@ def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
         raise ConfigError(f"Expected a formula of the columns {known}, got {unknown!r} in {shown(text)}.")
     if not parsed.columns:
         raise ConfigError(f"Expected a formula of the columns {known}, got none in {shown(text)}.")
-    return ReadFormula(text, parsed)
+    return ReadFormula(parsed.text, parsed.left, parsed.right)
 
 
 def _columns(term: Term) -> frozenset[str]:

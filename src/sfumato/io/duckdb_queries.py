@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from sfumato.extras import import_extra
 from sfumato.io.chunks import attempt, check_names
 from sfumato.io.database_urls import Result, Wanted, identifier, parts_of
 from sfumato.io.lazy_frames import in_utc, utc_schema
-from sfumato.io.spool import Spool, SpooledSource, plain_schema, write_batches
+from sfumato.io.spool import SpooledSource, spooled
 
 _ALIKE = re.compile(
     r"(?:BOOLEAN|U?(?:TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\s?\d+\)|VARCHAR)(?:\[\])?"
@@ -61,20 +60,12 @@ def open_relation(relation: Any, *, chunk_rows: int) -> SpooledSource:  # noqa: 
     label = "the DuckDB relation"
     message = f"Cannot read {label}. Check that its connection is open, and that its tables are there."
     check_names(attempt(lambda: relation.columns, message), label)
-    schema = plain_schema(attempt(lambda: _result(relation, rows=False, chunk_rows=chunk_rows), message)[0])
+    schema, _ = attempt(lambda: _result(relation, rows=False, chunk_rows=chunk_rows), message)
 
-    def write(path: Path) -> None:
-        _, batches = _result(relation, rows=True, chunk_rows=chunk_rows)
-        write_batches(batches, schema.names, path, chunk_rows=chunk_rows)
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from _result(relation, rows=True, chunk_rows=chunk_rows)[1]
 
-    return SpooledSource(
-        label=label,
-        container="pyarrow",
-        storage=dict(zip(schema.names, schema.types, strict=True)),
-        chunk_rows=chunk_rows,
-        computed=True,
-        spool=Spool(label, write),
-    )
+    return spooled(batches(), schema, label, chunk_rows=chunk_rows)
 
 
 def _result(

@@ -201,7 +201,7 @@ class MixtureSet(DataSet):
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         self._features = require_array(parameters, "features", np.float32, (None, None))
         self._labels = require_array(parameters, "labels", np.float32, (len(self._features), None))
-        self._schema, self._layout = schema, None
+        self._layout = None
         denoise = settings.get("denoise")
         if isinstance(denoise, bool) or not isinstance(denoise, int | float) or not 0 <= denoise <= _WIDEST_DENOISING:
             raise ReleaseError(f"Expected denoise between 0 and {_WIDEST_DENOISING:g} in the release.")

@@ -1,4 +1,4 @@
-"""Schemas from the files of other tools: SmartNoise, private-pgm, and NIST's data dictionaries.
+"""Schemas from the files of other tools: SmartNoise and private-pgm.
 
 What such a file does not say about a column (the categories of a text column, the bounds of a
 number) cannot be guessed without reading records, so that column becomes an identifier, which is
@@ -7,9 +7,9 @@ never released, and a warning names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from sfumato.columns.facts import shown
 from sfumato.columns.kinds import (
@@ -21,7 +21,6 @@ from sfumato.columns.kinds import (
     Identifier,
     Integer,
 )
-from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_document
 from sfumato.schema.schema import Schema
@@ -29,8 +28,6 @@ from sfumato.schema.unit import Unit
 from sfumato.standards.variables import NOT_RELEASED, warn_unfixed
 
 _MOST_CODES = 10**6
-
-T = TypeVar("T")
 
 
 def from_domain_json(path: str | Path) -> Schema:
@@ -80,32 +77,8 @@ def from_smartnoise_yaml(path: str | Path, *, table: str | None = None) -> Schem
             if entries.get("row_privacy") is not True:
                 unit = Unit(column=str(name), max_rows=entries.get("max_ids", 1))
             continue
-        kinds[str(name)] = _named(str(name), _smartnoise_kind, entry)
+        kinds[str(name)] = _named(str(name), entry)
     return Schema(columns=_columns(kinds), rows=entries.get("rows"), unit=unit)
-
-
-def from_nist_dictionary(path: str | Path) -> Schema:
-    """Read a schema or a data dictionary of NIST's Collaborative Research Cycle.
-
-    Both forms are known: `{"schema": {column: {dtype, values | min, max, has_null, null_value}}}`,
-    and `{column: {description, values: {code: meaning} and/or {min, max}}}`. The code for no value
-    (`N`) becomes a missing token.
-
-    Raises:
-        SchemaError: the file cannot be read, or is neither form.
-    """
-    document = read_document(path)
-    entries = document.get("schema", document) if isinstance(document, Mapping) else None
-    if not isinstance(entries, Mapping) or not all(isinstance(e, Mapping) for e in entries.values()):
-        raise SchemaError(f"Expected {path} to map column names to their descriptions, got {_form(document)}.")
-    kinds: dict[str, ColumnKind | None] = {}
-    tokens: dict[str, None] = dict.fromkeys(MISSING_TOKENS)
-    for name, entry in entries.items():
-        facts = entry if "dtype" in entry else _named(str(name), _nist_dictionary_facts, entry)
-        if "null_value" in facts:
-            tokens[str(facts["null_value"])] = None
-        kinds[str(name)] = _named(str(name), _nist_kind, facts)
-    return Schema(columns=_columns(kinds), missing=tuple(tokens))
 
 
 def _smartnoise_table(document: Any, path: str, table: str | None) -> Mapping[Any, Any]:  # noqa: ANN401
@@ -141,44 +114,10 @@ def _smartnoise_kind(entry: Mapping[str, Any]) -> ColumnKind | None:
     return kind(lower=entry["lower"], upper=entry["upper"], nullable=nullable)
 
 
-def _nist_dictionary_facts(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a data dictionary's entry in the form of a NIST schema's entry."""
-    values = entry.get("values")
-    if not isinstance(values, Mapping):
-        return {}
-    facts: dict[str, Any] = {}
-    codes = {code: meaning for code, meaning in values.items() if code not in ("min", "max")}
-    for code, meaning in list(codes.items()):
-        if str(meaning).startswith("N/A"):
-            facts |= {"has_null": True, "null_value": code}
-            del codes[code]
-    if "min" not in values or "max" not in values:
-        return facts | {"values": list(codes)}
-    # codes beside a range lie at its ends, as 0 for "none" or 501 for "500 and more"
-    numbers = [int(code) for code in codes if str(code).lstrip("-").isdigit()]
-    facts["min"] = min([values["min"], *numbers])
-    facts["max"] = max([values["max"], *numbers])
-    return facts
-
-
-def _nist_kind(facts: Mapping[str, Any]) -> ColumnKind | None:
-    """Return the kind of a NIST column, or None if the file does not fix its domain."""
-    nullable = facts.get("has_null", False)
-    if isinstance(facts.get("values"), list) and facts["values"]:
-        labels = [label for label in facts["values"] if label != facts.get("null_value")]
-        return Categorical.of_text(labels, nullable=nullable)
-    if "min" not in facts or "max" not in facts:
-        return None
-    bounds = (facts["min"], facts["max"])
-    is_whole = all(isinstance(bound, int) for bound in bounds)
-    kind = Integer if is_whole and "float" not in str(facts.get("dtype")) else Continuous
-    return kind(lower=bounds[0], upper=bounds[1], nullable=nullable)
-
-
-def _named(name: str, read: Callable[[Mapping[str, Any]], T], entry: Mapping[str, Any]) -> T:
-    """Read an entry; a fault in it names the column."""
+def _named(name: str, entry: Mapping[str, Any]) -> ColumnKind | None:
+    """Return the kind of a SmartNoise column; a fault in its entry names it."""
     try:
-        return read(entry)
+        return _smartnoise_kind(entry)
     except SchemaError as error:
         fault = str(error)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Schemas from standards that others read: Frictionless Table Schema, CSVW, SDV metadata, OMOP CDM field tables.
+"""Schemas from standards that others read: Frictionless Table Schema, SDV metadata, OMOP CDM field tables.
 
 A kind that a file states without bounds or categories becomes `discover: true`: a fit estimates them, or the holder
 declares them. Free text becomes an identifier, which is never released. DDI codebooks are read in `ddi.py`.
@@ -23,10 +23,6 @@ CODEBOOK, STANDARD = "codebook", "standard"
 _FORMS = {
     "integer": "integer", "year": "integer", "number": "number", "boolean": "boolean", "date": "datetime",
     "datetime": "datetime", "string": "text",
-    "int": "integer", "long": "integer", "short": "integer", "byte": "integer",
-    "nonnegativeinteger": "integer", "positiveinteger": "integer", "unsignedint": "integer", "unsignedlong": "integer",
-    "unsignedshort": "integer", "unsignedbyte": "integer", "decimal": "number", "double": "number", "float": "number",
-    "gyear": "integer", "datetimestamp": "datetime",
 }  # fmt: skip
 _SDV_FORMS = {
     "numerical": "number", "integer": "integer", "float": "number", "categorical": "category", "boolean": "boolean",
@@ -80,67 +76,6 @@ def _frictionless(entry: Mapping[str, Any], keys: Sequence[object], path: object
         categories,
         facts.get("required") is not True,
         format_ if form == "datetime" and "%" in format_ else None,
-    )
-
-
-def from_csvw(path: str | Path, *, table: str | None = None) -> Schema:
-    """Read W3C's metadata of CSV files: a table, or one table of a group.
-
-    Datatypes with `minimum`, `maximum`, `minInclusive`, `maxInclusive`, and of whole numbers `minExclusive` and
-    `maxExclusive`; `required`, and `null`. Virtual and suppressed columns are left out. A primary key of one column is
-    an identifier.
-
-    Args:
-        path: a JSON file.
-        table: the table's `url`, where a group has several.
-
-    Raises:
-        SchemaError: the file cannot be read, or is none.
-    """
-    document = _mapping(read_document(path), path)
-    if "tables" in document:
-        tables = {str(entry.get("url")): entry for entry in _mappings(document["tables"], path)}
-        document = {**document, **_one(tables, table, path)}
-    schema = _mapping(document.get("tableSchema"), path)
-    key = schema.get("primaryKey")
-    keys = [key] if isinstance(key, str) else key if isinstance(key, list) else []
-    tokens: list[str] = []
-    columns = []
-    for entry in _mappings(schema.get("columns"), path):
-        if entry.get("virtual") is not True and entry.get("suppressOutput") is not True:
-            inherited = {key: part[key] for part in (document, schema) for key in ("null", "datatype") if key in part}
-            entry = {**inherited, **entry}
-            columns.append(_csvw(entry, keys, path))
-            null = entry.get("null", [])
-            tokens += [null] if isinstance(null, str) else map(str, null if isinstance(null, list) else [])
-    return schema_of(Table(columns, CODEBOOK, missing=tokens), path)
-
-
-def _csvw(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Variable:
-    titles = entry.get("titles", entry.get("title"))
-    if isinstance(titles, Mapping):
-        titles = next(iter(titles.values()), None)
-    titles = titles[0] if isinstance(titles, list) and titles else titles
-    # the header of the file holds the title; `name` is for addresses
-    name = _name(titles if titles is not None else entry.get("name"), path)
-    datatype = entry.get("datatype", "string")
-    facts = datatype if isinstance(datatype, Mapping) else {"base": datatype}
-    form = _FORMS.get(str(facts.get("base", "string")).lower(), "text")
-    step = 1 if form == "integer" else 0
-    lower, upper = (
-        next((facts[key] for key in names if key in facts), None)
-        for names in (("minimum", "minInclusive"), ("maximum", "maxInclusive"))
-    )
-    if step and lower is None and isinstance(facts.get("minExclusive"), int):
-        lower = facts["minExclusive"] + step
-    if step and upper is None and isinstance(facts.get("maxExclusive"), int):
-        upper = facts["maxExclusive"] - step
-    return Variable(
-        name,
-        "identifier" if list(keys) in ([entry.get("name")], [name]) else form,
-        lower,
-        upper,
-        nullable=entry.get("required") is not True,
     )
 
 

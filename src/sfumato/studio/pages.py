@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 from markupsafe import Markup
 from starlette.applications import Starlette
@@ -50,7 +50,6 @@ def make_app(session: StudioSession) -> Starlette:
             Route("/undo", pages.writing(pages.undo), methods=["POST"]),
             Route("/folder", pages.writing(pages.look), methods=["POST"]),
             Route("/budget", pages.reading(pages.budget)),
-            Route("/simulation", pages.reading(pages.simulation)),
             Route("/fit", pages.reading(pages.fit)),
             Route("/fit", pages.writing(pages.start), methods=["POST"]),
             Route("/pack", pages.writing(pages.pack), methods=["POST"]),
@@ -170,21 +169,10 @@ class Pages:
         schema, plan, scale = session.schema(), session.plan(budget), sorted({*SCALE, budget.epsilon})
         return _page(
             "budget.html", "A budget and its accuracy", "/budget", budget=budget, draft=schema.draft, scale=scale,
-            at=scale.index(budget.epsilon), outlooks=session.outlooks(budget, scale), columns=list(schema.released),
-            schema_rows=schema.rows, who=words.who(plan), cost=words.cost(plan), risks=words.risks(plan),
-            stages=words.forecasts(plan), account=session.account(budget), discovered=bool(schema.open),
-            simulation="/simulation?" + urlencode(_fields(budget)), opening=self._opening(budget),
-            command=self._command(budget), fields=_fields(budget),
-        )  # fmt: skip
-
-    def simulation(self, form: Form) -> Response:
-        """Show what the budget does to invented rows of the same schema."""
-        if self._session.data is None:
-            return RedirectResponse("/", 303)
-        budget = _budget(form)
-        return _page(
-            "simulation.html", "A simulation", "/budget", budget=budget, simulation=self._session.simulation(budget),
-            discovered=bool(self._session.schema().open), back="/budget?" + urlencode(_fields(budget)),
+            at=scale.index(budget.epsilon), columns=list(schema.released), schema_rows=schema.rows, who=words.who(plan),
+            cost=words.cost(plan), risks=words.risks(plan), stages=words.forecasts(plan),
+            account=session.account(budget), opening=self._opening(budget), command=self._command(budget),
+            fields=_fields(budget),
         )  # fmt: skip
 
     def start(self, form: Form) -> Response:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sfumato.data_ledger.data_ledger import final_write
 from sfumato.desk.drafting import draft_schema
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.fitting.discovery import label_threshold
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.io.chunks import Source
 from sfumato.io.sources import open_source
@@ -27,11 +26,7 @@ from sfumato.schema.documents import parse_document, read_document, read_text, w
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 from sfumato.studio.fields import form_of, with_form
-from sfumato.studio.forecasts import Outlook, outlooks
 from sfumato.studio.ledgers import LedgerAccount, ledger_beside
-from sfumato.studio.simulation import Simulation, after_discovery, simulate, with_stand_ins
-
-_LEAST_DELTA = 1e-12  # by which forecasts go where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,53 +203,6 @@ class StudioSession:
         delta = budget.total_delta if budget.total_delta is not None else planned.delta
         plan = budget.method().plan(schema, target=budget.target, n_public=_rows(budget, schema))
         return LedgerAccount.of(path, PrivacyBudget(epsilon, delta), plan, Protected(**schema.protects).name)  # type: ignore[arg-type] - private, so there is a delta
-
-    def share_error(self, budget: Budget) -> float | None:
-        """Return the forecast standard error of a share of a column; None without a public number of rows.
-
-        Columns to be discovered are `assumed`, and the budget is what discovery leaves.
-        """
-        from sfumato.fitting.purposes import Facts
-
-        schema, rows = with_stand_ins(self.schema()), self._declared(budget)
-        if rows is None:
-            return None
-        synthesizer = replace(budget, epsilon=self._left(budget)).method()
-        plan = synthesizer.plan(schema, target=budget.target, n_public=rows)
-        return synthesizer.one_way_error(plan, Facts(schema, budget.target, rows))
-
-    def outlooks(self, budget: Budget, scale: Sequence[float]) -> list[Outlook]:
-        """Return what each ε of a scale gives, in each column; nothing without a number of rows. Reads no record."""
-        error, rows, schema = self.share_error(budget), self._declared(budget), self.schema()
-        if error is None or rows is None:
-            return []
-        plan = budget.method().plan(schema, target=budget.target, n_public=_rows(budget, schema))
-        delta = self.plan(budget).delta
-        return outlooks(
-            schema, rows, error, label_threshold(plan, schema), epsilon=budget.epsilon, delta=delta or _LEAST_DELTA,
-            scale=scale,
-        )  # fmt: skip
-
-    def simulation(self, budget: Budget) -> Simulation:
-        """Return the effect of the budget on invented rows. Reads no record.
-
-        Raises:
-            ConfigError: there is no public number of rows, or the schema has columns that are not simulated.
-        """
-        rows = self._declared(budget)
-        if rows is None:
-            raise ConfigError("Expected a number of rows to invent. Give a public one, or one that you suppose.")
-        epsilon = self._left(budget)
-        return simulate(
-            with_stand_ins(self.schema()), epsilon=epsilon, delta=budget.delta, rows=rows, target=budget.target
-        )
-
-    def _declared(self, budget: Budget) -> int | None:
-        rows = _rows(budget, self.schema()) or self.schema().rows
-        return rows if isinstance(rows, int) else None
-
-    def _left(self, budget: Budget) -> float:
-        return after_discovery(self.plan(budget))
 
     def start(self, budget: Budget) -> None:
         """Start the fit, in a thread that no browser can stop. What is refused is refused before anything is spent.

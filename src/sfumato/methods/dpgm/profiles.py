@@ -28,7 +28,6 @@ from sfumato.models.nets.ensemble import Decoders, Machines
 from sfumato.models.nets.flat import AnyVectors, RankVectors
 from sfumato.plugins import Noisy, NonNegativeSum, Rows, SetEncoder, step_of, whole_rows
 
-_SQRT2 = float(np.sqrt(2))
 _ROWS_AT_ONCE = 4096
 _OUT_OF_NOISE = 2.0
 _HARDLY = 1e-6  # what the sum over all records weighs beside that of the only cluster, which is the same

@@ -31,7 +31,6 @@ from sfumato.plugins import (
 )
 
 _ROWS_AT_ONCE = 4096
-_SQRT2 = float(np.sqrt(2))
 _SMALL = 0.1  # weight of what is counted beside the vector it comes with ÷ that vector's bound
 
 

@@ -35,7 +35,6 @@ from sfumato.plugins import (
 Vectors = Callable[[Rows], np.ndarray]
 Weights = tuple[float, float, float]
 
-_SQRT2 = float(np.sqrt(2))
 _WORK_BYTES = 1 << 25
 _ROWS_AT_ONCE = 4096
 

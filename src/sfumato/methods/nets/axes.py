@@ -28,7 +28,6 @@ from sfumato.plugins import (
 )
 
 _ROWS_AT_ONCE = 4096
-_SQRT2 = float(np.sqrt(2))
 _SLACK = 1.2  # clip norm of projected records ÷ their root mean square by the noisy eigenvalues
 _LEAST_RADIUS = 1e-3
 
