@@ -24,6 +24,7 @@ import sfumato
 from attacks.test_readers import LABELS, N, RefusedByToolError, check_alike, outcome, tried
 from fixtures.costly import ATTACKS
 from fixtures.workbooks import workbook
+from harness.coupling import ROUNDING, check_sensitivities, coupled
 from sfumato.columns.canonical import canonical
 from sfumato.errors import SfumatoError
 from sfumato.fitting.domain_counts import cells_that_parse
@@ -404,3 +405,59 @@ def test_a_fit_without_a_schema_publishes_no_form_that_one_moment_asked_for(tmp_
             schemas.append(release.schema.columns["day"])
     assert schemas[0].format is None
     assert schemas == [schemas[0]] * 4
+
+
+KEYED = {
+    "tables": {
+        "visits": {"key": "admitted", "rows": N, "columns": ["v"]},
+        "values": {"of": "visits", "max_rows": 3, "order": "age"},
+    },
+    "columns": {"admitted": {"kind": "identifier"}, "v": V, "age": AGE},
+}
+
+
+@pytest.mark.parametrize("side", ["visits", "values"])
+@pytest.mark.parametrize("odd", ["half past eight", "text", "missing", "a nanosecond"])
+@pytest.mark.parametrize("suffix", ["csv", "frame"])
+def test_a_key_of_time_names_its_rows_whatever_another_one_is(tmp_path, suffix, odd, side):
+    """pandas writes the keys of one table without their midnights, and those of the other with them."""
+    days = [DAY + pd.Timedelta(days=i) for i in range(N)]
+    found = []
+    for i, more in enumerate(([], [ODD[odd]])):
+        data = {}
+        for table, keys in {"visits": days, "values": days * 2}.items():
+            grown_keys = [*keys, *more] if table == side else keys
+            rows = frame(grown_keys).rename(columns={"x": "admitted"})
+            rows = rows[["admitted", "v"] if table == "visits" else ["admitted", "age"]]
+            path = tmp_path / f"{i}-{table}.{suffix}"
+            if suffix == "csv":
+                rows.to_csv(path, index=False)
+            data[table] = rows if suffix == "frame" else path
+        found.append(outcome(data, KEYED))
+    assert not isinstance(found[0], str)
+    check_alike(*found)
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.SchemaWarning")
+@pytest.mark.parametrize("name", ["days", "durations of days", "intervals"])
+@pytest.mark.parametrize("container", ["csv", "frame"])
+def test_fits_of_neighbours_stay_within_the_charged_sensitivity(monkeypatch, tmp_path, name, container):
+    odd = {"days": "half past eight", "durations of days": "five hours", "intervals": "an interval"}[name]
+    tables = [frame(column) for column in (COLUMNS[name], [*COLUMNS[name], ODD[odd]])]
+    label = {"kind": "categorical", "categories": [str(cell) for cell in COLUMNS[name][:4]], "other": "rest"}
+    schema = {"columns": {"x": label, "v": V}, "rows": N}
+
+    def kept(i):
+        if container == "frame":
+            return tables[i]
+        tables[i].to_csv(tmp_path / f"{i}.csv", index=False)
+        return tmp_path / f"{i}.csv"
+
+    for document in (schema, None):
+
+        def fit(data, document=document):
+            described = OpenSchema.of(data, rows=N) if document is None else document
+            return sfumato.fit(data, described, epsilon=1.0, delta=1e-6, seed=1)
+
+        _, _, tape = coupled(monkeypatch, fit, kept(0), kept(1), more=1)
+        assert check_sensitivities(tape, replaced=False) <= 1 + ROUNDING

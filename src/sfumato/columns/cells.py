@@ -9,6 +9,7 @@ is missing, however it is stored: one cell of text makes a pandas column of numb
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -22,6 +23,7 @@ from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_in
 from sfumato.columns.written import Written
 
 _UUID = pa.uuid()
+_WRITTEN_OTHERWISE = re.compile(r"[0-9]|^(?i:true|false)$")  # texts that may not be the only ones for their value
 _INT64_MAX = 2**63 - 1
 
 
@@ -162,7 +164,7 @@ def are_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
     """Return which text cells are missing tokens, as they are written or by their canonical text."""
     tokens = pa.array(list(missing), text.type)
     found = pc.is_in(text, value_set=tokens, skip_nulls=True)
-    if not any(map(str.isdigit, "".join(missing))):
+    if not any(_WRITTEN_OTHERWISE.search(token) for token in missing):
         return found
     return pc.or_(found, pc.is_in(canonical(text), value_set=canonical(tokens), skip_nulls=True))
 

@@ -1,0 +1,120 @@
+"""The canonical text of a cell: one for all that programs write of one value, and of each text by itself."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.columns.canonical import BEYOND, canonical, form_text
+
+SAME = [
+    ("7", "7.0", "7.00", "7.", "7e+00", "7.0e+00"),
+    ("0", "-0", "0.0", "-0.0"),
+    ("-12", "-12.0", "-1.2e+01"),
+    ("100000", "1e+05", "1.0E+05", "100000.0"),
+    ("0.00001", "1e-05", "1.0e-05")[1:],
+    ("0.1", "0.10000000149011612", "0.100000001490116"),
+    ("true", "True"),
+    (
+        "2021-01-01",
+        "2021-01-01 00:00",
+        "2021-01-01 00:00:00",
+        "2021-01-01T00:00:00.000",
+        "2021-01-01 00:00:00.000000000",
+    ),
+    ("2021-01-01 08:30:00", "2021-01-01 08:30", "2021-01-01T08:30:00.000000", "2021-01-01 08:30:00.0"),
+    ("2021-01-01 08:30:00.500", "2021-01-01 08:30:00.5", "2021-01-01 08:30:00.500000", "2021-01-01T08:30:00.500000000"),
+    ("2021-01-01 00:00:00+01:00", "2021-01-01 00:00:00.000+01:00", "2021-01-01T00:00:00+01:00"),
+    ("1 day", "1 days", "1 days 00:00:00", "1 day, 0:00:00", "24:00:00", "1 days 00:00:00.000000"),
+    ("08:15:00", "8:15:00", "0 days 08:15:00", "0 days 08:15:00.000000"),
+    ("00:00:00", "0 days", "0:00:00", "0 days 00:00:00"),
+    ("-1 days 23:00:00", "-1 days +23:00:00", "-1 day, 23:00:00"),
+    ("2 days 00:00:00.25", "2 days, 0:00:00.250000", "2 days 00:00:00.250000000"),
+    ("(0, 10]", "(0.0, 10.0]"),
+    ("[2021-01-01, 2021-01-02)", "[2021-01-01 00:00:00, 2021-01-02 00:00:00)"),
+]
+APART = [
+    "007",
+    "7",
+    "7.5",
+    "7.50",
+    "1E5",
+    "1e5",
+    "12345e67",
+    "12:30",
+    "1 week",
+    "5 days later",
+    "(a",
+    "V57",
+    "2021-01",
+    "T",
+    "TRUE",
+]
+ROUNDED = [
+    "9007199254740992",
+    "110101199003070000",
+    "1.1010119900307e+17",
+    "1.10101E+17",
+    "1e20",
+    "110101199003070000.0",
+]
+
+
+@pytest.mark.parametrize("texts", SAME, ids=lambda texts: texts[0])
+def test_what_programs_write_of_one_value_has_one_text(texts):
+    assert set(canonical(pa.array(texts)).to_pylist()) == {texts[0]}
+
+
+def test_codes_and_words_stay_as_they_are():
+    assert canonical(pa.array(APART)).to_pylist() == APART
+    assert len(set(APART)) == len(APART)
+
+
+def test_numbers_that_a_float_may_have_rounded_have_none():
+    assert canonical(pa.array(ROUNDED)).to_pylist() == [None] * len(ROUNDED)
+    assert canonical(pa.array(["9007199254740991"])).to_pylist() == ["9007199254740991"]
+    assert form_text(pa.array(ROUNDED)).to_pylist() == [BEYOND] * len(ROUNDED)
+
+
+def test_what_was_text_from_the_start_stays_letter_by_letter():
+    texts = ["110101199003070000", "7.0", "250.00", "2021-01-01 00:00:00", "True", "1E20"]
+    assert canonical(pa.array(texts), exact=True).to_pylist() == texts
+    assert canonical(pa.array(ROUNDED[2:]), exact=True).to_pylist() == [None] * 4
+
+
+PIECES = [
+    "7",
+    "0",
+    "-",
+    ".",
+    "e+",
+    "E",
+    " days",
+    " day, ",
+    ":",
+    "00:00",
+    "2021-01-01",
+    " ",
+    "T",
+    "(",
+    ", ",
+    "]",
+    "True",
+    "9" * 17,
+    "x",
+]
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=7).map("".join) | st.text(max_size=12), max_size=8))
+def test_each_text_by_itself_and_once_for_all(texts):
+    whole = canonical(pa.array(texts, pa.string())).to_pylist()
+    assert whole == [canonical(pa.array([text])).to_pylist()[0] for text in texts]
+    known = [text for text in whole if text is not None]
+    assert canonical(pa.array(known, pa.string())).to_pylist() == known
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 10**6, "-" + "9" * 10**6 + ".0", "(" * 10**5, "0." + "1" * 10**6, "9" * 9 + ":00:00"]
+)
+def test_no_text_is_too_long(text):
+    assert len(canonical(pa.array([text])).to_pylist()) == 1
