@@ -104,9 +104,9 @@ class _Reader:
         return token
 
     def _takes(self, *signs: str) -> bool:
-        found = self._is(*signs)
-        self._place += found
-        return found
+        is_next = self._is(*signs)
+        self._place += is_next
+        return is_next
 
     def _require(self, sign: str) -> None:
         if not self._takes(sign):
@@ -265,10 +265,10 @@ class _Reader:
         return Expression("label", label, repr(label))
 
     def _operation(self, sign: str, *parts: Expression) -> Expression:
-        made = operation(sign, *parts)
-        if made.height > _DEEPEST:
+        whole = operation(sign, *parts)
+        if whole.height > _DEEPEST:
             self._refuse(f"operations go at most {_DEEPEST} deep")
-        return made
+        return whole
 
     # calls
 
@@ -299,27 +299,27 @@ class _Reader:
         self, of: str, known: dict[str, Setting], *, first: bool
     ) -> tuple[tuple[tuple[str, Constant | Coding], ...], list[str]]:
         """What follows in a call up to its end, and as it is written."""
-        found: dict[str, Constant | Coding] = {}
+        values: dict[str, Constant | Coding] = {}
         texts = []
         while not self._takes(")"):
             if not first:
                 self._require(",")
             first = False
-            name, named = list(known)[len(found)] if len(found) < len(known) else "", ""
+            name, named = list(known)[len(values)] if len(values) < len(known) else "", ""
             if self._next[0] == "name" and self._tokens[self._place + 1 : self._place + 2] == [("sign", "=")]:
                 name = self._take()[1]
                 named = f"{name}="
                 self._take()
-            if name not in known or name in found:
+            if name not in known or name in values:
                 have = f"has {', '.join(known)}, each once" if known else "has none"
                 self._refuse(f"of settings {of} {have}, and more are given")
             setting = known[name]
             value, text = self._coding() if setting == CODING else self._constant()
             if not fits(setting, value):
                 self._refuse(f"{name} of {of} is {setting}, and it is given as {shown(text)}")
-            found[name] = value
+            values[name] = value
             texts.append(named + text)
-        return tuple(found.items()), texts
+        return tuple(values.items()), texts
 
     def _coding(self) -> tuple[Coding, str]:
         """How labels are told apart."""
