@@ -1,5 +1,8 @@
 """Files behind a text: a path, a glob, a folder of Parquet or of images, or the URL of a remote store."""
 
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
 from __future__ import annotations
 
 import contextlib
