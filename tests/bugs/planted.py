@@ -581,8 +581,9 @@ BUGS = [
     PlantedBug(
         "readers: a relation is a table",
         "io/duckdb_queries.py",
-        "        computed=True,\n",
-        "",
+        "    return spooled(batches(), schema, label, chunk_rows=chunk_rows)\n",
+        "    from dataclasses import replace\n\n"
+        "    return replace(spooled(batches(), schema, label, chunk_rows=chunk_rows), computed=False)\n",
         f"{COMPUTED_ROWS} -k relation",
     ),
     PlantedBug(
@@ -693,7 +694,7 @@ BUGS = [
     PlantedBug(
         "readers: a list in one batch stops them all",
         "io/joined.py",
-        "if has_canonical_text(cells.type) else pa.nulls(len(cells), storage)\n",
+        "if has_text(cells.type) else pa.nulls(len(cells), storage)\n",
         "\n",
         "tests/io/test_common_types.py",
     ),
@@ -1934,8 +1935,8 @@ BUGS = [
     PlantedBug(
         "the ledger charges after the fit",
         DRIVER,
-        "charged = charge_data(path,",
-        "charged = None and charge_data(path,",
+        "charged = charge_data(\n",
+        "charged = None and charge_data(\n",
         "tests/data_ledger/test_data_ledger.py -k before",
     ),
     PlantedBug(

@@ -163,10 +163,10 @@ def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
 def are_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
     """Return which text cells are missing tokens, as they are written or by their canonical text."""
     tokens = pa.array(list(missing), text.type)
-    found = pc.is_in(text, value_set=tokens, skip_nulls=True)
+    alike = pc.is_in(text, value_set=tokens, skip_nulls=True)
     if not any(_WRITTEN_OTHERWISE.search(token) for token in missing):
-        return found
-    return pc.or_(found, pc.is_in(canonical(text), value_set=canonical(tokens), skip_nulls=True))
+        return alike
+    return pc.or_(alike, pc.is_in(canonical(text), value_set=canonical(tokens), skip_nulls=True))
 
 
 def valid_mask(cells: pa.Array) -> np.ndarray:

@@ -458,11 +458,11 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
         rest = text.take(pa.array(unknown))
         coded = rest.dictionary_encode()
         texts = canonical(coded.dictionary, exact=kind.is_exact)
-        found = _codes_of(kind, texts)
+        places = _codes_of(kind, texts)
         if tokens:
             absent_word = are_tokens(coded.dictionary, tokens).to_numpy(zero_copy_only=False)
-            found[absent_word & (found == UNKNOWN)] = MISSING
-        codes[unknown] = found[coded.indices.to_numpy(zero_copy_only=False)]
+            places[absent_word & (places == UNKNOWN)] = MISSING
+        codes[unknown] = places[coded.indices.to_numpy(zero_copy_only=False)]
     codes[absent] = MISSING
     return codes
 

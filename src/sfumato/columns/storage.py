@@ -148,17 +148,11 @@ def number_fault(name: str, lower: float, upper: float, storage: pa.DataType) ->
 def type_words(storage: pa.DataType) -> str:
     """Return what cells of a type are, in words that do not tell how wide they are: one cell may decide that."""
     families = {
-        types.is_integer: "numbers",
-        types.is_floating: "numbers",
-        types.is_boolean: "truth values",
-        types.is_date: "dates",
-        types.is_timestamp: "timestamps",
-        types.is_time: "times of day",
-        types.is_duration: "durations",
-        types.is_list: "lists",
-        types.is_large_list: "lists",
+        types.is_integer: "numbers", types.is_floating: "numbers", types.is_boolean: "truth values",
+        types.is_date: "dates", types.is_timestamp: "timestamps", types.is_time: "times of day",
+        types.is_duration: "durations", types.is_list: "lists", types.is_large_list: "lists",
         types.is_struct: "mappings",
-    }
+    }  # fmt: skip
     return next((words for is_one, words in families.items() if is_one(storage)), f"type {storage}")
 
 

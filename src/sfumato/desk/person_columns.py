@@ -138,12 +138,12 @@ def _is_named(name: str, survey: ColumnSurvey) -> bool:
     is_subject = _SUBJECT.fullmatch("".join(words_of(name))) is not None
     if numbers_people(name) or survey.counts is None or not (role_of(name) == "person" or is_subject):
         return numbers_people(name)
-    if is_subject and _n_values(survey) < _FEWEST:
+    if is_subject and survey.n_distinct < _FEWEST:
         return False
     codes = is_code(pa.array(list(survey.counts.counts), pa.string()))
     if is_subject and not (survey.is_number or codes.all()):
         return False  # what is taught
-    return _n_values(survey) >= _FEWEST or (_n_values(survey) > _FEWEST_ANSWERS and bool(codes.all()))
+    return survey.n_distinct >= _FEWEST or (survey.n_distinct > _FEWEST_ANSWERS and bool(codes.all()))
 
 
 def _may_be_numbers(name: str, survey: ColumnSurvey) -> bool:
@@ -151,11 +151,7 @@ def _may_be_numbers(name: str, survey: ColumnSurvey) -> bool:
     is_thing = any(word.rstrip("0123456789") in _THINGS or word in _THINGS for word in words_of(name))
     if is_thing or role_of(name) not in (None, *PEOPLE):
         return False
-    return _n_values(survey) >= _FEWEST and _average(survey) >= _FEWEST_ROWS
-
-
-def _n_values(survey: ColumnSurvey) -> int:
-    return 0 if survey.counts is None else survey.counts.n_distinct
+    return survey.n_distinct >= _FEWEST and _average(survey) >= _FEWEST_ROWS
 
 
 def _average(survey: ColumnSurvey) -> float:
@@ -165,7 +161,7 @@ def _average(survey: ColumnSurvey) -> float:
 
 def _is_opaque(survey: ColumnSurvey) -> bool:
     """Whether values are addresses or codes of one form, none of them frequent: no periods, no ranges of numbers."""
-    if survey.counts is None or survey.is_number or _n_values(survey) < _FEWEST_CODES:
+    if survey.counts is None or survey.is_number or survey.n_distinct < _FEWEST_CODES:
         return False
     counts = survey.counts.counts
     if max(counts.values()) > _LARGEST_SHARE * counts.total():
@@ -197,7 +193,7 @@ def _form(text: str) -> str:
 def _is_person(name: str, follows: tuple[str, ...], survey: ColumnSurvey) -> bool:
     """Whether what follows from a column is what people have, such as sex or birth, or is much for a code."""
     is_coded = survey.is_number or (survey.text is not None and 2 * survey.text.n_codes > survey.n_values)
-    if is_coded and names_people(name) and _n_values(survey) >= _FEWEST_CODES:
+    if is_coded and names_people(name) and survey.n_distinct >= _FEWEST_CODES:
         return True
     much = len(follows) >= (_SEVERAL if names_people(name) else _MANY) and is_coded
     return much or any(_TELLING.fullmatch(word) for other in follows for word in words_of(other))
@@ -239,7 +235,7 @@ class _Groups:
         n, least, most = self.cells[other]
         several = n > 1
         counts = np.array([] if survey.counts is None else list(survey.counts.counts.values()), dtype=float)
-        if not several.any() or (least != most)[several].any() or 2 * _n_values(survey) > len(self.values):
+        if not several.any() or (least != most)[several].any() or 2 * survey.n_distinct > len(self.values):
             return False
         if np.sum(1 - (counts.max() / counts.sum()) ** (n[several] - 1)) < _LEAST_BREAKS:
             return False
@@ -253,7 +249,7 @@ class _Groups:
 def _followers(source: Source, surveys: Mapping[str, ColumnSurvey], names: list[str]) -> dict[str, tuple[str, ...]]:
     """Return by column the others that are the same in all rows of each of its values."""
     names = sorted(names, key=lambda name: not names_people(name))[:_MOST_COLUMNS]
-    others = [name for name, survey in surveys.items() if survey.counts is not None and _n_values(survey) > 1]
+    others = [name for name, survey in surveys.items() if survey.counts is not None and survey.n_distinct > 1]
     groups = {name: _Groups.of(surveys[name], [other for other in others if other != name]) for name in names}
     n_rows = 0
     for chunk in source.chunks(source.names) if names else ():

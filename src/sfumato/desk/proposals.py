@@ -239,7 +239,7 @@ def proposed_protection(
     single = [name for name in proposals if role_of(name) == "person" and name not in repeated]
     persons = by_role["person"] or ([] if any(_is_key(surveys[name]) for name in single) else by_role["household"])
     if persons:
-        name = max(persons, key=lambda name: _distinct(surveys[name]))
+        name = max(persons, key=lambda name: surveys[name].n_distinct)
         shown = f" ({people[name]})" if name in people else ""
         question = (
             f"A long table: {name} repeats{shown}, so that some have several rows. The guarantee protects each with "
@@ -285,10 +285,6 @@ def _is_key(survey: ColumnSurvey) -> bool:
     """Whether every value occurs once."""
     counted = _Frequencies.of(survey)
     return counted is not None and counted.largest == 1
-
-
-def _distinct(survey: ColumnSurvey) -> int:
-    return 0 if survey.counts is None else survey.counts.n_distinct
 
 
 def _proposed_weight(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) -> tuple[Weight | None, str]:

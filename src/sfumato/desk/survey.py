@@ -142,6 +142,11 @@ class ColumnSurvey:
         """Canonical text of the values, or None if there are more than MOST_DISTINCT, or it is not known."""
         return None if self.counts is None or self.counts.halvings else set(self.counts.counts)
 
+    @property
+    def n_distinct(self) -> int:
+        """How many different values there are, roughly if they are many; 0 where it is not known."""
+        return 0 if self.counts is None else self.counts.n_distinct
+
     def add(self, column: pa.ChunkedArray | np.ndarray) -> None:
         """Note one chunk of the column."""
         if isinstance(column, np.ndarray):
