@@ -231,7 +231,7 @@ def _column_faults(question: NamedQuestion, schema: SchemaFacts, kinds: Mapping[
     """The faults of the columns of a question; `kinds` are those that it may name."""
     faults, opened = [], schema.open
     for name in question.names:
-        if name not in kinds and name not in opened:
+        if name not in {*kinds, *opened} and (name in question.named or name not in schema.columns):
             faults.append(f"Expected released columns in the question {question.words!r}, got {shown(name)}.")
     for name in opened:
         if name in question.names:
