@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 89_450,
-    "lines of the core": 57_560,
-    "files": 444,
+    "lines": 90_240,
+    "lines of the core": 58_520,
+    "files": 447,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
