@@ -12,6 +12,7 @@ import json
 import sqlite3
 import warnings
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -63,6 +64,7 @@ COLUMNS = {
     "small": cells(lambda i: (i + 1) / 10**6),
     "16 digits": cells(lambda i: 1234567890123400 + i),
     "18 digits": cells(lambda i: WIDE + 7 * i),
+    "decimals": cells(lambda i: Decimal(f"{i}.5")),
     "truth": cells(lambda i: bool(i % 2)),
     "codes": cells(lambda i: f"A{i}"),
 }
@@ -72,6 +74,8 @@ ODD = {
     "missing": None,
     "text": "x",
     "fraction": 2.5,
+    "a finer decimal": Decimal("2.125"),
+    "nanoseconds": pd.Timedelta(5, "ns"),
     "beyond 2^53": 2**53 + 1,
     "half past eight": pd.Timestamp("2021-03-01 08:30"),
     "part of a second": pd.Timestamp("2021-03-01 08:30:00.25"),
@@ -98,7 +102,9 @@ def odd_cells(name, writer):
     if name in NUMBERS:
         return found if typed and name == "truth" else [*found, "fraction", "beyond 2^53"]
     if "durations" in name:
-        return [*found, "five hours"]
+        return [*found, "five hours", "nanoseconds"]
+    if name == "decimals":
+        return ["missing", "a finer decimal"]
     return found if typed else [*found, "fraction", "five hours"]
 
 
@@ -150,6 +156,8 @@ def to_excel(table, path):
 def _excel(cell):
     if cell is None or cell is pd.NaT or (isinstance(cell, float) and cell != cell):
         return None
+    if isinstance(cell, Decimal):
+        return float(cell)
     if isinstance(cell, pd.Timestamp):
         return cell.tz_localize(None).to_pydatetime(warn=False)
     return cell if isinstance(cell, int | float | str | dt.date | dt.datetime | bool) else str(cell)
@@ -355,7 +363,7 @@ def test_no_cell_changes_what_a_program_writes_of_another(tmp_path, writer, name
 
 
 def test_the_matrix_is_as_large_as_the_proof_says():
-    assert (len(WRITERS), len(COLUMNS), len(ODD)) == (24, 21, 11)
+    assert (len(WRITERS), len(COLUMNS), len(ODD)) == (24, 22, 13)
 
 
 @pytest.mark.parametrize("kind", [LABELS, MOMENT, NUMBER])

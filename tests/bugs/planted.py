@@ -511,14 +511,14 @@ BUGS = [
     PlantedBug(
         "writers: ends of intervals are floats beside a missing one",
         "columns/canonical.py",
-        '        return f"{match[1]}{lower}, {upper}{match[4]}"\n',
+        '        return None if lower is None or upper is None else f"{match[1]}{lower}, {upper}{match[4]}"\n',
         "        return word\n",
         f"{WRITERS} -k intervals",
     ),
     PlantedBug(
         "writers: truth values of a frame are other words beside a text",
         "columns/canonical.py",
-        '    if word in ("True", "False"):\n        return word.lower()\n',
+        '    if word in ("True", "False", "TRUE", "FALSE"):\n        return word.lower()\n',
         "",
         f"{WRITERS} -k truth",
     ),

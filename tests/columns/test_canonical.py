@@ -14,7 +14,9 @@ SAME = [
     ("100000", "1e+05", "1.0E+05", "100000.0"),
     ("0.00001", "1e-05", "1.0e-05")[1:],
     ("0.1", "0.10000000149011612", "0.100000001490116"),
-    ("true", "True"),
+    ("true", "True", "TRUE"),
+    ("1.5", "1.50", "1.500"),
+    ("10000000", "1.0E7", "1.0e+07"),
     (
         "2021-01-01",
         "2021-01-01 00:00",
@@ -37,7 +39,7 @@ APART = [
     "007",
     "7",
     "7.5",
-    "7.50",
+    "007.50",
     "1E5",
     "1e5",
     "12345e67",
@@ -48,7 +50,7 @@ APART = [
     "V57",
     "2021-01",
     "T",
-    "TRUE",
+    "2021-01-01T08",
 ]
 ROUNDED = [
     "9007199254740992",
@@ -63,6 +65,15 @@ ROUNDED = [
 @pytest.mark.parametrize("texts", SAME, ids=lambda texts: texts[0])
 def test_what_programs_write_of_one_value_has_one_text(texts):
     assert set(canonical(pa.array(texts)).to_pylist()) == {texts[0]}
+
+
+def test_a_text_is_read_alike_beside_one_of_another_form():
+    texts = pa.array(["2021-01-01T08", "2021-01-01T08:30", "2021-01-01T083000"])
+    assert canonical(texts).to_pylist() == ["2021-01-01T08", "2021-01-01 08:30:00", "2021-01-01T083000"]
+
+
+def test_an_interval_whose_end_has_no_text_has_none():
+    assert canonical(pa.array(["(110101199003070011, 2)"])).to_pylist() == [None]
 
 
 def test_codes_and_words_stay_as_they_are():
@@ -85,6 +96,8 @@ def test_what_was_text_from_the_start_stays_letter_by_letter():
 PIECES = [
     "7",
     "0",
+    "08",
+    ":30",
     "-",
     ".",
     "e+",

@@ -4,14 +4,15 @@ Programs choose how to write a column by all of its cells: pandas writes `2021-0
 midnights, and `2021-01-01 00:00:00` as soon as one is not. Where a cell is a label, a unit or a key, one record would
 decide what the others say. So all of these are one text:
 
-    7   7.0   7e+00                                                     7
+    7   7.0   7e+00   7.0E0                                             7
+    1.5   1.50                                                          1.5
     2021-01-01   2021-01-01 00:00:00.000   2021-01-01T00:00             2021-01-01
     2021-01-01 08:30   2021-01-01T08:30:00.000                          2021-01-01 08:30:00
     2 days   2 days 00:00:00.000   2 days, 0:00:00                      2 days
     8:15:00   0 days 08:15:00.000000                                    08:15:00
     (0, 10]   (0.0, 10.0]                                               (0, 10]
     0.1   0.10000000149011612, as which 32 bits hold it                 0.1
-    true   True                                                         true
+    true   True   TRUE                                                  true
 
 Zeros before digits are kept (`007`), and so is what is no such value. Whole numbers of 2^53 and more have no canonical
 text: as floats, which one missing cell makes of them, each may be any of several. A column that was text from the
@@ -48,8 +49,9 @@ _NEEDED = (
 """What a moment needs, step by step: seconds, their parts by threes where there are any, a time but midnight."""
 
 _ODD = (
-    r"^-?[0-9]+\.0*$|^-0$|^-?[0-9](?:\.[0-9]*)?[eE][+-]?[0-9]{1,3}$|^-?[0-9]{16,}$|^-?[0-9]*\.[0-9]{3,}$"
-    r"|^-?[0-9]+ days?(?:,| |$)|^[0-9]{1,9}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?$|^[\[(].*, .*[\])]$|^(?:True|False)$"
+    r"^-?[0-9]+\.0*$|^-0$|^-?[0-9](?:\.[0-9]*)?[eE][+-]?[0-9]{1,3}$|^-?[0-9]{16,}$|^-?[0-9]*\.[0-9]{4,}$"
+    r"|^-?[0-9]+ days?(?:,| |$)|^[0-9]{1,9}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?$|^[\[(].*, .*[\])]$"
+    r"|^(?:True|False|TRUE|FALSE)$"
 )
 """Texts that may not be canonical, moments apart."""
 BEYOND = str(LARGEST_EXACT + 1)
@@ -60,6 +62,8 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(?:\.0*)?")
 _POWER = re.compile(r"-?[0-9](\.[0-9]*)?([eE])([+-]?)[0-9]{1,3}")  # as programs write floats: one digit before
 _FRACTION = re.compile(r"-?[0-9]*\.[0-9]+")
 _DURATION = re.compile(r"(?:(-?[0-9]{1,9}) days?(?:,? \+?|$))?(?:([0-9]{1,9}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?)?")
+_TRAILING_ZEROS = r"^(-?(?:0|[1-9][0-9]*)?\.[0-9]*[1-9])0+$"  # one decimal more in a column asks for them
+_TRAILING = re.compile(_TRAILING_ZEROS)
 _INTERVAL = re.compile(r"([\[(])([^\[\](),]*), ([^\[\](),]*)([\])])")
 _LONGEST = len(str(LARGEST_EXACT))
 _KEPT = 15  # digits of a decimal fraction that all programs keep
@@ -84,8 +88,8 @@ def canonical(text: pa.Array, *, exact: bool = False) -> pa.Array:
     if exact:
         return _replaced(text, _ROUNDED, lambda word: word if abs(float(word)) <= LARGEST_EXACT else None)
     if _any(pc.match_substring_regex(text, _MOMENT)):
-        text = needed_time(pc.replace_substring_regex(text, rf"^({_DAY})T([0-9])", r"\1 \2"))
-    return _replaced(text, _ODD, _word)
+        text = needed_time(pc.replace_substring_regex(text, rf"^({_DAY})T([0-9]{{2}}:[0-9]{{2}})", r"\1 \2"))
+    return _replaced(_without_zeros(text), _ODD, _word)
 
 
 def form_text(text: pa.Array) -> pa.Array:
@@ -98,7 +102,7 @@ def form_text(text: pa.Array) -> pa.Array:
         ['2021-01-01T08:00:00', '2021-01-01', '7', '9007199254740992']
     """
     text = pc.replace_substring_regex(text, rf"^({_DAY}[T ]{_CLOCK}\.[0-9]{{6}})[0-9]+($|[Z+-].*)", replacement=r"\1\2")
-    return _replaced(needed_time(text), _ODD, lambda word: _word(word) or BEYOND)
+    return _replaced(_without_zeros(needed_time(text)), _ODD, lambda word: _word(word) or BEYOND)
 
 
 def needed_time(text: pa.Array) -> pa.Array:
@@ -111,6 +115,11 @@ def needed_time(text: pa.Array) -> pa.Array:
     for pattern, needed in _NEEDED:
         text = pc.replace_substring_regex(text, pattern=pattern, replacement=needed)
     return text
+
+
+def _without_zeros(text: pa.Array) -> pa.Array:
+    """Return decimal fractions without zeros at their end."""
+    return pc.replace_substring_regex(text, pattern=_TRAILING_ZEROS, replacement=r"\1")
 
 
 def _replaced(text: pa.Array, pattern: str, word: Callable[[str], str | None]) -> pa.Array:
@@ -129,7 +138,7 @@ def _any(mask: pa.Array) -> bool:
 
 def _word(word: str) -> str | None:
     """Return the canonical text of one text; None if it has none."""
-    if word in ("True", "False"):
+    if word in ("True", "False", "TRUE", "FALSE"):
         return word.lower()
     if match := _WHOLE.fullmatch(word):
         digits = match[1]
@@ -141,10 +150,16 @@ def _word(word: str) -> str | None:
     if _FRACTION.fullmatch(word):
         return _short(word)
     if match := _INTERVAL.fullmatch(word):
-        lower, upper = canonical(pa.array(match.group(2, 3), pa.string())).to_pylist()
-        return f"{match[1]}{lower}, {upper}{match[4]}"
+        lower, upper = map(_end, match.group(2, 3))
+        return None if lower is None or upper is None else f"{match[1]}{lower}, {upper}{match[4]}"
     match = _DURATION.fullmatch(word)
     return _duration(word, *match.groups()) if match else word
+
+
+def _end(word: str) -> str | None:
+    """Return the canonical text of an end of an interval."""
+    is_moment = word[4:5] == "-"
+    return canonical(pa.array([word], pa.string()))[0].as_py() if is_moment else _word(_TRAILING.sub(r"\1", word))
 
 
 def _number_of_power(word: str, part: str | None, mark: str, sign: str) -> str | None:
@@ -152,7 +167,7 @@ def _number_of_power(word: str, part: str | None, mark: str, sign: str) -> str |
     number = float(word)
     if abs(number) > LARGEST_EXACT:
         return None if sign or part or mark == "e" else word
-    return canonical_number(float(_short(word))) if sign else word
+    return canonical_number(float(_short(word))) if sign or part else word
 
 
 def _short(word: str) -> str:

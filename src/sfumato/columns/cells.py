@@ -166,7 +166,11 @@ def are_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
     alike = pc.is_in(text, value_set=tokens, skip_nulls=True)
     if not any(_WRITTEN_OTHERWISE.search(token) for token in missing):
         return alike
-    return pc.or_(alike, pc.is_in(canonical(text), value_set=canonical(tokens), skip_nulls=True))
+    texts, meant = canonical(text), canonical(tokens)
+    alike = pc.or_(alike, pc.is_in(texts, value_set=meant, skip_nulls=True))
+    if meant.null_count == 0:
+        return alike
+    return pc.or_(alike, pc.and_(text.is_valid(), texts.is_null()))  # no number of 2^53 or more is told from another
 
 
 def valid_mask(cells: pa.Array) -> np.ndarray:

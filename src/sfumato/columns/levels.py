@@ -332,6 +332,8 @@ class Categorical(_Listed):
         ):
             refuse([f"Expected other to be a level, got {self.other!r}, which is read as its parent. Keep it apart."])
         settle(self, parents=parents, keep=keep)
+        if parents and not self.exact:
+            refuse(canonical_faults(self.names()[0]))
 
     @property
     def _levels(self) -> dict[str, str]:

@@ -345,7 +345,9 @@ def _parts(kind: ItemSet, cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
         cells = plain(cells).dictionary_decode()
     if not is_scalar(cells.type):
         return list_parts(cells)
-    lengths, items = list_parts(pc.split_pattern(text_of(cells), _mark(kind.separator)))
+    # a cell is one value to the program that wrote it, even where its text has the separator in it
+    texts = canonical(text_of(cells), exact=kind.exact)
+    lengths, items = list_parts(pc.split_pattern(texts, _mark(kind.separator)))
     return lengths, pc.utf8_trim_whitespace(items)
 
 
@@ -392,9 +394,9 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
 
 
 def _find_whole(text: pa.Array, size: int) -> np.ndarray:
-    text = canonical(text)
-    is_whole = pc.match_substring_regex(text, _WHOLE)
-    numbers = pc.if_else(is_whole, text, pa.scalar("-1", text.type)).cast(pa.int64())
+    names = pc.coalesce(canonical(text), text)  # a number of 2^53 or more is none of the items
+    is_whole = pc.match_substring_regex(names, _WHOLE)
+    numbers = pc.if_else(is_whole, names, pa.scalar("-1", names.type)).cast(pa.int64())
     codes = numbers.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[codes >= size] = UNKNOWN
     return codes

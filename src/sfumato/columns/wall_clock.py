@@ -120,7 +120,7 @@ def _moments(cells: pa.Array, format: str | None, *, strict: bool) -> tuple[np.n
     if is_text(storage):
         text = read_text(cells)
         if format is not None and has_digits_alone(format):
-            text = canonical(text)
+            text = pc.coalesce(canonical(text), text)
         micros, valid = parse_dates(text, format)
         rest = ~valid & valid_mask(text)
         if format is not None and not strict and rest.any():

@@ -202,20 +202,16 @@ def _whole(lower: int, upper: int, nullable: bool) -> Integer:
     return Integer(lower=first, upper=last, nullable=nullable)
 
 
-_TRUTH_VALUES = (("false", "true"), ("FALSE", "TRUE"))  # `True` is read as `true`: see `canonical`
-
-
 def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical | Boolean:
     """Return the published words, and `other` where a rest stands out from the noise; the most frequent word first.
 
-    Words for false and true alone are a truth value, which keeps its spelling.
+    Words for false and true alone are a truth value, however they are spelled.
     """
     frequent = sorted(words, key=lambda word: -words[word])[:_MOST_WORDS]
     rest = present - sum(words[word] for word in frequent)
     has_rest = not frequent or rest > PRESENT * std * math.sqrt(len(frequent) + 2)
-    logical = next((pair for pair in _TRUTH_VALUES if set(pair) >= set(frequent)), None)
-    if not has_rest and logical is not None:
-        return Boolean(text=None if logical == _TRUTH_VALUES[0] else logical, nullable=nullable)
+    if not has_rest and set(frequent) <= {"false", "true"}:
+        return Boolean(nullable=nullable)
     if not has_rest:
         return Categorical(categories=tuple(frequent), nullable=nullable)
     return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)

@@ -14,6 +14,7 @@ from sfumato.columns.canonical import form_text
 from sfumato.columns.cells import is_text, plain, read_floats, read_text, total, values_of, without_tokens
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.open import Open
+from sfumato.columns.sets import ItemSet
 from sfumato.columns.storage import has_text, text_of
 from sfumato.columns.text_forms import is_truth
 from sfumato.columns.wall_clock import moments_of, read_microseconds
@@ -219,7 +220,7 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
         weight_kind(schema).check_readable(schema.weight.column, source.storage[schema.weight.column])
     for name in (name for name in schema.released if name not in estimated):
         kind = schema.columns[name]
-        if not (isinstance(kind, TabularKind | Open) and _is_inferred(source, name)):
+        if not (isinstance(kind, TabularKind | Open | ItemSet) and _is_inferred(source, name)):
             kind.check_readable(name, source.storage[name])
 
 

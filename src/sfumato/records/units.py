@@ -166,8 +166,20 @@ def _texts(values: pa.Array) -> pa.Array:
     """Return the text of values that are no text."""
     if has_text(values.type):
         return text_of(values)
-    values = values.cast(pa.int64()) if types.is_temporal(values.type) else values
+    if types.is_duration(values.type):
+        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
+        spans = (
+            None if span is None else _span(span * 10**9 // per_second) for span in values.cast(pa.int64()).to_pylist()
+        )
+        return pa.array(spans, pa.string())
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], pa.string())
+
+
+def _span(nanoseconds: int) -> str:
+    """Return a length of time as text."""
+    seconds, part = divmod(nanoseconds, 10**9)
+    days, seconds = divmod(seconds, 86_400)
+    return f"{days} days {seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{part:09}"
 
 
 @final
