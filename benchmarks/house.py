@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 90_240,
-    "lines of the core": 58_520,
+    "lines": 90_280,
+    "lines of the core": 58_550,
     "files": 447,
     "circles of files": 0,
     "files in circles": 0,

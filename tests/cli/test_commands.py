@@ -206,14 +206,17 @@ class TestSchema:
 
     def test_check_tells_each_question_that_a_fit_would_refuse(self, folder, call):
         text = Path("schema.yaml").read_text(encoding="utf-8")
-        asked = ["ols: age ~ C(income)", "ols: age ~ nowhere", "ols: age ~ I(age * 0)", "logit: age ~ weight"]
+        asked = ["ols: age ~ C(income)", "ols: age ~ I(age * 0)", "logit: age ~ weight"]
         Path("s.yaml").write_text(text + f"questions: {json.dumps(asked)}\n", encoding="utf-8")
         result = call("schema", "check", "s.yaml")
         assert (result.code, result.out) == (2, "")
-        assert [words in result.err for words in ("C(income)'", "nowhere", "always 0", "two values")] == [
+        assert [words in result.err for words in ("C(income)'", "always 0", "two values")] == [
             False,
-            *[True] * 3,
+            True,
+            True,
         ]
+        Path("s.yaml").write_text(text + f"questions: {json.dumps([*asked, 'ols: age ~ nowhere'])}\n", encoding="utf-8")
+        assert "nowhere" in call("schema", "check", "s.yaml").err
         Path("s.yaml").write_text(text + f"questions: {json.dumps(asked[:1])}\n", encoding="utf-8")
         assert asked[0] in call("schema", "check", "s.yaml").out
         assert call("schema", "check", "s.yaml", "--json").json["questions"] == asked[:1]

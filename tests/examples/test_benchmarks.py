@@ -43,6 +43,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "dependence": (("--columns", "4", "--rows", "500", "--epsilon", "1", "--target", "no"), {}),
     "dependence_pictures": ((str(FOLDER / "results" / "dependence"), "--out", "OUT/tables.png"), {}),
     "dependence_tables": (("DATA", "magic04", "--validate", "--out", "OUT", "--rows", "max-entropy", *FIT_ONCE), {}),
+    "degenerate": (("--fits", "2", "--shape", "sets"), {}),
     "dpgm": (("--clusters", "2", "--batch", "50", "--steps", "1"), {}),
     "duration": ((), {"CASES": ((1_000, 4, False),)}),
     "em": (("--rows", "500", "--components", "2", "--columns", "3", "--repeats", "1"), {}),

@@ -13,6 +13,7 @@ The sampled record of the second fit is in every sample: the worst case of a Poi
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 import sfumato
+import sfumato.estimators.base
 import sfumato.fitting.arguments
 from fixtures.methods import every_module
 from sfumato.measurements.query_form import write_query
@@ -176,6 +178,9 @@ def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, mor
                 for module in list(sys.modules.values()):  # plugins too
                     if vars(module).get(name) is original:
                         patch.setattr(module, name, watching)
+            patch.setattr(
+                sfumato.estimators.base, "_FITS", itertools.count(1)
+            )  # certificates say which fit they are of
             patch.setattr(sfumato.fitting.arguments, "SeededNoise", lambda _, s=second: SharedCoins(more if s else 0))
             results.append(fit(data))
     assert len(tape.played) == len(tape.releases), "one of two neighbours releases less often"

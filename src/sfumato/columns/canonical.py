@@ -56,6 +56,7 @@ _ODD = (
 """Texts that may not be canonical, moments apart."""
 BEYOND = str(LARGEST_EXACT + 1)
 """What stands for any whole number that has no canonical text."""
+_WRITTEN_OTHERWISE = re.compile("[0-9]|^(?i:true|false)$")
 _ROUNDED = r"^-?[0-9]+\.0*$|^-?[0-9](?:\.[0-9]*[eE][+-]?|[eE]\+|e)[0-9]{1,3}$"
 """Texts that programs write of floats that are whole."""
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(?:\.0*)?")
@@ -90,6 +91,11 @@ def canonical(text: pa.Array, *, exact: bool = False) -> pa.Array:
     if _any(pc.match_substring_regex(text, _MOMENT)):
         text = needed_time(pc.replace_substring_regex(text, rf"^({_DAY})T([0-9]{{2}}:[0-9]{{2}})", r"\1 \2"))
     return _replaced(_without_zeros(text), _ODD, _word)
+
+
+def may_be_written_otherwise(text: str) -> bool:
+    """Whether a text may not be the only one for its value."""
+    return _WRITTEN_OTHERWISE.search(text) is not None
 
 
 def form_text(text: pa.Array) -> pa.Array:

@@ -9,7 +9,6 @@ is missing, however it is stored: one cell of text makes a pandas column of numb
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -18,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical
+from sfumato.columns.canonical import canonical, may_be_written_otherwise
 from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64
 from sfumato.columns.written import Written
 
 _UUID = pa.uuid()
-_WRITTEN_OTHERWISE = re.compile(r"[0-9]|^(?i:true|false)$")  # texts that may not be the only ones for their value
 _INT64_MAX = 2**63 - 1
 
 
@@ -164,7 +162,7 @@ def are_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
     """Return which text cells are missing tokens, as they are written or by their canonical text."""
     tokens = pa.array(list(missing), text.type)
     alike = pc.is_in(text, value_set=tokens, skip_nulls=True)
-    if not any(_WRITTEN_OTHERWISE.search(token) for token in missing):
+    if not any(map(may_be_written_otherwise, missing)):
         return alike
     texts, meant = canonical(text), canonical(tokens)
     alike = pc.or_(alike, pc.is_in(texts, value_set=meant, skip_nulls=True))

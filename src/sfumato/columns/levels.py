@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical
+from sfumato.columns.canonical import canonical, may_be_written_otherwise
 from sfumato.columns.cells import (
     are_tokens,
     dictionary_indices,
@@ -430,7 +430,7 @@ def _stored(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
 
 def canonical_faults(labels: Sequence[str]) -> list[str]:
     """Return why labels cannot be told apart by their canonical texts, if they cannot."""
-    if len(labels) == 0:
+    if not any(may_be_written_otherwise(label) for label in labels):
         return []
     texts = canonical(pa.array(labels, pa.string())).to_pylist()
     if None in texts:
