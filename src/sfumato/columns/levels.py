@@ -194,7 +194,8 @@ class LevelKind(TabularKind):
     @property
     def sample_type(self) -> pa.DataType:
         """Whole numbers, or else numbers, if every label is written as such; else text."""
-        numbers = (kind for kind in (pa.int64(), pa.float64()) if self.storage_fault(kind) is None)
+        fitting = (kind for kind in (pa.int64(), pa.float64()) if self.storage_fault(kind) is None)
+        numbers = (kind for kind in fitting if text_of(_stored_labels(self, kind)).to_pylist() == list(self.labels))
         return next(numbers, pa.string())
 
     def faults(self, cells: pa.Array, missing: Sequence[str]) -> dict[Fault, np.ndarray]:
