@@ -26,7 +26,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 90_280,
+    "lines": 90_290,
     "lines of the core": 58_560,
     "files": 447,
     "circles of files": 0,

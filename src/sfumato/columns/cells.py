@@ -153,16 +153,16 @@ def read_text(cells: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(text)
 
 
-def without_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
+def without_tokens(text: pa.Array, missing: Sequence[str], *, exact: bool = False) -> pa.Array:
     """Return text cells, null where one reads as a missing token, by its canonical text: `-99.0` as `-99`."""
-    return pc.if_else(are_tokens(text, missing), pa.scalar(None, text.type), text) if missing else text
+    return pc.if_else(are_tokens(text, missing, exact=exact), pa.scalar(None, text.type), text) if missing else text
 
 
-def are_tokens(text: pa.Array, missing: Sequence[str]) -> pa.Array:
+def are_tokens(text: pa.Array, missing: Sequence[str], *, exact: bool = False) -> pa.Array:
     """Return which text cells are missing tokens, as they are written or by their canonical text."""
     tokens = pa.array(list(missing), text.type)
     alike = pc.is_in(text, value_set=tokens, skip_nulls=True)
-    if not any(map(may_be_written_otherwise, missing)):
+    if exact or not any(map(may_be_written_otherwise, missing)):
         return alike
     texts, meant = canonical(text), canonical(tokens)
     alike = pc.or_(alike, pc.is_in(texts, value_set=meant, skip_nulls=True))

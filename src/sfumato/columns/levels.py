@@ -463,7 +463,7 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
         texts = canonical(coded.dictionary, exact=kind.is_exact)
         places = _codes_of(kind, texts)
         if tokens:
-            absent_word = are_tokens(coded.dictionary, tokens).to_numpy(zero_copy_only=False)
+            absent_word = are_tokens(coded.dictionary, tokens, exact=kind.is_exact).to_numpy(zero_copy_only=False)
             places[absent_word & (places == UNKNOWN)] = MISSING
         codes[unknown] = places[coded.indices.to_numpy(zero_copy_only=False)]
     codes[absent] = MISSING

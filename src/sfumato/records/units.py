@@ -159,7 +159,8 @@ def unit_names(cells: pa.Array, missing: Sequence[str], *, exact: bool = False) 
     if not is_text(cells.type):
         coded = cells.dictionary_encode()
         return unit_names(_texts(coded.dictionary), missing, exact=exact).take(coded.indices)
-    return canonical(without_tokens(read_text(cells).cast(pa.large_string()), missing), exact=exact)
+    text = read_text(cells).cast(pa.large_string())
+    return canonical(without_tokens(text, missing, exact=exact), exact=exact)
 
 
 def _texts(values: pa.Array) -> pa.Array:
