@@ -86,11 +86,13 @@ class House:
         files: module name → its path.
         trees: module name → its syntax tree.
         texts: module name → its text.
+        stubs: lazy package → the syntax tree of its stub, whose imports are its own.
     """
 
     files: Mapping[str, Path]
     trees: Mapping[str, ast.Module]
     texts: Mapping[str, str]
+    stubs: Mapping[str, ast.Module]
 
     @classmethod
     def read(cls, folder: Path = ROOT / "src" / PACKAGE) -> House:
@@ -98,12 +100,24 @@ class House:
         paths = sorted(folder.rglob("*.py"))
         files = {".".join((PACKAGE, *_parts(path.relative_to(folder)))): path for path in paths}
         texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
-        return cls(files, {name: ast.parse(text) for name, text in texts.items()}, texts)
+        stubs = {
+            name: stub.read_text(encoding="utf-8") for name, path in files.items() if (stub := _stub(path)).exists()
+        }
+        trees = {name: ast.parse(text) for name, text in texts.items()}
+        return cls(files, trees, texts, {name: ast.parse(text) for name, text in stubs.items()})
 
     @cached_property
     def _lazy_homes(self) -> Mapping[str, Mapping[str, str]]:
         """Lazy package → public name → the module that defines it."""
-        return {name: _homes(tree) for name, tree in self.trees.items() if _calls(tree, "lazy_names")}
+        return {
+            name: {
+                alias.name: str(node.module)
+                for node in stub.body
+                if isinstance(node, ast.ImportFrom)
+                for alias in node.names
+            }
+            for name, stub in self.stubs.items()
+        }
 
     @cached_property
     def imports(self) -> Mapping[str, _Imports]:
@@ -111,6 +125,8 @@ class House:
         found = {name: _Imports() for name in self.files}
         for name, tree in self.trees.items():
             _walk(tree, found[name], self, typing=False)
+            if name in self.stubs:
+                _walk(self.stubs[name], found[name], self, typing=False)
             found[name].running.discard(name)
             found[name].typing.discard(name)
         return found
@@ -167,10 +183,6 @@ def _in_core(name: str) -> bool:
     return not outside and (name == PACKAGE or name.split(".")[1] in CORE)
 
 
-def _calls(tree: ast.AST, name: str) -> bool:
-    return any(_called(node) == name for node in ast.walk(tree))
-
-
 def _called(node: ast.AST) -> str | None:
     if not isinstance(node, ast.Call):
         return None
@@ -178,14 +190,8 @@ def _called(node: ast.AST) -> str | None:
     return function.id if isinstance(function, ast.Name) else getattr(function, "attr", None)
 
 
-def _homes(tree: ast.Module) -> dict[str, str]:
-    """The first mapping of text to text that a lazy package writes down."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict) and node.keys:
-            keys, values = [_text(key) for key in node.keys], [_text(value) for value in node.values]
-            if all(keys) and all(values):
-                return {str(key): str(value) for key, value in zip(keys, values, strict=True)}
-    return {}
+def _stub(path: Path) -> Path:
+    return path.with_suffix(".pyi")
 
 
 def _text(node: ast.AST | None) -> str | None:

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 from sfumato.errors import named_arguments
 
 
-def lazy_names(
-    package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package.
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, `__dir__` and `__all__` of a package, whose stub says where its public names are.
 
     Args:
-        package: its name.
-        homes: public name → the module that has it.
-        rooms: public modules in the package.
+        package: its name; beside its `__init__.py` lies the stub, of lines `from module import name as name`.
     """
+    module = sys.modules[package]
+    stub = Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", stub, re.MULTILINE)}
 
     def find(name: str) -> object:
-        if name in homes:
-            value = explained(getattr(import_module(homes[name]), name))
-        elif name in rooms:
-            value = import_module(f"{package}.{name}")
-        else:
-            module = sys.modules[package]  # from which Python says what was meant
+        if name not in homes:  # Python says what was meant
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        setattr(sys.modules[package], name, value)  # asked once
+        if homes[name] == package:
+            value: object = import_module(f"{package}.{name}")
+        else:
+            value = explained(getattr(import_module(homes[name]), name))
+        setattr(module, name, value)  # asked once
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes, *rooms})
+        return sorted({*vars(module), *homes})
 
-    return find, names
+    return find, names, sorted(name for name, home in homes.items() if home != package)
 
 
 def explained(value: object) -> object:
