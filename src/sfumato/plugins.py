@@ -5,163 +5,101 @@ A package joins by entry points of the groups `sfumato.methods`, `samplers`, `fo
 >>> from sfumato.plugins import Facts, Fit, FittedModel, Stage, Synthesizer, noisy_histogram, reduce
 """
 
-from sfumato.columns.bounded import NumericKind, WholeKind
-from sfumato.columns.cells import read_floats, read_integers, read_parsed
-from sfumato.columns.kind import TabularKind
-from sfumato.columns.levels import LevelKind
-from sfumato.columns.storage import store_float, store_integer
-from sfumato.data_ledger.journal import Progress
-from sfumato.errors import ConfigError, DataError, ReleaseError, SchemaError
-from sfumato.fitting.account import Account, arrays_of, noisy_of
-from sfumato.fitting.arguments import FitOptions
-from sfumato.fitting.driver import Fit, FittedModel
-from sfumato.fitting.purposes import Facts, Pose, Preset, Purpose, Training
-from sfumato.fitting.synthesizer import Synthesizer
-from sfumato.io.atomic import atomic_path, reason_of
-from sfumato.io.chunks import Chunk, Source, check_names, table_chunks
-from sfumato.io.formats import Format
-from sfumato.io.sinks import write_table
-from sfumato.lenses.date_columns import without_idle_distances
-from sfumato.maths.gaussian import project_to_simplex
-from sfumato.maths.streams import public_stream
-from sfumato.measurements import Cells, MarginalQuery
-from sfumato.mechanisms.ahead import drawn_ahead
-from sfumato.mechanisms.contributions import (
-    LINEAR_BITS,
-    PRODUCT_BITS,
-    SAFETY,
-    clip_rows,
-    product_bits,
-    row_by_row,
-    step_of,
-    whole_rows,
-)
-from sfumato.mechanisms.mixing import (
-    FixedDegreeMixing,
-    MixableRecords,
-    Mixing,
-    MixtureBlock,
-    MixtureSettings,
-    PoissonMixing,
-    SubsetMixing,
-    label_share,
-    noisy_mixtures,
-    product_error,
-)
-from sfumato.mechanisms.noise import NoiseSource
-from sfumato.mechanisms.norms import noisy_norms_and_sum, norm_bins
-from sfumato.mechanisms.queries import Noisy, noisy_count, noisy_histogram, noisy_second_moment, noisy_sum, together
-from sfumato.mechanisms.sampling import poisson_member_sets, poisson_members, sampling_probability
-from sfumato.mechanisms.statistics import ClippedSum, Counts, NonNegativeSum, OuterProducts, QueryCounts
-from sfumato.models.sets import SetEncoder
-from sfumato.privacy.accounting import account
-from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
-from sfumato.privacy.certificate import Certificate
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.plan import Plan, Stage, multiplier_for_share, one_shot, sampled
-from sfumato.records.engine import Exact, InParts, Records, Rows, Statistic, reduce
-from sfumato.records.private import PrivateData
-from sfumato.release.samplers import Sampler
-from sfumato.schema.grid import ColumnGrid, Grid
-from sfumato.schema.schema import Schema
-
-__all__ = [
-    "LINEAR_BITS",
-    "PRODUCT_BITS",
-    "SAFETY",
-    "Account",
-    "Cells",
-    "Certificate",
-    "Chunk",
-    "ClippedSum",
-    "ColumnGrid",
-    "ConfigError",
-    "Counts",
-    "DataError",
-    "Exact",
-    "Facts",
-    "Fit",
-    "FitOptions",
-    "FittedModel",
-    "FixedDegreeMixing",
-    "Format",
-    "Grid",
-    "InParts",
-    "Ledger",
-    "LevelKind",
-    "MarginalQuery",
-    "MixableRecords",
-    "Mixing",
-    "MixtureBlock",
-    "MixtureSettings",
-    "NoiseSource",
-    "Noisy",
-    "NonNegativeSum",
-    "NonPrivate",
-    "NumericKind",
-    "OuterProducts",
-    "Plan",
-    "PoissonMixing",
-    "Pose",
-    "Preset",
-    "PrivacyBudget",
-    "PrivateData",
-    "Progress",
-    "Purpose",
-    "QueryCounts",
-    "Records",
-    "ReleaseError",
-    "Rows",
-    "Sampler",
-    "Schema",
-    "SchemaError",
-    "SetEncoder",
-    "Source",
-    "Stage",
-    "Statistic",
-    "SubsetMixing",
-    "Synthesizer",
-    "TabularKind",
-    "Training",
-    "WholeKind",
-    "account",
-    "arrays_of",
-    "atomic_path",
-    "check_names",
-    "clip_rows",
-    "default_delta",
-    "drawn_ahead",
-    "label_share",
-    "multiplier_for_share",
-    "noisy_count",
-    "noisy_histogram",
-    "noisy_mixtures",
-    "noisy_norms_and_sum",
-    "noisy_of",
-    "noisy_second_moment",
-    "noisy_sum",
-    "norm_bins",
-    "one_shot",
-    "poisson_member_sets",
-    "poisson_members",
-    "product_bits",
-    "product_error",
-    "project_to_simplex",
-    "public_stream",
-    "read_floats",
-    "read_integers",
-    "read_parsed",
-    "reason_of",
-    "reduce",
-    "row_by_row",
-    "sampled",
-    "sampling_probability",
-    "step_of",
-    "store_float",
-    "store_integer",
-    "table_chunks",
-    "together",
-    "whole_rows",
-    "without_idle_distances",
-    "write_table",
-]
+from sfumato.columns.bounded import NumericKind as NumericKind
+from sfumato.columns.bounded import WholeKind as WholeKind
+from sfumato.columns.cells import read_floats as read_floats
+from sfumato.columns.cells import read_integers as read_integers
+from sfumato.columns.cells import read_parsed as read_parsed
+from sfumato.columns.kind import TabularKind as TabularKind
+from sfumato.columns.levels import LevelKind as LevelKind
+from sfumato.columns.storage import store_float as store_float
+from sfumato.columns.storage import store_integer as store_integer
+from sfumato.data_ledger.journal import Progress as Progress
+from sfumato.errors import ConfigError as ConfigError
+from sfumato.errors import DataError as DataError
+from sfumato.errors import ReleaseError as ReleaseError
+from sfumato.errors import SchemaError as SchemaError
+from sfumato.fitting.account import Account as Account
+from sfumato.fitting.account import arrays_of as arrays_of
+from sfumato.fitting.account import noisy_of as noisy_of
+from sfumato.fitting.arguments import FitOptions as FitOptions
+from sfumato.fitting.driver import Fit as Fit
+from sfumato.fitting.driver import FittedModel as FittedModel
+from sfumato.fitting.purposes import Facts as Facts
+from sfumato.fitting.purposes import Pose as Pose
+from sfumato.fitting.purposes import Preset as Preset
+from sfumato.fitting.purposes import Purpose as Purpose
+from sfumato.fitting.purposes import Training as Training
+from sfumato.fitting.synthesizer import Synthesizer as Synthesizer
+from sfumato.io.atomic import atomic_path as atomic_path
+from sfumato.io.atomic import reason_of as reason_of
+from sfumato.io.chunks import Chunk as Chunk
+from sfumato.io.chunks import Source as Source
+from sfumato.io.chunks import check_names as check_names
+from sfumato.io.chunks import table_chunks as table_chunks
+from sfumato.io.formats import Format as Format
+from sfumato.io.sinks import write_table as write_table
+from sfumato.lenses.date_columns import without_idle_distances as without_idle_distances
+from sfumato.maths.gaussian import project_to_simplex as project_to_simplex
+from sfumato.maths.streams import public_stream as public_stream
+from sfumato.measurements import Cells as Cells
+from sfumato.measurements import MarginalQuery as MarginalQuery
+from sfumato.mechanisms.ahead import drawn_ahead as drawn_ahead
+from sfumato.mechanisms.contributions import LINEAR_BITS as LINEAR_BITS
+from sfumato.mechanisms.contributions import PRODUCT_BITS as PRODUCT_BITS
+from sfumato.mechanisms.contributions import SAFETY as SAFETY
+from sfumato.mechanisms.contributions import clip_rows as clip_rows
+from sfumato.mechanisms.contributions import product_bits as product_bits
+from sfumato.mechanisms.contributions import row_by_row as row_by_row
+from sfumato.mechanisms.contributions import step_of as step_of
+from sfumato.mechanisms.contributions import whole_rows as whole_rows
+from sfumato.mechanisms.mixing import FixedDegreeMixing as FixedDegreeMixing
+from sfumato.mechanisms.mixing import MixableRecords as MixableRecords
+from sfumato.mechanisms.mixing import Mixing as Mixing
+from sfumato.mechanisms.mixing import MixtureBlock as MixtureBlock
+from sfumato.mechanisms.mixing import MixtureSettings as MixtureSettings
+from sfumato.mechanisms.mixing import PoissonMixing as PoissonMixing
+from sfumato.mechanisms.mixing import SubsetMixing as SubsetMixing
+from sfumato.mechanisms.mixing import label_share as label_share
+from sfumato.mechanisms.mixing import noisy_mixtures as noisy_mixtures
+from sfumato.mechanisms.mixing import product_error as product_error
+from sfumato.mechanisms.noise import NoiseSource as NoiseSource
+from sfumato.mechanisms.norms import noisy_norms_and_sum as noisy_norms_and_sum
+from sfumato.mechanisms.norms import norm_bins as norm_bins
+from sfumato.mechanisms.queries import Noisy as Noisy
+from sfumato.mechanisms.queries import noisy_count as noisy_count
+from sfumato.mechanisms.queries import noisy_histogram as noisy_histogram
+from sfumato.mechanisms.queries import noisy_second_moment as noisy_second_moment
+from sfumato.mechanisms.queries import noisy_sum as noisy_sum
+from sfumato.mechanisms.queries import together as together
+from sfumato.mechanisms.sampling import poisson_member_sets as poisson_member_sets
+from sfumato.mechanisms.sampling import poisson_members as poisson_members
+from sfumato.mechanisms.sampling import sampling_probability as sampling_probability
+from sfumato.mechanisms.statistics import ClippedSum as ClippedSum
+from sfumato.mechanisms.statistics import Counts as Counts
+from sfumato.mechanisms.statistics import NonNegativeSum as NonNegativeSum
+from sfumato.mechanisms.statistics import OuterProducts as OuterProducts
+from sfumato.mechanisms.statistics import QueryCounts as QueryCounts
+from sfumato.models.sets import SetEncoder as SetEncoder
+from sfumato.privacy.accounting import account as account
+from sfumato.privacy.budget import NonPrivate as NonPrivate
+from sfumato.privacy.budget import PrivacyBudget as PrivacyBudget
+from sfumato.privacy.budget import default_delta as default_delta
+from sfumato.privacy.certificate import Certificate as Certificate
+from sfumato.privacy.ledger import Ledger as Ledger
+from sfumato.privacy.plan import Plan as Plan
+from sfumato.privacy.plan import Stage as Stage
+from sfumato.privacy.plan import multiplier_for_share as multiplier_for_share
+from sfumato.privacy.plan import one_shot as one_shot
+from sfumato.privacy.plan import sampled as sampled
+from sfumato.records.engine import Exact as Exact
+from sfumato.records.engine import InParts as InParts
+from sfumato.records.engine import Records as Records
+from sfumato.records.engine import Rows as Rows
+from sfumato.records.engine import Statistic as Statistic
+from sfumato.records.engine import reduce as reduce
+from sfumato.records.private import PrivateData as PrivateData
+from sfumato.release.samplers import Sampler as Sampler
+from sfumato.schema.grid import ColumnGrid as ColumnGrid
+from sfumato.schema.grid import Grid as Grid
+from sfumato.schema.schema import Schema as Schema
