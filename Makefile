@@ -12,7 +12,7 @@ PRIVACY_TESTS := tests/attacks tests/audit tests/mechanisms tests/plugins tests/
 	mixtures/test_em.py mixtures/test_kmeans.py) \
 	tests/data_ledger tests/search/test_tuning.py tests/cli/test_ledger.py
 
-.PHONY: demo test test-slow test-report audit lint house extras dist newcomer bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page papers-quick resolve clean help
+.PHONY: demo test test-slow test-report audit recorder lint house extras dist newcomer bench docs adult tables dependence images p3gm peers dpsynth paper-p3gm paper-dp-em paper-dpgm paper-dpmix papers-page papers-quick resolve clean help
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -41,6 +41,16 @@ test-report: .venv/.installed-test  ## the report and the studio in Chromium, wh
 audit: .venv/.installed-test  ## attacks on every mechanism and method, then bugs planted for them to find
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m 'audit or not (slow or browser)' $(PRIVACY_TESTS)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m audit tests/bugs
+	$(MAKE) recorder
+
+# its own metadata ask for older libraries than it needs: they come first, and it without its own
+RECORDER ?= git+https://github.com/ObliviousAI/dp-recorder@85d189e
+recorder:  ## pairs of whole fits, judged by a harness that others wrote, in an environment of its own
+	$(PYTHON) -m venv .venv-recorder
+	.venv-recorder/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' tqdm matplotlib seaborn graphviz
+	@if .venv-recorder/bin/pip install --quiet --disable-pip-version-check --no-deps '$(RECORDER)'; \
+	then $(ONE_THREAD) .venv-recorder/bin/python -m pytest -m audit tests/foreign; \
+	else echo 'Skipped: dp-recorder cannot be had from $(RECORDER). Set RECORDER to where it lies.'; fi
 
 lint: .venv/.installed-lint .venv/.installed-test  ## ruff, pyright, import contracts
 	$(BIN)/ruff check .

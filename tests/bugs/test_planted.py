@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.audit, pytest.mark.slow]
 PACKAGE = Path(sfumato.__file__).parent
 ROOT = Path(__file__).parents[2]
 PASSED, FAILED = 0, 1  # of pytest; anything else says that the tests did not run
+MOST_BYTES = 6 << 30  # of a process under a bug that asks for all there are
 FINDERS: list[str] = []
 
 
@@ -31,7 +32,10 @@ def run(home: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     """Run tests against the package in a folder, until one fails."""
     environment = {**os.environ, "PYTHONPATH": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(home / "hypothesis")
-    program = "import sys, sfumato, pytest; print(sfumato.__file__, flush=True); sys.exit(pytest.main())"
+    program = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, ({MOST_BYTES}, {MOST_BYTES})); "
+        "import sfumato, pytest; print(sfumato.__file__, flush=True); sys.exit(pytest.main())"
+    )
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not browser and (audit or not slow)"]
     found = subprocess.run(
         [sys.executable, "-c", program, *options, *tests],

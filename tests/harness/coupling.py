@@ -159,15 +159,18 @@ WATCHED = {
 }
 
 
-def coupled(monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, more: int) -> tuple[Any, Any, Tape]:
+def coupled(
+    monkeypatch, fit: Callable[[Any], Any], one: Any, other: Any, *, more: int, tape: Tape | None = None
+) -> tuple[Any, Any, Tape]:
     """Fit two neighbours that release the same; return what each fit returned, and the tape.
 
     Args:
         fit: of data, with a seed, returning what leaves the fit.
         one: records.
         other: the same with `more` records at the end, or with one of them replaced (`more=0`).
+        tape: what writes down and plays back; a new one by default.
     """
-    tape = Tape()
+    tape = Tape() if tape is None else tape
     results = []
     for second, data in enumerate((one, other)):
         tape.second = bool(second)
