@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.columns import Categorical, DateTime, ItemSet
 from sfumato.columns.canonical import BEYOND, canonical, form_text
+from sfumato.columns.levels import MISSING, UNKNOWN
+from sfumato.errors import SchemaError
+from sfumato.records.units import unit_names
 
 SAME = [
     ("7", "7.0", "7.00", "7.", "7e+00", "7.0e+00"),
@@ -131,3 +135,53 @@ def test_each_text_by_itself_and_once_for_all(texts):
 )
 def test_no_text_is_too_long(text):
     assert len(canonical(pa.array([text])).to_pylist()) == 1
+
+
+# where kinds, units, keys and items meet it
+
+
+def test_parents_and_categories_are_different_values():
+    with pytest.raises(SchemaError, match="different values"):
+        Categorical(categories=("1.0", "a"), parents=("x", "1"))
+    assert Categorical(categories=("1.0", "a"), parents=("x", "1"), exact=True).labels == ("x", "1")
+
+
+@pytest.mark.parametrize("token", ["-99", "99999999999999999999", "2021-01-01"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_token_beside_labels(token, exact):
+    """Whole numbers of 2^53 and more may all be the token; what is exact is compared letter by letter."""
+    kind = Categorical(categories=("a", "b"), exact=exact)
+    alike = {"-99": "-99.0", "99999999999999999999": "1e+20", "2021-01-01": "2021-01-01 00:00:00"}[token]
+    found = kind.find(pa.array([token, alike, "a", "c"]), (token,)).tolist()
+    assert found == [MISSING, UNKNOWN if exact else MISSING, 0, UNKNOWN]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_token_beside_units(exact):
+    names = unit_names(pa.array(["-99", "-99.0", "7", "7.0"]), ("-99",), exact=exact).to_pylist()
+    assert names == ([None, "-99.0", "7", "7.0"] if exact else [None, None, "7", "7"])
+
+
+def test_a_set_is_parted_after_its_cell_is_read():
+    """`1.5` is one value to the program that wrote the column, as `1.50`, whatever stands between items."""
+    kind = ItemSet(items=("1", "5", "50"), max_length=2, separator=".")
+    codes = kind.code(pa.array(["1.5", "1.50"]), missing=())
+    assert kind.decode(codes, pa.string()).to_pylist() == ["1.5", "1.5"]
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.float64(), pa.string()])
+def test_the_type_of_a_column_of_sets_refuses_nothing(type_):
+    assert ItemSet(items=("1", "2"), max_length=2, separator=";").reading_fault(type_) is None
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_duration_is_named_alike_in_any_unit(unit):
+    spans = pa.array([86_400 * 10**9, 3_600 * 10**9], pa.duration("ns")).cast(pa.duration(unit))
+    assert unit_names(spans, ()).to_pylist() == ["1 day", "01:00:00"]
+
+
+def test_moments_written_without_marks_are_dates_to_the_last_digit():
+    """A form of 17 digits, which is a whole number of 2^53 or more, is still read as the moment that it says."""
+    kind = DateTime(lower="2020-01-01", upper="2022-01-01", format="%Y%m%d%H%M%S%3f", resolution="second")
+    codes = kind.code(pa.array(["20210101083000000", "20210102000000000"]), missing=())
+    assert kind.decode(codes, pa.string()).to_pylist() == ["20210101083000000", "20210102000000000"]
