@@ -9,10 +9,8 @@ boolean), so one list of labels describes a column however it is stored.
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -21,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical, may_be_written_otherwise
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import (
     are_tokens,
     dictionary_indices,
-    is_bytes,
     is_scalar,
     is_text,
     plain,
@@ -36,6 +33,7 @@ from sfumato.columns.cells import (
 from sfumato.columns.facts import flag, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
+from sfumato.columns.label_texts import canonical_faults, values_of_texts
 from sfumato.columns.storage import has_text, text_of, unmodelled
 from sfumato.errors import SchemaError
 
@@ -188,7 +186,7 @@ class LevelKind(TabularKind):
             values = pa.float64()  # one cell may decide which numbers they are
         if not has_text(values):
             return unmodelled(values)
-        fits = any(_stored((text,), values) for text in self._read_texts(values))
+        fits = any(values_of_texts((text,), values) for text in self._read_texts(values))
         return None if fits else self.storage_fault(values)
 
     @property
@@ -400,7 +398,7 @@ class Ordinal(_Listed):
 @lru_cache(maxsize=256)
 def _stored_labels(kind: LevelKind, storage: pa.DataType) -> pa.Array:
     """Return the labels of a kind as values of a storage type without a fault."""
-    stored = _stored(kind.texts(storage), storage)
+    stored = values_of_texts(kind.texts(storage), storage)
     if stored is None:
         raise SchemaError(kind.storage_fault(storage))
     return stored
@@ -409,46 +407,13 @@ def _stored_labels(kind: LevelKind, storage: pa.DataType) -> pa.Array:
 def _first_unfit(kind: LevelKind, storage: pa.DataType) -> str | None:
     """Return the first label that does not come back from a storage type as itself."""
     labels, texts = kind.labels, kind.texts(storage)
-    stored = _stored(texts, storage)
+    stored = values_of_texts(texts, storage)
     if stored is None:
-        alone = (label for label, t in zip(labels, texts, strict=True) if not _stored((t,), storage))
+        alone = (label for label, t in zip(labels, texts, strict=True) if not values_of_texts((t,), storage))
         return next(alone, labels[0])
     back = kind.find(stored, ())
     wrong = np.flatnonzero(back != np.arange(len(back)))
     return labels[int(wrong[0])] if wrong.size else None
-
-
-def _stored(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
-    """Return texts as values of a type, or None if one of them is no such value."""
-    read = _value_reader_of(storage)
-    if read is not None:
-        try:
-            return pa.array([read(text) for text in texts], storage)
-        except (ValueError, TypeError, LookupError, ArithmeticError, pa.ArrowException):
-            return None
-    return None
-
-
-def canonical_faults(labels: Sequence[str]) -> list[str]:
-    """Return why labels cannot be told apart by their canonical texts, if they cannot."""
-    if not any(may_be_written_otherwise(label) for label in labels):
-        return []
-    texts = canonical(pa.array(labels, pa.string())).to_pylist()
-    if None in texts:
-        wide = labels[texts.index(None)]
-        return [
-            f"Expected `exact: true` beside labels that are numbers of 2^53 and more, such as {shown(wide)}, which a "
-            "program may have rounded. Declare it if the column was text from the start."
-        ]
-    first: dict[str | None, str] = {}
-    for label, text in zip(labels, texts, strict=True):
-        if first.setdefault(text, label) != label:
-            return [
-                f"Expected labels that are different values, got {shown(first[text])} and {shown(label)}, which a "
-                "program may write for each other. Remove one, or declare `exact: true` if the column was text from "
-                "the start."
-            ]
-    return []
 
 
 def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
@@ -483,22 +448,3 @@ def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
     table = dict(zip(canonical(pa.array(names, pa.string()), exact=kind.is_exact).to_pylist(), codes, strict=True))
     table = {name: code for name, code in table.items() if name is not None} | dict(zip(names, codes, strict=True))
     return pa.array(list(table), pa.string()), np.array([*table.values(), UNKNOWN], dtype=np.int32)
-
-
-def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:
-    """Return the map from a label to a value of a type; None if no label is such a value."""
-    if is_text(storage):
-        return str.encode if is_bytes(storage) else str
-    if types.is_integer(storage):
-        return int
-    if types.is_floating(storage):
-        return np.float16 if types.is_float16(storage) else float
-    if types.is_boolean(storage):
-        return lambda text: {"true": True, "false": False}[text.lower()]
-    if types.is_decimal(storage):
-        return Decimal
-    if types.is_date(storage):
-        return dt.date.fromisoformat
-    if types.is_time(storage):
-        return dt.time.fromisoformat
-    return dt.datetime.fromisoformat if types.is_timestamp(storage) else None
