@@ -120,7 +120,7 @@ def read(path) -> tuple[dict, list[tuple]]:
     if path.suffix == ".dat":
         source = source.under({"items": ItemSet(items=("x",), max_length=3)})
     cells = read_cells(source)
-    assert len(list(source.skipped())) <= 1
+    assert len(list(source.notes("skipped"))) <= 1
     return dict(source.storage), list(zip(*cells.values(), strict=True))
 
 

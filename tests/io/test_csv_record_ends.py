@@ -94,4 +94,4 @@ def test_a_giant_cell_decides_nothing(tmp_path, length, quote, before):
     source = open_source(path)
     kept = ["2"] if length < 4 << 20 else []
     assert read_cells(source, ["a"])["a"][before:] == [*kept, "3"]
-    assert len(list(source.skipped())) == 1 - len(kept)
+    assert len(list(source.notes("skipped"))) == 1 - len(kept)

@@ -30,8 +30,8 @@ def _read(source, columns=None):
 def test_a_delimiter_at_the_end_of_every_line_ends_no_record(tmp_path):
     source = _open(tmp_path, "a;b\n" + "".join(f"{i};{i % 3};\n" for i in range(1000)))
     assert _read(source)["a"] == [str(i) for i in range(1000)]
-    assert list(source.skipped()) == []
-    assert list(source.shortened()) == [f"record {i}: 3 cells" for i in range(1, 1001)]
+    assert list(source.notes("skipped")) == []
+    assert list(source.notes("shortened")) == [f"record {i}: 3 cells" for i in range(1, 1001)]
 
 
 def test_a_record_is_read_by_itself_wherever_it_lies(tmp_path):
@@ -40,7 +40,7 @@ def test_a_record_is_read_by_itself_wherever_it_lies(tmp_path):
     source = _open(tmp_path, text, chunk_rows=2)
     assert _read(source) == {"a": ["1", "2", "3", "6", "7", "8"], "b": ["x", "y", "l1\nl2", 'q",', "w", "v"]}
     assert _read(source, ["b"])["b"][2] == "l1\nl2"
-    assert list(source.skipped()) == ["record 4: 1 cells", "record 5: 3 cells"]
+    assert list(source.notes("skipped")) == ["record 4: 1 cells", "record 5: 3 cells"]
 
 
 @pytest.mark.parametrize("block", [64, 200, 4 << 20])
@@ -50,7 +50,7 @@ def test_the_order_is_the_files_over_many_blocks(tmp_path, monkeypatch, block):
     records = [(i, ends[(i * i + i // 7) % 6]) for i in range(500)]
     source = _open(tmp_path, "a,b\n" + "".join(f"{i},{i}{end}\n" for i, end in records))
     assert _read(source)["a"] == [str(i) for i, end in records if end != ",x"]
-    assert len(list(source.skipped())) == sum(end == ",x" for _, end in records)
+    assert len(list(source.notes("skipped"))) == sum(end == ",x" for _, end in records)
 
 
 def test_one_record_changes_no_other(tmp_path):

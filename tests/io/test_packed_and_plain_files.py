@@ -116,7 +116,7 @@ class TestJsonLines:
             "w": ["a", "true", None, "?"],
             "i": ["3", "4", '["1", null, "x"]', "9" * 26],
         }
-        assert list(source.skipped()) == ["line 4", "line 6", "line 7"]
+        assert list(source.notes("skipped")) == ["line 4", "line 6", "line 7"]
         (rows,) = PrivateData(open_source(path), Schema(columns=KINDS, rows=7)).coded()
         assert (rows["i"][:2] * 9).round().tolist() == [3, 4]
 
@@ -155,7 +155,7 @@ class TestJsonLines:
         path = lines(tmp_path / "t.jsonl", {"a": "1"}, {"a": "x" * 200}, {"a": "2"}, {"a": "y" * 100})
         source = open_source(path).under({"a": KINDS["w"]})
         assert read(source) == {"a": ["1", "2"]}
-        assert list(source.skipped()) == ["line 2", "line 4"]
+        assert list(source.notes("skipped")) == ["line 2", "line 4"]
 
     def test_depth_does_not_depend_on_where_a_line_is_read(self, tmp_path):
         deep = [f'{{"w": "a", "x": {"[" * n}{"]" * n}}}' for n in (10, 99, 100, 400)]
@@ -167,7 +167,7 @@ class TestJsonLines:
             return further_down(calls - 1) if calls else read(source)["w"]
 
         assert further_down(0) == further_down(600) == expected
-        assert list(source.skipped()) == ["line 3", "line 4"]
+        assert list(source.notes("skipped")) == ["line 3", "line 4"]
 
     def test_a_hostile_line_takes_no_time(self, tmp_path):
         half = 1 << 20

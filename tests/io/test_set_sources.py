@@ -177,10 +177,10 @@ def test_overlong_lines_of_a_fimi_file(tmp_path, monkeypatch):
     path = tmp_path / "a.dat"
     path.write_text("1 3\n" + "0 " * 500 + "4\n2\n\n" + "1 " * 200)
     assert read(path, CELLS) == [[1, 3], [0, 4], [2], [], [1]]
-    assert not list(open_source(path).skipped())
+    assert not list(open_source(path).notes("skipped"))
     monkeypatch.setattr("sfumato.io.stored.LONGEST_LINE", 400)
     assert read(path, CELLS) == [[1, 3], [2], [], [1]]
-    assert list(open_source(path).skipped()) == ["line 2"]
+    assert list(open_source(path).notes("skipped")) == ["line 2"]
     monkeypatch.setattr("sfumato.io.baskets._PART_BYTES", 1)
     assert read(path, CELLS) == [[1, 3], [2], [], [1]]
 

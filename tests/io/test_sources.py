@@ -132,7 +132,7 @@ class TestCsv:
         text = 'a,b\n1,2\n3,"' + f"{SECRET}\n" * 600_000 + "4,5\n"
         source = csv_source(tmp_path, text)
         assert read(source) == {"a": ["1", "4"], "b": ["2", "5"]}
-        first, second, *_ = source.skipped()
+        first, second, *_ = source.notes("skipped")
         assert (first, second) == ("record 2: a quote that is not closed, or more than 4 MiB", "record 3: 1 cells")
 
     def test_a_header_of_too_many_columns(self, tmp_path):

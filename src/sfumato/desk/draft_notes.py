@@ -121,7 +121,7 @@ def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, 
     Raises:
         DataError: most records of a CSV are not, or most of a workbook only in part.
     """
-    skipped, shortened = _count(source.skipped()), _count(source.shortened())
+    skipped, shortened = _count(source.notes("skipped")), _count(source.notes("shortened"))
     lines = []
     n_read = max((survey.n_cells for survey in surveys.values()), default=0)
     if source.container == "csv" and (skipped[0] > n_read or _is_undivided(surveys)):
@@ -129,7 +129,7 @@ def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, 
             f"Expected the lines of {source.label} to have as many cells as the first one, got others in most. If "
             "lines above the header say something else (a title, a date), take them out; or declare the delimiter."
         )
-    beside, first = _count(source.beside())
+    beside, first = _count(source.notes("beside"))
     if beside > 0.5 * n_read:
         raise DataError(
             f"Expected the first row of {source.label} that is not empty to name every column, got cells under no name "

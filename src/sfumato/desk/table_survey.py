@@ -81,7 +81,7 @@ class TableSurvey:
         lines = left_out(source, surveys)
         guesses = {name: _guess(survey) for name, survey in surveys.items()}
         if any(isinstance(kind, Image) for kind, _ in guesses.values()):
-            guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.skipped()))
+            guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.notes("skipped")))
         return cls(source, surveys, guesses, missing_texts(surveys, labels), _reader(source, decimal), lines)
 
     @property

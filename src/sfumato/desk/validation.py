@@ -248,9 +248,9 @@ def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
 
 def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
     """Yield findings of the records that cannot be read, and of those that are not read to their end."""
-    left_out = ("left out, whole records", source.skipped())
-    cut = ("read without their last cells, which are empty and beyond the header", source.shortened())
-    beside = ("read without the cells beside them, which are under no name", source.beside())
+    left_out = ("left out, whole records", source.notes("skipped"))
+    cut = ("read without their last cells, which are empty and beyond the header", source.notes("shortened"))
+    beside = ("read without the cells beside them, which are under no name", source.notes("beside"))
     images = schema.images
     column = images[0] if images else ""
     problem: Problem = "unparseable" if images else "skipped"

@@ -25,7 +25,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.columns.storage import text_of
 from sfumato.errors import ConfigError, DataError, SchemaError
-from sfumato.io.chunks import Chunk, Source, batched, guarded, table_chunks
+from sfumato.io.chunks import Chunk, Note, Source, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
 from sfumato.io.stored import bounded_lines, open_member
 from sfumato.io.untrusted import UntrustedZip
@@ -51,10 +51,10 @@ class BasketSource(Source):
             check_tokens(ITEMS, kind)
         return self
 
-    def skipped(self) -> Iterator[str]:
+    def notes(self, what: Note) -> Iterator[str]:
         """Yield the lines that are too long. Not private."""
         numbered = guarded(enumerate(self._lines(), start=1), self.unreadable)
-        return (f"line {number}" for number, line in numbered if line is None)
+        return (f"line {number}" for number, line in numbered if line is None and what == "skipped")
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self._tables(), columns, self.chunk_rows)

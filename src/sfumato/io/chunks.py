@@ -43,6 +43,9 @@ from sfumato.io.csv_form import CsvForm
 _INFERRED = re.compile(r"u?int\d+|float\d+|complex\d+|bool|object|datetime64.*|timedelta64.*")
 """NumPy's names of types that follow from all cells of a column; `Int64`, `string` and Arrow's are declared."""
 Container: TypeAlias = Literal["csv", "parquet", "npz", "pandas", "polars", "pyarrow", "arrays", "folder", "fimi"]
+Note: TypeAlias = Literal["skipped", "shortened", "beside"]
+"""Records that are left out because they cannot be read, those read without their last cells, which are empty, and
+those beside which stand cells under no name, which are not read."""
 Column: TypeAlias = pa.ChunkedArray | np.ndarray
 T = TypeVar("T")
 
@@ -239,16 +242,9 @@ class Source(ABC):
         """
         return (self,)
 
-    def skipped(self) -> Iterator[str]:
-        """Yield the names of records that a fit leaves out because they cannot be read. Not private."""
-        return iter(())
-
-    def shortened(self) -> Iterator[str]:
-        """Yield the names of records that are read without their last cells, which are empty. Not private."""
-        return iter(())
-
-    def beside(self) -> Iterator[str]:
-        """Yield the names of records beside which stand cells under no name, which are not read. Not private."""
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the names of records that are not read, or not whole. Not private."""
+        del what
         return iter(())
 
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:

@@ -24,7 +24,7 @@ import pyarrow.csv as pa_csv
 
 from sfumato.columns.cells import is_text
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.chunks import Chunk, Source, attempt, check_names, guarded, table_chunks
+from sfumato.io.chunks import Chunk, Note, Source, attempt, check_names, guarded, table_chunks
 from sfumato.io.csv_form import DELIMITER_OF_SUFFIX, CsvForm, CsvOutput
 from sfumato.io.csv_record_ends import LONGEST, OddRecords, record_stream
 from sfumato.io.stored import BlockStream, FileSource, StoredFile, format_suffix
@@ -92,18 +92,13 @@ class CsvSource(FileSource):
             encoding=self.form.encoding or _found_encoding(self.file),
         )
 
-    def skipped(self) -> Iterator[str]:
-        """Yield the records that have another number of cells than the header. Not private."""
-        return self._odd(are_read=False)
-
-    def shortened(self) -> Iterator[str]:
-        """Yield the records that have empty cells beyond the header. Not private."""
-        return self._odd(are_read=True)
-
-    def _odd(self, *, are_read: bool) -> Iterator[str]:
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the records of another number of cells than the header, read where more are empty. Not private."""
+        if what == "beside":
+            return
         odd = OddRecords(self.delimiter, self.names, counts=True)
         for _ in guarded(itertools.chain(self._tables(self.names[:1], odd), [pa.table({})]), self.unreadable):
-            yield from (f"record {number}: {why}" for number, why, read in odd.notes if read == are_read)
+            yield from (f"record {number}: {why}" for number, why, read in odd.notes if read == (what == "shortened"))
             odd.notes.clear()
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:

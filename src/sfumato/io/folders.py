@@ -30,7 +30,7 @@ from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.storage import text_of
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.chunks import Chunk, Column, Note, Source, attempt
 from sfumato.io.image_arrays import array_of
 from sfumato.io.pictures import (
     SUFFIX,
@@ -87,8 +87,10 @@ class FolderSource(Source):
         # of equally many, whichever: the same at every call
         return self.under({"x": max(headers, key=lambda kind: (headers[kind], repr(kind)))})  # type: ignore[dict-item]
 
-    def skipped(self) -> Iterator[str]:
+    def notes(self, what: Note) -> Iterator[str]:
         """Yield the files that contribute nothing, and folders of folders. Not private."""
+        if what != "skipped":
+            return
         for folder in (self.path, *_entries(self.path, folders=True)):
             with os.scandir(folder) as entries:
                 others = [entry for entry in entries if not entry.name.startswith(".") and not _wanted(entry)]

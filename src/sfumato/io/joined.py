@@ -23,7 +23,7 @@ from sfumato.columns.open import Identifier
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.columns.storage import has_text, text_of
 from sfumato.errors import DataError, SchemaError
-from sfumato.io.chunks import Chunk, Column, Source, table_chunks
+from sfumato.io.chunks import Chunk, Column, Note, Source, table_chunks
 from sfumato.io.csv_form import CsvForm
 
 
@@ -118,15 +118,10 @@ class JoinedSource(Source):
         """Return the source with the storage types that its records tell. Not private."""
         return self._of([piece.measured() for piece in self.files])
 
-    def skipped(self) -> Iterator[str]:
-        """Yield the records of all files that cannot be read. Not private."""
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the records of all files that are not read, or not whole. Not private."""
         for file in self.files:
-            yield from (f"{file.label}, {text}" for text in file.skipped())
-
-    def shortened(self) -> Iterator[str]:
-        """Yield the records of all files that are read without their last cells. Not private."""
-        for file in self.files:
-            yield from (f"{file.label}, {text}" for text in file.shortened())
+            yield from (f"{file.label}, {text}" for text in file.notes(what))
 
     def size(self) -> int:
         """Bytes of all files."""

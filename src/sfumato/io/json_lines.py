@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import ItemSet, is_set_storage
-from sfumato.io.chunks import Chunk, Source, attempt, batched, guarded, table_chunks
+from sfumato.io.chunks import Chunk, Note, Source, attempt, batched, guarded, table_chunks
 from sfumato.io.csv import open_utf8
 from sfumato.io.stored import FileSource, StoredFile, bounded_lines
 
@@ -57,10 +57,10 @@ class JsonLinesSource(FileSource):
         # a key that is null in every line is text too
         return replace(self, storage={name: _LISTS if only else pa.string() for name, only in lists.items() if name})
 
-    def skipped(self) -> Iterator[str]:
+    def notes(self, what: Note) -> Iterator[str]:
         """Yield the lines that are no object, too deep or too long. Not private."""
         lines = guarded(self._lines(), self.unreadable)
-        return (f"line {number}" for number, line in lines if _record(line) is None)
+        return (f"line {number}" for number, line in lines if what == "skipped" and _record(line) is None)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         yield from table_chunks(self._tables(columns), columns, self.chunk_rows)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.columns.cells import is_bytes
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
-from sfumato.io.chunks import Chunk, Column, Source, attempt
+from sfumato.io.chunks import Chunk, Column, Note, Source, attempt
 from sfumato.io.pictures import check_picture, read_header, read_picture, require_pillow, unheard
 
 _CHUNK_BYTES = 1 << 26
@@ -52,11 +52,11 @@ class PictureCells(Source):
         """Return the pieces of the table, each with its pictures."""
         return [replace(self, table=piece) for piece in self.table.pieces()]
 
-    def skipped(self) -> Iterator[str]:
-        """Yield the rows without a picture of the declared size, by their number, and what the table skips."""
-        yield from self.table.skipped()
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the rows without a picture of the declared size, by their number, and what the table says."""
+        yield from self.table.notes(what)
         before = 0
-        for rows in self._rows(tuple(self.images)):
+        for rows in self._rows(tuple(self.images)) if what == "skipped" else ():
             _, mask = self._decoded(rows)
             yield from (f"row {before + int(row) + 1}" for row in np.flatnonzero(~mask))
             before += len(mask)

@@ -19,7 +19,7 @@ from typing import IO, final
 import pyarrow as pa
 
 from sfumato.columns.wall_clock import wall_clock_of
-from sfumato.io.chunks import Chunk, Source, attempt, batched, check_names, table_chunks
+from sfumato.io.chunks import Chunk, Note, Source, attempt, batched, check_names, table_chunks
 from sfumato.io.stored import StoredFile
 from sfumato.io.workbook import LONGEST_CELL, SharedTexts, Styles, Workbook, plain_text, read_markup
 
@@ -236,8 +236,10 @@ class ExcelSource(Source):
             cells = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
             yield pa.table(cells, names=list(self.names))
 
-    def beside(self) -> Iterator[str]:
-        """Yield the rows that hold something near the columns of the header, and under no name."""
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the rows that hold something near the columns of the header, and under no name. Not private."""
+        if what != "beside":
+            return
         last = self.first + len(self.names)
         rows = _rows(self.file, 0, last + _NEAR)
         next(rows)

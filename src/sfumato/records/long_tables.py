@@ -23,7 +23,7 @@ from sfumato.columns.cells import joined
 from sfumato.columns.sets import ItemSet, list_parts, plain_list_type
 from sfumato.errors import SchemaError
 from sfumato.io.baskets import N_ITEMS
-from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.io.chunks import Chunk, Column, Note, Source
 from sfumato.io.joined import of_one_type
 from sfumato.io.picture_cells import with_pictures
 from sfumato.records.units import unit_names
@@ -53,13 +53,9 @@ class LongSource(Source):
     exact: bool = False
     parts: int = 1
 
-    def skipped(self) -> Iterator[str]:
-        """Yield the rows that cannot be read. Not private."""
-        return self.rows.skipped()
-
-    def shortened(self) -> Iterator[str]:
-        """Yield the rows that are read without their last cells. Not private."""
-        return self.rows.shortened()
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the rows that are not read, or not whole. Not private."""
+        return self.rows.notes(what)
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         for part in range(self.parts):

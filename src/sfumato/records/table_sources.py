@@ -27,7 +27,7 @@ from sfumato.columns.cells import joined, values_of
 from sfumato.columns.kind import ColumnKind, TabularKind
 from sfumato.columns.open import Identifier
 from sfumato.errors import ConfigError, DataError, PrivacyWarning, SchemaError
-from sfumato.io.chunks import Chunk, Source, guarded
+from sfumato.io.chunks import Chunk, Note, Source, guarded
 from sfumato.io.csv_form import CsvForm
 from sfumato.io.joined import of_one_type
 from sfumato.io.sources import open_source
@@ -105,21 +105,10 @@ class TableSources(Source):
         """Return the tables of CSV text in a declared form."""
         return replace(self, tables={name: table.read_as(form) for name, table in self.tables.items()})
 
-    def skipped(self) -> Iterator[str]:
-        """Yield the records of any table that cannot be read. Not private."""
-        return self._of_tables("skipped")
-
-    def shortened(self) -> Iterator[str]:
-        """Yield the records of any table that are read without their last cells. Not private."""
-        return self._of_tables("shortened")
-
-    def beside(self) -> Iterator[str]:
-        """Yield the records of any table beside which cells stand under no name. Not private."""
-        return self._of_tables("beside")
-
-    def _of_tables(self, method: str) -> Iterator[str]:
+    def notes(self, what: Note) -> Iterator[str]:
+        """Yield the records of any table that are not read, or not whole. Not private."""
         for name, table in self.tables.items():
-            yield from (f"{name}, {text}" for text in getattr(table, method)())
+            yield from (f"{name}, {text}" for text in table.notes(what))
 
     def parts(self, names: Collection[str]) -> list[tuple[Source, list[str]]]:
         """Return all tables, and the columns of these that each has."""

@@ -189,7 +189,7 @@ def page_content(
     elif real is not None:
         content |= _images(release, real, test, target, seed)
     # real records that cannot be read are left out of every figure
-    content["n_skipped"] = 0 if real is None else sum(1 for _ in open_records(real, release.schema).skipped())
+    content["n_skipped"] = 0 if real is None else sum(1 for _ in open_records(real, release.schema).notes("skipped"))
     content["tables"] = content["tables"] or {"": dict(content)}
     if content["uses"] is None and (real is None or not content["matrix"]):
         content["uses"] = uses_of(release)  # beside real rows of a table, scores say it

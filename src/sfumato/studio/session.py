@@ -109,7 +109,7 @@ class StudioSession:
                 draft = draft_schema(source)
                 self.notes = draft.notes
                 write_text(self.schema_path, draft.to_yaml(), secret=True)
-            self.n_skipped = sum(1 for _ in source.skipped())
+            self.n_skipped = sum(1 for _ in source.notes("skipped"))
             self.data = data
 
     def document(self) -> dict[str, Any]:
