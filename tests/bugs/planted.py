@@ -1105,8 +1105,9 @@ BUGS = [
     PlantedBug(
         "units: which rows count depends on the units before",
         "records/units.py",
-        "            self._hashes.append(text_hash(name))\n",
-        "            self._hashes.append(text_hash(name) + len(self._hashes) << 8 & (1 << 64) - 1)\n",
+        "np.fromiter(map(text_hash, self._numbers), np.uint64, len(self._numbers))",
+        "np.fromiter(map(text_hash, self._numbers), np.uint64, len(self._numbers)) + "
+        "np.arange(len(self._numbers), dtype=np.uint64) * np.uint64(1 << 60)",
         "tests/records/test_units.py -k order_and_chunks",
     ),
     PlantedBug(

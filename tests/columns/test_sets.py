@@ -38,8 +38,8 @@ def by_hand(kind: ItemSet, items: list[str | None] | None) -> list[int]:
     kept: list[int] = []
     for item in items or []:
         text = None if item is None else item.strip()
-        if text is not None and kind.items is None:  # a number as pandas writes it beside a missing cell
-            text = re.sub(r"^(0|-?[1-9][0-9]*)\.0+$", r"\1", text)
+        if text is not None and kind.items is None:  # a number as programs write it beside a missing cell
+            text = re.sub(r"^(0|-?[1-9][0-9]*)\.0*$", r"\1", text)
         if text is None or (text in MISSING_TOKENS and text not in labels):
             continue
         if text not in labels:

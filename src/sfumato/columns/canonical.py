@@ -54,6 +54,7 @@ _ODD = (
     r"|^(?:True|False|TRUE|FALSE)$"
 )
 """Texts that may not be canonical, moments apart."""
+_MORE_THAN_DIGITS = r"[^0-9]|[0-9]{16}"
 BEYOND = str(LARGEST_EXACT + 1)
 """What stands for any whole number that has no canonical text."""
 _WRITTEN_OTHERWISE = re.compile("[0-9]|^(?i:true|false)$")
@@ -88,6 +89,8 @@ def canonical(text: pa.Array, *, exact: bool = False) -> pa.Array:
     """
     if exact:
         return _replaced(text, _ROUNDED, lambda word: word if abs(float(word)) <= LARGEST_EXACT else None)
+    if not _any(pc.match_substring_regex(text, _MORE_THAN_DIGITS)):  # so are most ids: this is for speed alone
+        return text
     if _any(pc.match_substring_regex(text, _MOMENT)):
         text = needed_time(pc.replace_substring_regex(text, rf"^({_DAY})T([0-9]{{2}}:[0-9]{{2}})", r"\1 \2"))
     return _replaced(_without_zeros(text), _ODD, _word)

@@ -47,7 +47,7 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of spli
 class UnitNumbers:
     """Numbers of units, or of other keys, in the order in which they come; whatever type a table stores them in.
 
-    Memory: the name and a hash of each.
+    Memory: the name of each.
 
     Args:
         missing: texts that stand for no unit.
@@ -57,38 +57,32 @@ class UnitNumbers:
     def __init__(self, missing: Sequence[str], *, exact: bool = False) -> None:
         self._missing, self._exact = missing, exact
         self._numbers: dict[str, int] = {}
-        self._hashes: list[int] = []
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def numbers(self, cells: Column) -> np.ndarray:
         """Return the number of each cell's unit, −1 without one, int64 of shape (n,); new ones get the next numbers."""
-        return self._of_cells(cells, self._number)
+        numbers = self._numbers
+        return self._of_cells(cells, lambda names: [numbers.setdefault(name, len(numbers)) for name in names])
 
     def known(self, cells: Column) -> np.ndarray:
         """Return the number of each cell's unit, −1 without one or where it has not come before."""
-        return self._of_cells(cells, lambda name: self._numbers.get(name, NOBODY))
+        return self._of_cells(cells, lambda names: [self._numbers.get(name, NOBODY) for name in names])
 
     def missing(self, cells: Column) -> np.ndarray:
         """Return which cells name nobody, shape (n,)."""
-        return self._of_cells(cells, lambda name: 0) == NOBODY
+        return self._of_cells(cells, lambda names: [0] * len(names)) == NOBODY
 
     def hashes(self) -> np.ndarray:
         """Return a hash of each unit's name, uint64, shape (units,)."""
-        return np.array(self._hashes, dtype=np.uint64)
+        return np.fromiter(map(text_hash, self._numbers), np.uint64, len(self._numbers))
 
-    def _number(self, name: str) -> int:
-        number = self._numbers.setdefault(name, len(self._numbers))
-        if number == len(self._hashes):
-            self._hashes.append(text_hash(name))
-        return number
-
-    def _of_cells(self, cells: Column, number: Callable[[str], int]) -> np.ndarray:
+    def _of_cells(self, cells: Column, numbers: Callable[[list[str]], list[int]]) -> np.ndarray:
         coded = unit_names(joined(cells), self._missing, exact=self._exact).dictionary_encode()
-        numbers = [NOBODY if name is None else number(name) for name in coded.dictionary.to_pylist()]
-        index = coded.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.array([*numbers, NOBODY], dtype=np.int64)[index]
+        found = numbers(coded.dictionary.to_pylist())  # which holds no null: these have no index
+        index = coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.array([*found, NOBODY], dtype=np.int64)[index]
 
 
 @final
