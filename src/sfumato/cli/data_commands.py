@@ -69,7 +69,7 @@ class SchemaFormat(StrEnum):
 @schema_app.command("draft")
 def draft_command(
     data: TablesArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
+    out: Annotated[Path, typer.Option(metavar="SCHEMA", help="Where to write the draft (.yaml).")],
     exact: Annotated[
         bool,
         typer.Option(
@@ -241,9 +241,9 @@ def import_command(
             "or private-pgm domain.json.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the schema.")],
+    out: Annotated[Path, typer.Option(metavar="SCHEMA", help="Where to write the schema.")],
     table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="The table to take, where the file describes several.")
+        str | None, typer.Option(metavar="NAME", help="The table to take, where the file describes several.")
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -275,15 +275,12 @@ def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schem
 def review_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, such as a draft.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="NEW", help="Where to write the schema with the answers. Not with --json."),
+        Path | None, typer.Option(metavar="NEW", help="Where to write the schema with the answers. Not with --json.")
     ] = None,
     answers: Annotated[
         str | None,
         typer.Option(
-            "--answers",
-            metavar="FILE",
-            help="A YAML or JSON file with an answer to each question, or - (standard input).",
+            metavar="FILE", help="A YAML or JSON file with an answer to each question, or - (standard input)."
         ),
     ] = None,
     overwrite: Annotated[
@@ -361,7 +358,7 @@ def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any v
 @schema_app.command("validate")
 def validate_command(
     data: TablesArgument,
-    schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
+    schema: Annotated[Path, typer.Option(metavar="SCHEMA", help="The schema of the data.")],
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:

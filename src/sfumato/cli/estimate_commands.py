@@ -60,14 +60,11 @@ class FormulaOptions:
         bool, typer.Option("--logit", help="With a formula: logistic regression; the left side has two labels.")
     ] = False
     family: Annotated[
-        FamilyName | None,
-        typer.Option("--family", help="With a formula: the kind of regression; default: least squares."),
+        FamilyName | None, typer.Option(help="With a formula: the kind of regression; default: least squares.")
     ] = None
     at: Annotated[
         list[str] | None,
-        typer.Option(
-            "--at", metavar="COL=VALUE", help="With a formula: the mean that it predicts there. One for each column."
-        ),
+        typer.Option(metavar="COL=VALUE", help="With a formula: the mean that it predicts there. One for each column."),
     ] = None
 
     @property
@@ -85,9 +82,7 @@ class PartOptions:
     units: Annotated[
         bool, typer.Option("--units", help="For linked rows: answer for units (persons) in place of rows.")
     ] = False
-    table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="Of a database: the table that is asked.")
-    ] = None
+    table: Annotated[str | None, typer.Option(metavar="NAME", help="Of a database: the table that is asked.")] = None
 
     def of(self, path: Path, *, several: bool = False) -> QuestionMethods:
         """Return a release, a table of it, or its units, to be asked; a combined one, but for a list of `several`."""
@@ -103,7 +98,7 @@ class PartOptions:
 class IntervalOptions:
     """How often intervals hold."""
 
-    level: Annotated[float, typer.Option("--level", metavar="L", help="The confidence level of intervals.")] = 0.95
+    level: Annotated[float, typer.Option(metavar="L", help="The confidence level of intervals.")] = 0.95
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that all hold at once at that level.")
     ] = False
@@ -117,29 +112,26 @@ def estimate_command(
         list[str] | None,
         typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)', or one of: {forms()}."),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="Answer for each label of this column.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="COL", help="Answer for each label of this column.")] = None,
     formula: FormulaOptions,
     difference: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            "--difference",
-            metavar="LABEL LABEL",
-            help="With --by: the answer for the first label, less that for the second.",
+            metavar="LABEL LABEL", help="With --by: the answer for the first label, less that for the second."
         ),
     ] = None,
     of: Annotated[
         Of | None,
         typer.Option(
-            "--of",
             help="Answer for the population that the records are a sample of, or for the table itself. Default: "
-            "population; for counts and cross-tables, table.",
+            "population; for counts and cross-tables, table."
         ),
     ] = None,
     list_questions: Annotated[
         bool, typer.Option("--list", help="List what the release can and cannot answer, with standard errors.")
     ] = False,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", metavar="N", help="With --list: how many pairs of columns to list.")
+        int | None, typer.Option(metavar="N", help="With --list: how many pairs of columns to list.")
     ] = None,
     part: PartOptions,
     intervals: IntervalOptions,

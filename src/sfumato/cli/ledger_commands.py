@@ -36,10 +36,8 @@ class Relation(StrEnum):
 @ledger_app.command("create")
 def create_command(
     file: LedgerArgument,
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The epsilon that all fits together may spend.")
-    ],
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta that all fits together may spend.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The epsilon that all fits together may spend.")],
+    delta: Annotated[float, typer.Option(metavar="D", help="The delta that all fits together may spend.")],
     relation: Annotated[
         Relation, typer.Option("--neighbours", help="What the guarantee compares. add-remove suits most methods.")
     ] = Relation.add_remove,

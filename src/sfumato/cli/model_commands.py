@@ -53,8 +53,7 @@ StateArgument = Annotated[
     Path, typer.Argument(metavar="STATE", help="This holder's own folder, with its keys. Keep it secret.")
 ]
 MessagesOption = Annotated[
-    Path,
-    typer.Option("--messages", metavar="FOLDER", help="The folder of what all holders exchange: cards and messages."),
+    Path, typer.Option(metavar="FOLDER", help="The folder of what all holders exchange: cards and messages.")
 ]
 model_app = command_group(
     "Fit otherwise: the best of several settings, several holders together, a mixture, a factor analysis or clusters."
@@ -66,15 +65,12 @@ class JointPlan:
     """What all holders agree on: the same for each of them."""
 
     schema: SchemaOption
-    holders: Annotated[int, typer.Option("--holders", metavar="K", help="The number of holders, 2 to 100.")]
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon of the release, above 0.")
-    ]
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta of the release.")]
+    holders: Annotated[int, typer.Option(metavar="K", help="The number of holders, 2 to 100.")]
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The privacy budget epsilon of the release, above 0.")]
+    delta: Annotated[float, typer.Option(metavar="D", help="The delta of the release.")]
     colluding: Annotated[
         int,
         typer.Option(
-            "--colluding",
             metavar="T",
             help="The number of holders who may put together what they know and learn no more than the release. 0: "
             "each holder may, as it knows its own part of the noise.",
@@ -85,7 +81,7 @@ class JointPlan:
 @grouped
 def join_command(
     state: StateArgument,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of this holder, in the certificate.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of this holder, in the certificate.")],
     messages: MessagesOption,
     *,
     plan: JointPlan,
@@ -113,7 +109,6 @@ def round_command(
     fingerprint: Annotated[
         str | None,
         typer.Option(
-            "--fingerprint",
             metavar="HEX",
             help="The fingerprint of all cards, once the other holders have read out the same, by telephone say. "
             "Needed once.",
@@ -123,18 +118,13 @@ def round_command(
     without: Annotated[
         list[str] | None,
         typer.Option(
-            "--without",
             metavar="NAME",
             help="A holder who dropped out. The others begin a further attempt, for a charge of its own. Repeatable.",
         ),
     ] = None,
     rows_left: Annotated[
         int | None,
-        typer.Option(
-            "--rows-left",
-            metavar="N",
-            help="With --without: the public number of rows of those who go on, all together.",
-        ),
+        typer.Option(metavar="N", help="With --without: the public number of rows of those who go on, all together."),
     ] = None,
     seed: SeedOption = None,
     rows_are_records: RowsAreRecordsOption = False,
@@ -180,9 +170,7 @@ model_app.command("round")(round_command)
 ClipNormOption = Annotated[
     float | None,
     typer.Option(
-        "--clip-norm",
-        metavar="C",
-        help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns.",
+        metavar="C", help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns."
     ),
 ]
 
@@ -238,17 +226,12 @@ def _form(covariance: Covariance) -> CovarianceForm:
 @grouped
 def mixture_command(
     task: ModelTask,
-    components: Annotated[
-        int, typer.Option("--components", metavar="K", help="The number of Gaussians in the mixture.")
-    ] = 1,
+    components: Annotated[int, typer.Option(metavar="K", help="The number of Gaussians in the mixture.")] = 1,
     covariance: Annotated[
-        Covariance, typer.Option("--covariance", help="The form of the covariances of the Gaussians.")
+        Covariance, typer.Option(help="The form of the covariances of the Gaussians.")
     ] = Covariance.full,
     iterations: Annotated[
-        int,
-        typer.Option(
-            "--iterations", metavar="J", help="The number of noisy releases, with the start's. All are charged."
-        ),
+        int, typer.Option(metavar="J", help="The number of noisy releases, with the start's. All are charged.")
     ] = 10,
     *,
     run: ModelRun,
@@ -263,7 +246,7 @@ def mixture_command(
 @grouped
 def factors_command(
     task: ModelTask,
-    factors: Annotated[int, typer.Option("--factors", metavar="R", help="The number of latent factors.")] = 2,
+    factors: Annotated[int, typer.Option(metavar="R", help="The number of latent factors.")] = 2,
     *,
     run: ModelRun,
 ) -> None:
@@ -276,10 +259,8 @@ def factors_command(
 @grouped
 def cluster_command(
     task: ModelTask,
-    clusters: Annotated[int, typer.Option("--clusters", metavar="K", help="The number of centres.")] = 8,
-    iterations: Annotated[
-        int, typer.Option("--iterations", metavar="J", help="The number of iterations. All are charged.")
-    ] = 7,
+    clusters: Annotated[int, typer.Option(metavar="K", help="The number of centres.")] = 8,
+    iterations: Annotated[int, typer.Option(metavar="J", help="The number of iterations. All are charged.")] = 7,
     *,
     run: ModelRun,
 ) -> None:

@@ -51,13 +51,11 @@ class UniqueRowsChoice(StrEnum):
 
 
 UniqueRowsOption = Annotated[
-    UniqueRowsChoice,
-    typer.Option("--unique-rows", help="drop: leave out rows that occur once. It adds nothing to the guarantee."),
+    UniqueRowsChoice, typer.Option(help="drop: leave out rows that occur once. It adds nothing to the guarantee.")
 ]
 UniqueOnOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--unique-on",
         metavar="COL",
         help="With --unique-rows: a column on which rows are compared. Default: all columns. May be repeated.",
     ),
@@ -65,7 +63,6 @@ UniqueOnOption = Annotated[
 OutOption = Annotated[
     str,
     typer.Option(
-        "--out",
         metavar="FILE",
         help="A .csv, .tsv, .parquet or .npz file, or - (standard output). Without a suffix: a folder, of images or of "
         "several tables.",

@@ -42,7 +42,7 @@ def combine_command(
     releases: Annotated[
         list[Path], typer.Argument(metavar="RELEASE...", help="At least two releases, each of other people.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .sfm file.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="A .sfm file.")],
     disjoint: Annotated[
         bool, typer.Option("--disjoint", help="Your word that no person is in two of the releases. Required.")
     ] = False,
@@ -139,20 +139,17 @@ class PublicationOptions:
 
     PANEL: ClassVar[str] = "What catalogues say"
 
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the data.")] = None
-    publisher: Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes the data.")] = None
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="The title of the data.")] = None
+    publisher: Annotated[str | None, typer.Option(metavar="TEXT", help="Who publishes the data.")] = None
     publisher_type: Annotated[
-        str | None,
-        typer.Option("--publisher-type", metavar="T", help="The kind of publisher: Government, Industry or Nonprofit."),
+        str | None, typer.Option(metavar="T", help="The kind of publisher: Government, Industry or Nonprofit.")
     ] = None
-    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the data are.")] = None
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="What the data are.")] = None
     license_: Annotated[str | None, typer.Option("--license", metavar="ID", help="The licence, such as CC-BY-4.0.")] = (
         None
     )
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where the data will be found.")] = None
-    date: Annotated[
-        str | None, typer.Option("--date", metavar="DAY", help="The day of publication. Default: today.")
-    ] = None
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Where the data will be found.")] = None
+    date: Annotated[str | None, typer.Option(metavar="DAY", help="The day of publication. Default: today.")] = None
 
     def entries(self) -> dict[str, str]:
         """Those that are given."""
@@ -164,7 +161,7 @@ class PublicationOptions:
 @grouped
 def pack_command(
     release: ReleaseArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder to make; nothing is replaced.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to make; nothing is replaced.")],
     n: NumberOption = None,
     seed: RowsSeedOption = None,
     format_: Annotated[
@@ -177,8 +174,7 @@ def pack_command(
         ),
     ] = False,
     public_key: Annotated[
-        Path | None,
-        typer.Option("--public-key", metavar="FILE", help="The signer's public key: the signature is checked."),
+        Path | None, typer.Option(metavar="FILE", help="The signer's public key: the signature is checked.")
     ] = None,
     *,
     publication: PublicationOptions,
@@ -205,7 +201,7 @@ def export_command(
     release: ReleaseArgument,
     form: Annotated[ExportForm, typer.Option("--as", help="The form to write.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; default: standard output.")
+        Path | None, typer.Option(metavar="FILE", help="Where to write it; default: standard output.")
     ] = None,
     *,
     publication: PublicationOptions,
@@ -230,10 +226,10 @@ def sign_command(
         Path | None, typer.Argument(metavar="[RELEASE]", help="A directory or a .sfm file.", show_default=False)
     ] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="An Ed25519 private key, PEM without a password.")
+        Path | None, typer.Option(metavar="FILE", help="An Ed25519 private key, PEM without a password.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The signature to write; default: RELEASE.sig.")
+        Path | None, typer.Option(metavar="FILE", help="The signature to write; default: RELEASE.sig.")
     ] = None,
     new: Annotated[
         Path | None,

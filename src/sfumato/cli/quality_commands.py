@@ -72,17 +72,10 @@ evaluate_app = command_group("Score synthetic rows, ask the records about a find
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TestOption = Annotated[
     str | None,
-    typer.Option(
-        "--test", metavar="REAL_TEST", help="Real rows that were held out before the fit, to score classifiers on."
-    ),
+    typer.Option(metavar="REAL_TEST", help="Real rows that were held out before the fit, to score classifiers on."),
 ]
 TrainRowsOption = Annotated[
-    int,
-    typer.Option(
-        "--train-rows",
-        metavar="N",
-        help="The most rows that classifiers learn from, drawn at random; 0: all.",
-    ),
+    int, typer.Option(metavar="N", help="The most rows that classifiers learn from, drawn at random; 0: all.")
 ]
 
 
@@ -104,25 +97,20 @@ def table_command(
         str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
     ],
     test: TestOption = None,
-    target: Annotated[
-        str | None, typer.Option("--target", metavar="COL", help="The column that classifiers predict.")
-    ] = None,
+    target: Annotated[str | None, typer.Option(metavar="COL", help="The column that classifiers predict.")] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema",
-            metavar="SCHEMA",
-            help="The schema, for bounds and categories. Default: the release's, or read off REAL.",
+            metavar="SCHEMA", help="The schema, for bounds and categories. Default: the release's, or read off REAL."
         ),
     ] = None,
     train_rows: TrainRowsOption = _TRAIN_ROWS,
     runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Score N times with other seeds, and give means with intervals.")
+        int, typer.Option(metavar="N", help="Score N times with other seeds, and give means with intervals.")
     ] = 1,
     inference: Annotated[
         list[str] | None,
         typer.Option(
-            "--inference",
             metavar="FORMULA",
             help="Also compare the coefficients of a regression such as 'y ~ x' with those on REAL. May be repeated.",
         ),
@@ -265,11 +253,10 @@ def _read_off(source: Source, synthetic: Source, target: str | None) -> Schema:
 
 def report_command(
     release: ReleaseArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, .html.")],
+    out: Annotated[Path, typer.Option(metavar="PAGE", help="The page to write, .html.")],
     real: Annotated[
         str | None,
         typer.Option(
-            "--real",
             metavar="REAL",
             help="The real rows, to compare with; of two tables, a folder or a database. The page is then NOT private.",
         ),
@@ -277,19 +264,13 @@ def report_command(
     test: TestOption = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target", metavar="COL", help="The column that classifiers predict. Default: the release's target."
-        ),
+        typer.Option(metavar="COL", help="The column that classifiers predict. Default: the release's target."),
     ] = None,
     train_rows: TrainRowsOption = _TRAIN_ROWS,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed of samples and classifiers.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of samples and classifiers.")] = 0,
     public_key: Annotated[
         Path | None,
-        typer.Option(
-            "--public-key",
-            metavar="FILE",
-            help="The signer's public key: the signature is checked and shown on the page.",
-        ),
+        typer.Option(metavar="FILE", help="The signer's public key: the signature is checked and shown on the page."),
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -322,10 +303,10 @@ def finding_command(
     formula: Annotated[str, typer.Argument(metavar="FORMULA", help="A regression that the release answers.")],
     term: Annotated[str, typer.Argument(metavar="TERM", help="The coefficient, as the release names it.")],
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget of this answer, beside the release's.")
+        float, typer.Option(metavar="E", help="The privacy budget of this answer, beside the release's.")
     ],
     *,
-    family: Annotated[VerifiedFamily, typer.Option("--family", help="The kind of regression.")] = VerifiedFamily.ols,
+    family: Annotated[VerifiedFamily, typer.Option(help="The kind of regression.")] = VerifiedFamily.ols,
     delta: DeltaOption = None,
     ledger: LedgerOption = None,
     input_format: InputFormatOption = None,
@@ -356,12 +337,9 @@ def method_command(
     rows: RowsOption = None,
     target: TargetOption = None,
     fits: Annotated[
-        int,
-        typer.Option("--fits", metavar="N", help="The number of fits on made-up records. More give sharper bounds."),
+        int, typer.Option(metavar="N", help="The number of fits on made-up records. More give sharper bounds.")
     ] = 1_000,
-    confidence: Annotated[
-        float, typer.Option("--confidence", metavar="P", help="The confidence of the lower bounds.")
-    ] = 0.999,
+    confidence: Annotated[float, typer.Option(metavar="P", help="The confidence of the lower bounds.")] = 0.999,
     json_output: JsonOption = False,
 ) -> None:
     """Attack a release method, and bound its epsilon from below. Reads no record."""

@@ -92,7 +92,6 @@ def plan_command(
     target_error: Annotated[
         str | None,
         typer.Option(
-            "--target-error",
             metavar="[QUESTION =] X",
             help="In place of --epsilon: plan for this standard error of a share of rows; for the answer to a named "
             'question with this forecast: "ols: income ~ age = 1.2".',
@@ -101,7 +100,6 @@ def plan_command(
     releases: Annotated[
         int | None,
         typer.Option(
-            "--releases",
             metavar="N",
             help="Share --epsilon among so many releases of the same people, such as one a year: plan one of them.",
         ),
@@ -207,7 +205,6 @@ def fit_command(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema",
             metavar="SCHEMA",
             help="The schema: a file that says what is public about the data. Without it, bounds and categories "
             "are estimated with part of the budget.",
@@ -216,9 +213,7 @@ def fit_command(
     kinds: Annotated[
         str | None,
         typer.Option(
-            "--kinds",
-            metavar="COL=KIND,...",
-            help="Without a schema: kinds of columns that are public, such as age=integer.",
+            metavar="COL=KIND,...", help="Without a schema: kinds of columns that are public, such as age=integer."
         ),
     ] = None,
     epsilon: EpsilonOption = None,
@@ -321,15 +316,12 @@ def sample_command(
     n: NumberOption = None,
     seed: RowsSeedOption = None,
     given: Annotated[
-        list[str] | None,
-        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows shall have. May be repeated."),
+        list[str] | None, typer.Option(metavar="COL=VALUE", help="A value that all rows shall have. May be repeated.")
     ] = None,
     class_count: Annotated[
         list[str] | None,
         typer.Option(
-            "--class-count",
-            metavar="LABEL=N",
-            help="The number of rows (or linked units) of a class, in place of -n. May be repeated.",
+            metavar="LABEL=N", help="The number of rows (or linked units) of a class, in place of -n. May be repeated."
         ),
     ] = None,
     spreadsheet_safe: Annotated[
@@ -338,14 +330,13 @@ def sample_command(
     ] = False,
     format_: FormatOption = None,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="N", help="The number of processes that draw. The rows are the same.")
+        int, typer.Option(metavar="N", help="The number of processes that draw. The rows are the same.")
     ] = 1,
     *,
     unique: UniqueSamples,
     replicates: Annotated[
         int | None,
         typer.Option(
-            "--replicates",
             metavar="M",
             help="Draw M tables of -n rows each, which differ by noise and sampling. A first column `replicate` "
             "numbers them.",
@@ -395,12 +386,9 @@ def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release)
 def certificate_command(
     release: ReleaseArgument,
     public_key: Annotated[
-        Path | None,
-        typer.Option("--public-key", metavar="FILE", help="The signer's Ed25519 public key: the signature is checked."),
+        Path | None, typer.Option(metavar="FILE", help="The signer's Ed25519 public key: the signature is checked.")
     ] = None,
-    signature: Annotated[
-        Path | None, typer.Option("--signature", metavar="FILE", help="The signature; default: RELEASE.sig.")
-    ] = None,
+    signature: Annotated[Path | None, typer.Option(metavar="FILE", help="The signature; default: RELEASE.sig.")] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Show what a release cost, and check it, and its signature: epsilon is computed again from the listed events."""

@@ -65,11 +65,9 @@ def _show_settings(method: str, json_output: bool) -> None:
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the release and the rows.")] = Path("demo"),
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon. Smaller is more private.")
+        float, typer.Option(metavar="E", help="The privacy budget epsilon. Smaller is more private.")
     ] = 1.0,
     open_: Annotated[bool, typer.Option("--open", help="Open the page about the release in a browser.")] = False,
     overwrite: OverwriteOption = False,
@@ -96,10 +94,10 @@ def demo_command(
 
 def studio_command(
     data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="A table on this machine.")] = None,
-    folder: Annotated[
-        Path, typer.Option("--folder", metavar="DIR", help="The folder for schema, release and report.")
-    ] = Path("studio"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
+    folder: Annotated[Path, typer.Option(metavar="DIR", help="The folder for schema, release and report.")] = Path(
+        "studio"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Make a release step by step in your browser. Everything stays on this machine."""
