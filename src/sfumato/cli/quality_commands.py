@@ -15,23 +15,20 @@ from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import STANDARD_INPUT, DataArgument, InputFormatOption, open_data, open_tables, refuse_data
+from sfumato.cli.option_groups import ChosenMethod, grouped
 from sfumato.cli.options import (
-    DEFAULT_METHOD,
     DeltaOption,
     EpsilonOption,
     LedgerOption,
-    MethodOption,
     ReleaseArgument,
     RowsAreRecordsOption,
     RowsOption,
     SchemaOption,
     SeedOption,
-    SetOption,
     TargetOption,
     command_group,
 )
 from sfumato.cli.output import notes, number, print_database_scores, print_json, print_scores, print_table, say
-from sfumato.cli.settings import flat_settings, make_method
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
@@ -328,12 +325,12 @@ def finding_command(
 
 
 @evaluate_app.command("method")
+@grouped
 def method_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
-    method: MethodOption = DEFAULT_METHOD,
-    set_: SetOption = None,
-    delta: DeltaOption = None,
+    *,
+    chosen: ChosenMethod,
     rows: RowsOption = None,
     target: TargetOption = None,
     fits: Annotated[
@@ -343,7 +340,7 @@ def method_command(
     json_output: JsonOption = False,
 ) -> None:
     """Attack a release method, and bound its epsilon from below. Reads no record."""
-    synthesizer = make_method(method, epsilon, delta, flat_settings(set_))
+    synthesizer = chosen.at(epsilon)
     known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)
