@@ -167,13 +167,6 @@ model_app.command("tune")(tune_command)
 model_app.command("join")(join_command)
 model_app.command("round")(round_command)
 
-ClipNormOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="C", help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns."
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTask:
@@ -189,7 +182,12 @@ class ModelTask:
 class ModelRun:
     """How an estimator is fitted."""
 
-    clip_norm: ClipNormOption = None
+    clip_norm: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C", help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns."
+        ),
+    ] = None
     delta: DeltaOption = None
     rows: RowsOption = None
     seed: SeedOption = None

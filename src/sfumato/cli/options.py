@@ -60,14 +60,6 @@ DeltaOption = Annotated[
 RowsOption = Annotated[
     int | None, typer.Option(metavar="N", help="The public number of rows, about. Overrides the schema's.")
 ]
-CountedRowsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="The public number of rows, about. Overrides the schema's. Or the word `estimate`: declare none, and "
-        "estimate it with part of the budget; needs --delta.",
-    ),
-]
 TargetOption = Annotated[
     str | None,
     typer.Option(
@@ -90,17 +82,6 @@ QuestionsOption = Annotated[
         help='Measure this question with a part of the budget, as "ols: income ~ age". May be repeated.',
     ),
 ]
-CheckpointOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="For long fits: a file from which the same command goes on after a stop."),
-]
-PriorOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A release of the same schema, as of last year: the model follows it where noise hides the records.",
-    ),
-]
 
 
 class SampleTypes(StrEnum):
@@ -121,14 +102,6 @@ LedgerOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE", help="The account of all fits of these data. It is charged before a record is counted."
-    ),
-]
-FitWorkersOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="The number of processes that read the records, or the address of a cluster that does: dask://HOST:PORT, "
-        "spark://HOST:PORT or sc://HOST:PORT. The release is the same.",
     ),
 ]
 AcceptDraftOption = Annotated[

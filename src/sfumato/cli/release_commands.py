@@ -19,13 +19,10 @@ from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, r
 from sfumato.cli.option_groups import ChosenMethod, PublicFacts, grouped
 from sfumato.cli.options import (
     AcceptDraftOption,
-    CheckpointOption,
     EpsilonOption,
-    FitWorkersOption,
     LedgerOption,
     NamesArePublicOption,
     NumberOption,
-    PriorOption,
     ReleaseArgument,
     ReleaseOutOption,
     RiskOption,
@@ -44,11 +41,8 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, tell_written
 from sfumato.cli.outputs import (
-    FormatOption,
-    OutOption,
-    UniqueOnOption,
+    SampleFormat,
     UniqueRowsChoice,
-    UniqueRowsOption,
     sample_writer,
     tables_writer,
     tell_dropped,
@@ -170,16 +164,32 @@ class FitRun:
     PANEL: ClassVar[str] = "How it runs, and its account"
 
     seed: SeedOption = None
-    checkpoint: CheckpointOption = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For long fits: a file from which the same command goes on after a stop."),
+    ] = None
     ledger: LedgerOption = None
-    prior: PriorOption = None
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A release of the same schema, as of last year: the model follows it where noise hides the records.",
+        ),
+    ] = None
     types: TypesOption = SampleTypes.kinds
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
     accept_draft: AcceptDraftOption = False
     rows_are_records: RowsAreRecordsOption = False
     names_are_public: NamesArePublicOption = False
-    workers: FitWorkersOption = None
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="The number of processes that read the records, or the address of a cluster that does: "
+            "dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT. The release is the same.",
+        ),
+    ] = None
     json_output: JsonOption = False
 
     @property
@@ -305,14 +315,29 @@ class UniqueSamples:
 
     PANEL: ClassVar[str] = "Rows that occur once"
 
-    unique_rows: UniqueRowsOption = UniqueRowsChoice.keep
-    unique_on: UniqueOnOption = None
+    unique_rows: Annotated[
+        UniqueRowsChoice, typer.Option(help="drop: leave out rows that occur once. It adds nothing to the guarantee.")
+    ] = UniqueRowsChoice.keep
+    unique_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL",
+            help="With --unique-rows: a column on which rows are compared. Default: all columns. May be repeated.",
+        ),
+    ] = None
 
 
 @grouped
 def sample_command(
     release: ReleaseArgument,
-    out: OutOption,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A .csv, .tsv, .parquet or .npz file, or - (standard output). Without a suffix: a folder, of images "
+            "or of several tables.",
+        ),
+    ],
     n: NumberOption = None,
     seed: RowsSeedOption = None,
     given: Annotated[
@@ -328,7 +353,14 @@ def sample_command(
         bool,
         typer.Option("--spreadsheet-safe", help="In a .csv: put ' before text that a spreadsheet takes for a formula."),
     ] = False,
-    format_: FormatOption = None,
+    format_: Annotated[
+        SampleFormat | None,
+        typer.Option(
+            "--format",
+            help="The format of standard output or of several tables: csv (default) or parquet; of the first also "
+            "json, an object a line. For a folder: parquet, in place of PNG images.",
+        ),
+    ] = None,
     workers: Annotated[
         int, typer.Option(metavar="N", help="The number of processes that draw. The rows are the same.")
     ] = 1,
