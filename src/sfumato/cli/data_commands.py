@@ -49,7 +49,7 @@ else:
     ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
     sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 
-schema_app = command_group("Write, import and check schemas: what is publicly known of a table. Compare data with one.")
+schema_app = command_group()
 
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     ledger_check = later("sfumato.data_ledger.ledger_check")
 
-ledger_app = command_group("The account of a data set: what all fits of it cost together.")
+ledger_app = command_group()
 
 LedgerArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 

@@ -55,9 +55,7 @@ StateArgument = Annotated[
 MessagesOption = Annotated[
     Path, typer.Option(metavar="FOLDER", help="The folder of what all holders exchange: cards and messages.")
 ]
-model_app = command_group(
-    "Fit otherwise: the best of several settings, several holders together, a mixture, a factor analysis or clusters."
-)
+model_app = command_group()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,9 +133,9 @@ RowsSeedOption = Annotated[int | None, typer.Option(metavar="N", help="The same 
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 
-def command_group(about: str) -> typer.Typer:
-    """A group of commands, whose help begins with these words."""
-    return typer.Typer(help=about, no_args_is_help=True, add_completion=False)
+def command_group() -> typer.Typer:
+    """A group of commands, whose help begins with its line in the list of all."""
+    return typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 def whole_number(text: str, option: str, word: str) -> int:

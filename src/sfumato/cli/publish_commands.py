@@ -35,7 +35,7 @@ else:
     files = later("sfumato.release.files")
 
 
-publish_app = command_group("Write the folder to publish, descriptions for catalogues, and signatures.")
+publish_app = command_group()
 
 
 def combine_command(

@@ -64,7 +64,7 @@ class VerifiedFamily(StrEnum):
     poisson = "poisson"
 
 
-evaluate_app = command_group("Score synthetic rows, ask the records about a finding, or attack a method.")
+evaluate_app = command_group()
 
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TestOption = Annotated[
