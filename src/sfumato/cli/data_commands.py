@@ -25,6 +25,7 @@ from sfumato.cli.options import NamesArePublicOption, command_group
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.desk import database_drafts, drafting, review, rule_breaks, validation
@@ -36,16 +37,15 @@ if TYPE_CHECKING:
     from sfumato.methods.tables import question_stage
     from sfumato.records import private
     from sfumato.rules import rule_entries as reading
-    from sfumato.schema import documents, sources
+    from sfumato.schema import sources
     from sfumato.schema.schema import Schema
     from sfumato.standards import ddi, importers, variable_lists
 else:
     purposes, question_stage = later("sfumato.fitting.purposes"), later("sfumato.methods.tables.question_stage")
     discovery, reading = later("sfumato.fitting.discovery"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
-    database_drafts = later("sfumato.desk.database_drafts")
+    database_drafts, validation = later("sfumato.desk.database_drafts"), later("sfumato.desk.validation")
     review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
-    validation, documents = later("sfumato.desk.validation"), later("sfumato.schema.documents")
     ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
     sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 

@@ -32,22 +32,14 @@ from sfumato.errors import require_positive
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
-    from sfumato import estimators
     from sfumato.estimators import records
     from sfumato.estimators.base import PrivateEstimator
     from sfumato.models.mixtures import covariances
-    from sfumato.models.mixtures.covariances import CovarianceForm
     from sfumato.release import files
     from sfumato.schema import sources
 else:
-    estimators, records = later("sfumato.estimators"), later("sfumato.estimators.records")
-    covariances, files = later("sfumato.models.mixtures.covariances"), later("sfumato.release.files")
-    sources = later("sfumato.schema.sources")
-if TYPE_CHECKING:
-    from sfumato import holders
-else:
-    holders = later("sfumato.holders")
-
+    records, covariances = later("sfumato.estimators.records"), later("sfumato.models.mixtures.covariances")
+    files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
 
 StateArgument = Annotated[
     Path, typer.Argument(metavar="STATE", help="This holder's own folder, with its keys. Keep it secret.")
@@ -87,7 +79,7 @@ def join_command(
     json_output: JsonOption = False,
 ) -> None:
     """Take part in one release of the records of several holders: make keys and a card. Reads no record."""
-    card = holders.init_holder(
+    card = sfumato.holders.init_holder(
         state, facts.described(sfumato.OpenSchema.load(plan.schema)), messages=messages, name=name,
         holders=plan.holders, colluding=plan.colluding, epsilon=plan.epsilon, delta=plan.delta, target=facts.target,
         n_public=facts.n_public,
@@ -129,7 +121,7 @@ def round_command(
     json_output: JsonOption = False,
 ) -> None:
     """Go on with one release of the records of several holders, as far as the messages that are there allow."""
-    result = holders.holder_round(
+    result = sfumato.holders.holder_round(
         state, data, messages=messages, out=out, fingerprint=fingerprint, ledger=ledger, without=without or (),
         rows_left=rows_left, seed=seed, rows_are_records=rows_are_records,
     )  # fmt: skip
@@ -209,15 +201,6 @@ class Covariance(StrEnum):
     tied = "tied"
 
 
-def _form(covariance: Covariance) -> CovarianceForm:
-    return {
-        Covariance.full: covariances.FullCovariance,
-        Covariance.diagonal: covariances.DiagonalCovariance,
-        Covariance.spherical: covariances.SphericalCovariance,
-        Covariance.tied: covariances.TiedCovariance,
-    }[covariance]()
-
-
 @model_app.command("mixture")
 @grouped
 def mixture_command(
@@ -233,8 +216,8 @@ def mixture_command(
     run: ModelRun,
 ) -> None:
     """Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM)."""
-    settings = {"covariance": _form(covariance), "iterations": iterations, **run.settings(task)}
-    model = estimators.DPGaussianMixture(components, **settings)
+    settings = {"covariance": covariances.FORMS[covariance], "iterations": iterations, **run.settings(task)}
+    model = sfumato.estimators.DPGaussianMixture(components, **settings)
     _fit(model, task, run)
 
 
@@ -247,7 +230,7 @@ def factors_command(
     run: ModelRun,
 ) -> None:
     """Fit a factor analysis to numeric columns, from one private second moment."""
-    model = estimators.DPFactorAnalysis(factors, **run.settings(task))
+    model = sfumato.estimators.DPFactorAnalysis(factors, **run.settings(task))
     _fit(model, task, run)
 
 
@@ -261,7 +244,7 @@ def cluster_command(
     run: ModelRun,
 ) -> None:
     """Find centres of clusters of numeric columns by private k-means; samples of the release are centres."""
-    model = estimators.DPKMeans(clusters, iterations=iterations, **run.settings(task))
+    model = sfumato.estimators.DPKMeans(clusters, iterations=iterations, **run.settings(task))
     _fit(model, task, run)
 
 

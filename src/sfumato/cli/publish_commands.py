@@ -19,21 +19,17 @@ from sfumato.cli.output import print_json, say
 from sfumato.cli.outputs import tell_sampled
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.schema import documents
 
-if TYPE_CHECKING:
-    from sfumato.publish import pack
-    from sfumato.release import signature as signatures
-    from sfumato.schema import documents
-else:
-    pack, documents = later("sfumato.publish.pack"), later("sfumato.schema.documents")
-    signatures = later("sfumato.release.signature")
 if TYPE_CHECKING:
     from sfumato.cli.outputs import Write
     from sfumato.combined_release import CombinedRelease
+    from sfumato.publish import pack
     from sfumato.release import files
+    from sfumato.release import signature as signatures
 else:
-    files = later("sfumato.release.files")
-
+    pack, files = later("sfumato.publish.pack"), later("sfumato.release.files")
+    signatures = later("sfumato.release.signature")
 
 publish_app = command_group()
 

@@ -34,9 +34,6 @@ from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
-    from sfumato import audit as audits
-    from sfumato import evaluate as scoring
-    from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
     from sfumato.evaluate import coded_tables, database_scores
@@ -47,11 +44,9 @@ if TYPE_CHECKING:
     from sfumato.schema import set_columns, sources
     from sfumato.schema.schema import Schema
 else:
-    audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
     coded_tables = later("sfumato.evaluate.coded_tables")
-    database_scores = later("sfumato.evaluate.database_scores")
+    database_scores, parities = later("sfumato.evaluate.database_scores"), later("sfumato.evaluate.parity")
     kinds = later("sfumato.columns.kinds")
-    parities = later("sfumato.evaluate.parity")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
@@ -133,12 +128,12 @@ def table_command(
     def score(seed: int) -> dict[str, Any]:
         rows = records["SYNTHETIC"] if release is None else release.sample(n_rows, seed=seed)
         test_rows = records.get("REAL_TEST")
-        return scoring.evaluate(
+        return sfumato.evaluate.evaluate(
             records["REAL"], rows, schema=known, test=test_rows, target=target, train_rows=most, seed=seed
         )
 
     compared = [_parity(text, records["REAL"], release or records["SYNTHETIC"], known) for text in inference or ()]
-    scores = score(0) if runs == 1 else scoring.over_runs(score, runs=runs)
+    scores = score(0) if runs == 1 else sfumato.evaluate.over_runs(score, runs=runs)
     if compared:
         scores = {**scores, "inference": compared}
     if json_output:
@@ -283,7 +278,7 @@ def report_command(
     known = None if real is None else sfumato.load(release).schema
     records = _open_tables(None, known, REAL=real, REAL_TEST=test)
     with last_output(out):
-        reports.write_report(
+        sfumato.report.write_report(
             release, out, real=records.get("REAL"), test=records.get("REAL_TEST"), target=target, train_rows=most,
             seed=seed, overwrite=overwrite, public_key=public_key,
         )  # fmt: skip
@@ -344,7 +339,7 @@ def method_command(
     known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)
-        outcome = audits.audit(
+        outcome = sfumato.audit.audit(
             synthesizer, known, target=target, n_public=rows, fits=fits, confidence=confidence,
             progress=lambda done: progress.update(task, completed=done),
         )  # fmt: skip

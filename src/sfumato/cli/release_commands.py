@@ -54,6 +54,7 @@ from sfumato.cli.publish_commands import combined_at, sample_combined, show_if_c
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
+from sfumato.methods import registry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from sfumato.engines import choice
     from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.io.chunks import Source
-    from sfumato.methods import registry
     from sfumato.privacy import words
     from sfumato.privacy.budget import EstimateCount
     from sfumato.privacy.certificate import Description
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from sfumato.schema.schema import Schema
 else:
     choice, journal = later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
-    registry = later("sfumato.methods.registry")
     words, private = later("sfumato.privacy.words"), later("sfumato.records.private")
     files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
 

@@ -40,17 +40,17 @@ from sfumato.cli.output import notes, tell_written
 from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name, settings_file
 from sfumato.errors import ConfigError, did_you_mean
 from sfumato.io.atomic import refuse_existing
+from sfumato.methods import registry
+from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import registry
     from sfumato.privacy import words
     from sfumato.release import files
-    from sfumato.schema import documents, sources
     from sfumato.schema import schema as schemas
+    from sfumato.schema import sources
 else:
-    registry, words = later("sfumato.methods.registry"), later("sfumato.privacy.words")
-    files, documents = later("sfumato.release.files"), later("sfumato.schema.documents")
+    words, files = later("sfumato.privacy.words"), later("sfumato.release.files")
     schemas, sources = later("sfumato.schema.schema"), later("sfumato.schema.sources")
 
 _MOST_CANDIDATES = 10_000
