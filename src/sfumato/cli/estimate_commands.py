@@ -145,8 +145,11 @@ def estimate_command(
     if list_questions:
         if question or by is not None or formula != FormulaOptions() or difference:
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
-        frame = _list(part.of(release, several=True), of, pairs, level, simultaneous)
-        _show_list(frame, of, level, json_output, csv_output)
+        target = Of.population if of is None else of
+        limit = {} if pairs is None else {"most_pairs": pairs}
+        asked = part.of(release, several=True)
+        frame = asked.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
+        _show_list(frame, target, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
@@ -162,16 +165,8 @@ def estimate_command(
         _show(answer, level, simultaneous)
 
 
-def _list(release: QuestionMethods, of: Of | None, pairs: int | None, level: float, simultaneous: bool) -> pd.DataFrame:
-    """Return what a release can answer."""
-    target = Of.population if of is None else of
-    limit = {} if pairs is None else {"most_pairs": pairs}
-    return release.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
-
-
-def _show_list(frame: pd.DataFrame, of: Of | None, level: float, json_output: bool, csv_output: bool) -> None:
+def _show_list(frame: pd.DataFrame, target: Of, level: float, json_output: bool, csv_output: bool) -> None:
     """Print what a release can answer."""
-    target = Of.population if of is None else of
     if csv_output:
         sys.stdout.write(_csv(frame))
         return
@@ -222,7 +217,6 @@ def _ask(
     options: dict[str, Any] = {} if of is None else {"target": of.value}
     if len(question) == 1 and "~" in question[0]:
         _require_combinable(release, "a formula")
-    if len(question) == 1 and "~" in question[0]:
         return getattr(release, FamilyName.ols if family is None else family)(question[0], by=by, **options)
     if family is not None:
         raise ConfigError("Expected a formula beside --logit and --family, such as 'y ~ x', got none.")
