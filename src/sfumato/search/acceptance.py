@@ -81,14 +81,14 @@ class Judge(ABC):
 
     def verdict(self, value: float, noise_std: float) -> Verdict:
         """Return the verdict on a noisy value."""
-        return Verdict(
-            criterion=self.criterion.words,
-            value=value,
-            noise_std=noise_std,
-            relation=self.criterion.relation,
-            threshold=self.criterion.threshold,
-            passed=self.criterion.passed_by(value),
-        )
+        return _verdict(self.criterion, value, noise_std)
+
+
+def _verdict(criterion: Criterion, value: float, noise_std: float = 0.0) -> Verdict:
+    return Verdict(
+        criterion=criterion.words, value=value, noise_std=noise_std, relation=criterion.relation,
+        threshold=criterion.threshold, passed=criterion.passed_by(value),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -219,13 +219,7 @@ def verdicts_of_release(criteria: Sequence[Criterion], release: Callable[[], Rel
         release: of the fit, made where a criterion asks it.
     """
     values = {c: 0.0 if c.finding is None else _sureness(c, release()) for c in criteria if c.kind in OF_RELEASE}
-    return tuple(
-        Verdict(
-            criterion=c.words, value=value, noise_std=0.0, relation=c.relation, threshold=c.threshold,
-            passed=c.passed_by(value),
-        )
-        for c, value in values.items()
-    )  # fmt: skip
+    return tuple(_verdict(criterion, value) for criterion, value in values.items())
 
 
 def _sureness(criterion: Criterion, release: ReleaseValue) -> float:
