@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -259,13 +260,8 @@ def _budget(form: Form) -> Budget:
 def _fields(budget: Budget) -> dict[str, str]:
     """Return the fields of a form that are read back as the same budget."""
     return {
-        "epsilon": f"{budget.epsilon:g}",
-        "delta": "" if budget.delta is None else f"{budget.delta:g}",
-        "rows": "" if budget.rows is None else str(budget.rows),
-        "target": budget.target or "",
-        "ledger": budget.ledger or "",
-        "total_epsilon": "" if budget.total_epsilon is None else f"{budget.total_epsilon:g}",
-        "total_delta": "" if budget.total_delta is None else f"{budget.total_delta:g}",
+        name: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in asdict(budget).items()
     }
 
 
