@@ -141,7 +141,7 @@ def _multiples(figures: Sequence[ColumnFigure], n: int, more: int) -> list[Html]
 
 
 def _multiple(figure: ColumnFigure) -> Html:
-    shares = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
+    shares = [Bar(b.synthetic, b.low, b.high) for b in figure.bins]
     largest = max(figure.bins, key=lambda b: b.synthetic, default=None)
     mode = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
     picture = bars(shares, f"{shown(figure.name)}, {figure.kind}{mode}")
