@@ -132,11 +132,10 @@ def page_content(
     train_rows: int | None,
     seed: int,
     signed: str | None = None,
-    estimates: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the content of the template. With real rows it is not private; arguments as `write_report`.
 
-    `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` returns.
+    `signed` is the fingerprint of the key whose signature was verified.
     """
     certificate = release.certificate
     content: dict[str, Any] = {
@@ -185,7 +184,7 @@ def page_content(
             )
         content |= _sets(release, real, seed)
     elif image_column(release) is None:
-        content |= _tables(release, real, test, target, train_rows, seed, estimates)
+        content |= _tables(release, real, test, target, train_rows, seed)
     elif real is not None:
         content |= _images(release, real, test, target, seed)
     # real records that cannot be read are left out of every figure
@@ -221,13 +220,7 @@ def _mixtures(release: ReleaseValue, real: object, test: object) -> dict[str, An
 
 
 def _tables(
-    release: ReleaseValue,
-    real: object,
-    test: object,
-    target: str | None,
-    train_rows: int | None,
-    seed: int,
-    estimates: Mapping[str, Any] | None,
+    release: ReleaseValue, real: object, test: object, target: str | None, train_rows: int | None, seed: int
 ) -> dict[str, Any]:
     schema = release.schema
     real_bins = None if real is None else read_bins(real, schema)
@@ -236,7 +229,7 @@ def _tables(
     bins = read_bins(table, schema)
     content: dict[str, Any] = {"drawn": n}
     if real_bins is None:
-        estimates = estimates_of(release) if estimates is None else estimates
+        estimates = estimates_of(release)
         content |= {**estimates, "uses": uses_of(release, estimates)}
         content.pop("answers", None)
     content["columns"] = column_figures(bins, real_bins, schema, content.pop("ends", None))
