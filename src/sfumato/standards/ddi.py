@@ -14,7 +14,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_text
 from sfumato.schema.schema import Schema
 from sfumato.standards.variable_lists import CODEBOOK
-from sfumato.standards.variables import Table, Variable, number_of, schema_of
+from sfumato.standards.variables import Variable, number_of, schema_of
 
 _DEEPEST = 100
 _MOST_PARTS = 4_000_000  # elements and attributes: about 750 MiB while they are read
@@ -104,7 +104,7 @@ def from_ddi(path: str | Path, *, table: str | None = None) -> Schema:
         variables = [variable for variable in variables if table in variable.get("files", "").split()]
     tokens: list[str] = []
     columns = [_variable(variable, tokens, path) for variable in variables]
-    return schema_of(Table(columns, CODEBOOK, missing=tokens), path)
+    return schema_of(columns, CODEBOOK, path, missing=tokens)
 
 
 def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
