@@ -16,13 +16,11 @@ from sfumato.cli.ending import last_output
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import NumberOption, ReleaseArgument, RowsSeedOption, command_group
 from sfumato.cli.output import print_json, say
-from sfumato.cli.outputs import tell_sampled
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.schema import documents
 
 if TYPE_CHECKING:
-    from sfumato.cli.outputs import Write
     from sfumato.combined_release import CombinedRelease
     from sfumato.publish import pack
     from sfumato.release import files
@@ -77,15 +75,6 @@ def combined_at(path: Path, **options: object) -> CombinedRelease | None:
     if given:
         raise ConfigError(f"Expected no {given[0]} for a combined release, got one. Ask one of its parts: unzip it.")
     return sfumato.CombinedRelease.load(path)
-
-
-def sample_combined(
-    combined: CombinedRelease, write: Write, name: str, release: Path, n: int | None, seed: int | None, workers: int
-) -> None:
-    """Write a sample of a combined release."""
-    batches = combined.batches(n, seed=seed, workers=workers)
-    write(batches, combined.parts[0].form.keys, combined.schema.csv_output)
-    tell_sampled(name, release, report=False)
 
 
 def show_if_combined(combined: CombinedRelease | None, *, json_output: bool) -> None:

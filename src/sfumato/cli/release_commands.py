@@ -50,7 +50,7 @@ from sfumato.cli.outputs import (
     tell_tables,
 )
 from sfumato.cli.progress import stages, tell_duration
-from sfumato.cli.publish_commands import combined_at, sample_combined, show_if_combined
+from sfumato.cli.publish_commands import combined_at, show_if_combined
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
@@ -383,7 +383,9 @@ def sample_command(
     refused = {"given": given, "class_count": class_count, "replicates": replicates is not None}
     refused |= {"unique_on": unique.unique_on, "unique_rows": unique.unique_rows is UniqueRowsChoice.drop}
     if (combined := combined_at(release, **refused)) is not None:
-        sample_combined(combined, write, name, release, n, seed, workers)
+        batches = combined.batches(n, seed=seed, workers=workers)
+        write(batches, combined.parts[0].form.keys, combined.schema.csv_output)
+        tell_sampled(name, release, report=False)
         return
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
