@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.kinds import Image, LevelKind
-from sfumato.errors import ConfigError
 from sfumato.io.pictures import channels_of, png_bytes, require_pillow
 from sfumato.privacy.words import figure, sentence, shown
 from sfumato.release.model import ReleaseValue
@@ -78,21 +77,6 @@ def _sheet(images: np.ndarray, kind: Image, shows: str) -> Sheet:
     strip = np.concatenate(list(pixels), axis=1)
     uri = "data:image/png;base64," + base64.b64encode(png_bytes(strip)).decode("ascii")
     return Sheet(uri, strip.shape[1], strip.shape[0], f"{len(images)} {shows}")
-
-
-def require_templates() -> None:
-    """Refuse to go on without jinja2.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        pass
-    else:
-        return
-    raise ConfigError("Expected jinja2 to be installed, to write reports. Install sfumato[report].")
 
 
 def render(content: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import linked_content
 from sfumato.report.matrix import matrix_of
-from sfumato.report.page import image_column, render, require_templates, sheets
+from sfumato.report.page import image_column, render, sheets
 from sfumato.report.uses import among_others, uses_of
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
@@ -83,8 +83,8 @@ def write_report(
         public_key: PEM of the key that the release, a path, is signed with; the page then shows its fingerprint.
 
     Raises:
-        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed,
-            or beside `real` scikit-learn or xgboost; `test` or `target` without `real`; `test` or `target` beside sets.
+        ConfigError: `public_key` is no such key, or the release is no path; beside `real` scikit-learn or xgboost is
+            not installed; `test` or `target` without `real`; `test` or `target` beside sets.
         OutputError: the page exists, or cannot be written.
         ReleaseError: the release cannot be read, its certificate does not hold, or the key's signature of it is not
             beside it.
@@ -95,7 +95,6 @@ def write_report(
     require_name(target=target)
     require_integer(at_least=0, seed=seed)
     refuse_existing(out, overwrite=overwrite)
-    require_templates()
     if real is not None:
         require_extra("evaluate", "compare with real rows")
     if real is None and (test is not None or target is not None):
