@@ -29,16 +29,11 @@ from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.desk import database_drafts, drafting, review, rule_breaks, validation
-    from sfumato.desk.drafting import Draft
-    from sfumato.desk.review import Question
-    from sfumato.desk.rule_breaks import RuleBreaks
-    from sfumato.desk.validation import Finding
     from sfumato.fitting import discovery, purposes
     from sfumato.methods.tables import question_stage
     from sfumato.records import private
     from sfumato.rules import rule_entries as reading
     from sfumato.schema import sources
-    from sfumato.schema.schema import Schema
     from sfumato.standards import ddi, importers, variable_lists
 else:
     purposes, question_stage = later("sfumato.fitting.purposes"), later("sfumato.methods.tables.question_stage")
@@ -110,7 +105,7 @@ def draft_command(
     say(f"Next: edit {out}, then sfumato schema check {out}")
 
 
-def _tell_rules(draft: Draft, out: Path, *, suggest_rules: bool) -> None:
+def _tell_rules(draft: drafting.Draft, out: Path, *, suggest_rules: bool) -> None:
     """Show the rules that the records keep."""
     proposed, others = draft.schema.rules, draft.candidates
     if suggest_rules and not proposed and not others:
@@ -180,7 +175,7 @@ def check_command(
     _tell_next(schema, known)
 
 
-def _require_measurable(schema: Schema) -> None:
+def _require_measurable(schema: sfumato.Schema) -> None:
     """Refuse questions that a fit would refuse, all at once."""
     if not schema.questions:
         return
@@ -189,7 +184,7 @@ def _require_measurable(schema: Schema) -> None:
         raise SchemaError(" ".join(refusals))
 
 
-def _tell_rare_labels(schema: Schema) -> None:
+def _tell_rare_labels(schema: sfumato.Schema) -> None:
     """Say how rare a label that nobody listed may be at a usual budget."""
     if not schema.open:
         return
@@ -203,7 +198,7 @@ def _tell_rare_labels(schema: Schema) -> None:
         say(f"At epsilon = 1, delta = 1e-06 {forecast}.")
 
 
-def _show_rules(schema: Schema) -> None:
+def _show_rules(schema: sfumato.Schema) -> None:
     """Show the rules, and what they make of the columns."""
     plan = schema.rule_plan
     if plan is None:
@@ -215,7 +210,7 @@ def _show_rules(schema: Schema) -> None:
         say(f"Measured as a distance of at least 0: {after}, from {earlier}.")
 
 
-def _tell_next(path: Path, schema: Schema) -> None:
+def _tell_next(path: Path, schema: sfumato.Schema) -> None:
     """Say what to do with a schema next."""
     if schema.draft:
         say("A DRAFT, which `fit` refuses: its facts were read off the records.")
@@ -256,7 +251,7 @@ def import_command(
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
 
 
-def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schema:
+def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> sfumato.Schema:
     of_tables = {
         SchemaFormat.smartnoise: importers.from_smartnoise_yaml,
         SchemaFormat.frictionless: variable_lists.from_frictionless,
@@ -316,7 +311,7 @@ def review_command(
     say(f"Next: sfumato schema check {out}")
 
 
-def _answers_on_terminal(questions: tuple[Question, ...]) -> dict[str, str]:
+def _answers_on_terminal(questions: tuple[review.Question, ...]) -> dict[str, str]:
     """Ask on the terminal; Enter keeps what the schema says."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError("Expected a terminal to ask on, got none. Pass --answers FILE; --json prints the questions.")
@@ -382,14 +377,16 @@ def validate_command(
         )
 
 
-def _findings_json(findings: list[Finding], breaks: RuleBreaks | None) -> dict[str, Any]:
+def _findings_json(findings: list[validation.Finding], breaks: rule_breaks.RuleBreaks | None) -> dict[str, Any]:
     keys = ("column", "problem", "becomes", "count", "examples")
     entries = [{key: getattr(finding, key) for key in keys} for finding in findings]
     rules = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
     return {"private": False, "findings": entries, **rules}
 
 
-def _print_findings(known: Schema, findings: list[Finding], breaks: RuleBreaks | None) -> None:
+def _print_findings(
+    known: sfumato.Schema, findings: list[validation.Finding], breaks: rule_breaks.RuleBreaks | None
+) -> None:
     notes.print("[yellow]Note:[/] what follows shows values of records; do not publish it.")
     if not findings:
         say("Every cell lies in its declared domain.")

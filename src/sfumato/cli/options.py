@@ -20,7 +20,6 @@ from sfumato.errors import ConfigError
 if TYPE_CHECKING:
     from sfumato.privacy.risk import Risk
     from sfumato.schema import set_columns
-    from sfumato.schema.schema import Schema
 else:
     set_columns = later("sfumato.schema.set_columns")
 
@@ -149,7 +148,7 @@ def whole_number(text: str, option: str, word: str) -> int:
     return int(text)
 
 
-def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str | None]:
+def given_values(texts: Sequence[str] | None, schema: sfumato.Schema) -> dict[str, str | None]:
     """Read `--given COL=VALUE`. A column's name may hold `=`; one of the schema's tokens for missing is None."""
     values: dict[str, str | None] = {}
     for text in texts or ():

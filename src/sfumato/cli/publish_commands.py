@@ -21,7 +21,6 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.schema import documents
 
 if TYPE_CHECKING:
-    from sfumato.combined_release import CombinedRelease
     from sfumato.publish import pack
     from sfumato.release import files
     from sfumato.release import signature as signatures
@@ -58,7 +57,7 @@ def combine_command(
     say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
 
 
-def combined_at(path: Path, **options: object) -> CombinedRelease | None:
+def combined_at(path: Path, **options: object) -> sfumato.CombinedRelease | None:
     """Return the combined release at a path; None where another or none is there.
 
     Args:
@@ -77,7 +76,7 @@ def combined_at(path: Path, **options: object) -> CombinedRelease | None:
     return sfumato.CombinedRelease.load(path)
 
 
-def show_if_combined(combined: CombinedRelease | None, *, json_output: bool) -> None:
+def show_if_combined(combined: sfumato.CombinedRelease | None, *, json_output: bool) -> None:
     """Of a combined release, check what its parts cost against their events, show it, and end the command.
 
     Raises:

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
-    from sfumato.release_front import Release
     from sfumato.schema import set_columns, sources
-    from sfumato.schema.schema import Schema
 else:
     coded_tables = later("sfumato.evaluate.coded_tables")
     database_scores, parities = later("sfumato.evaluate.database_scores"), later("sfumato.evaluate.parity")
@@ -150,12 +148,12 @@ def table_command(
         _print_parity(comparison)
 
 
-def _refuse_of_databases(known: Schema | None, *, runs: int, inference: list[str] | None) -> None:
+def _refuse_of_databases(known: sfumato.Schema | None, *, runs: int, inference: list[str] | None) -> None:
     if known is not None and known.tree is not None and (runs > 1 or inference):
         raise ConfigError("Expected no --runs and no --inference for the tables of a database. Leave the option out.")
 
 
-def _known(path: Path | None, release: Release | None) -> Schema | None:
+def _known(path: Path | None, release: sfumato.Release | None) -> sfumato.Schema | None:
     """Return the schema that is named, or the release's, which has the estimated facts of open columns."""
     named = None if path is None else sfumato.OpenSchema.load(path)
     if release is None or (named is not None and not named.open):
@@ -163,14 +161,14 @@ def _known(path: Path | None, release: Release | None) -> Schema | None:
     return release.schema
 
 
-def _close_schema(known: Schema, records: Mapping[str, Source]) -> Schema:
+def _close_schema(known: sfumato.Schema, records: Mapping[str, Source]) -> sfumato.Schema:
     """Complete a schema with open columns by the real rows: scores are not private anyway."""
     if known.open:
         say("The schema leaves columns open, which a fit estimates: for these scores they are read off REAL.")
     return coded_tables.closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
 
 
-def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:
+def _parity(formula: str, real: Source, synthetic: sfumato.Release | Source, schema: sfumato.Schema) -> dict[str, Any]:
     rows = synthetic if isinstance(synthetic, sfumato.Release) else coded_tables.read_codes(synthetic, schema)
     return parities.parity(formula, coded_tables.read_codes(real, schema), rows, schema)
 
@@ -189,7 +187,7 @@ def _print_parity(comparison: dict[str, Any]) -> None:
     print_table(f"{comparison['formula']}: {comparison['kind']}. NOT private", header, rows, whole=True)
 
 
-def _open_tables(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:
+def _open_tables(input_format: str | None, known: sfumato.Schema | None, **texts: str | None) -> dict[str, Source]:
     """Open the tables that the command line names, standard input once at most."""
     named = {name: text for name, text in texts.items() if text is not None}
     piped = [name for name, text in named.items() if text == STANDARD_INPUT]
@@ -207,7 +205,7 @@ def _is_release(text: str) -> bool:
     return path.suffix == files.ARCHIVE_SUFFIX or (path / files.MANIFEST).is_file()
 
 
-def _release_of_rows(path: Path) -> Release:
+def _release_of_rows(path: Path) -> sfumato.Release:
     release = sfumato.load(path)
     sets = set_columns.sets_alone(release.schema)
     if sets or release.is_data_set:
@@ -218,7 +216,7 @@ def _release_of_rows(path: Path) -> Release:
     return release
 
 
-def _count_rows(source: Source, schema: Schema) -> int:
+def _count_rows(source: Source, schema: sfumato.Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
     if schema.linked:
         return database_scores.count_units(source, schema)
@@ -226,7 +224,7 @@ def _count_rows(source: Source, schema: Schema) -> int:
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 
 
-def _read_off(source: Source, synthetic: Source, target: str | None) -> Schema:
+def _read_off(source: Source, synthetic: Source, target: str | None) -> sfumato.Schema:
     """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
     names = synthetic.measured().names
     drafted = drafting.draft_schema(source, exact=True, names_are_public=True).schema

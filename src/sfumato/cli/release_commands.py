@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from sfumato.privacy.certificate import Description
     from sfumato.records import private
     from sfumato.release import files
-    from sfumato.release_front import Release
     from sfumato.schema import sources
     from sfumato.schema.schema import Schema
 else:
@@ -407,7 +406,7 @@ def sample_command(
     tell_dropped(say if name else notes.print, unique.unique_rows)
 
 
-def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
+def _with_progress(batches: Iterator[pa.Table], n: int | None, release: sfumato.Release) -> Iterator[pa.Table]:
     """Pass batches of samples on, showing how many rows are done: their number is the caller's."""
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Sampling", total=n if n is not None else release.certificate.n_public)
