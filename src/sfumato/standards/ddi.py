@@ -5,7 +5,6 @@ XML of strangers is read without document types, hence without entities, files o
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 from xml.parsers import expat
@@ -111,7 +110,8 @@ def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
     name = variable.get("name", "")
     if not name:
         raise SchemaError(f"Expected every variable of {path} to have a name, got one without.")
-    labels, missing = [], _beyond(variable)
+    values = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
+    labels, missing = [], [value.strip() for value in values]
     for category in variable.findall("catgry"):
         value = (category.findtext("catValu") or "").strip()
         if category.get("missing") == "Y" or value in missing:
@@ -127,11 +127,6 @@ def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
     return Variable(name, form, lower, upper, [] if continuous else labels, nullable=True)
 
 
-def _beyond(variable: Element) -> list[str]:
-    values = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
-    return [value.strip() for value in values]
-
-
 def _form(form_element: Element | None, lower: str | None, upper: str | None) -> str:
     category = "" if form_element is None else form_element.get("category", "")
     if category in _DATES:
@@ -140,8 +135,5 @@ def _form(form_element: Element | None, lower: str | None, upper: str | None) ->
         return "text"
     if lower is None or upper is None:
         return "text" if form_element is None else "number"
-    return "integer" if all(_is_whole(number_of(bound)) for bound in (lower, upper)) else "number"
-
-
-def _is_whole(number: Decimal) -> bool:
-    return number == number.to_integral_value()
+    bounds = map(number_of, (lower, upper))  # the second is read where the first is whole
+    return "integer" if all(bound == bound.to_integral_value() for bound in bounds) else "number"
