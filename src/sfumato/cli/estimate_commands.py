@@ -147,8 +147,8 @@ def estimate_command(
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
         target = Of.population if of is None else of
         limit = {} if pairs is None else {"most_pairs": pairs}
-        asked = part.of(release, several=True)
-        frame = asked.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
+        whole = part.of(release, several=True)
+        frame = whole.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
         _show_list(frame, target, level, json_output, csv_output)
         return
     if pairs is not None:
