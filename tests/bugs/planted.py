@@ -2289,8 +2289,8 @@ BUGS = [
     PlantedBug(
         "accept: the AUROC of exact counts",
         "search/acceptance.py",
-        "return self.verdict(*auroc_of(noisy.value, noisy.noise_std))",
-        "return self.verdict(*auroc_of(exact.open_in_mechanism(), noisy.noise_std))",
+        "return _verdict(self.criterion, *auroc_of(noisy.value, noisy.noise_std))",
+        "return _verdict(self.criterion, *auroc_of(exact.open_in_mechanism(), noisy.noise_std))",
         f"{SEARCHES} -k judged",
     ),
     PlantedBug(

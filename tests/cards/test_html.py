@@ -35,15 +35,15 @@ def test_text_of_anybody_stays_text() -> None:
             paragraph(HOSTILE, code(HOSTILE), quiet=True),
             banner(HOSTILE, alarm=True),
             facts([(HOSTILE, HOSTILE)]),
-            table([HOSTILE], [[HOSTILE, HOSTILE]], caption=HOSTILE, numbers=[1]),
+            table([HOSTILE], [[HOSTILE, HOSTILE]], numbers=[1]),
             fold(HOSTILE, listing(f"{HOSTILE}\n{HOSTILE}")),
             grid([HOSTILE]),
-            bars([Bar(HOSTILE, 1.0)], HOSTILE),
+            bars([Bar(1.0)], HOSTILE),
             parts([1.0], HOSTILE),
             interval(0, 1, 2, (0, 3), HOSTILE),
         )
     )
-    assert found.text.count(SHOWN) == 14
+    assert found.text.count(SHOWN) == 13
     assert [" ".join(label.split()) for label in found.labels] == [SHOWN] * 4
 
 
@@ -64,9 +64,9 @@ def test_intervals_that_are_no_numbers_are_left_out() -> None:
 
 def test_bars_and_intervals_lie_in_their_box() -> None:
     drawn = [
-        *(bars([Bar("a", 0.2, 0.1, 0.9), Bar("b", 0.7)], "b"), 56.0),
+        *(bars([Bar(0.2, 0.1, 0.9), Bar(0.7)], "b"), 56.0),
         *(bars([], "b"), 56.0),
-        *(bars([Bar("a", 0.0)], "b"), 56.0),
+        *(bars([Bar(0.0)], "b"), 56.0),
         *(interval(-9, 0, 9, (-1, 1), "i"), 14.0),
         *(parts([0.25, 0.75], "p"), 14.0),
     ]

@@ -332,11 +332,6 @@ class TestCommand:
         assert named in result.err
         assert not list(saved.glob("*p.*"))
 
-    def test_without_jinja2(self, saved, call, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-        result = call("report", "r", "--out", "p.html")
-        assert (result.code, "sfumato[report]" in result.err) == (2, True)
-
 
 def test_a_page_that_cannot_be_finished_leaves_what_was_there(release, tmp_path, monkeypatch):
     (tmp_path / "p.html").write_text("mine", encoding="utf-8")

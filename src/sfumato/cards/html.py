@@ -119,15 +119,12 @@ def fold(summary: object, *content: object) -> Html:
     return Html("<details><summary>{}</summary>{}</details>").format(piece(summary), join(content))
 
 
-def table(
-    header: Sequence[object], rows: Iterable[Sequence[object]], *, caption: object = None, numbers: Collection[int] = ()
-) -> Html:
+def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, numbers: Collection[int] = ()) -> Html:
     """Return a table that scrolls by itself where it is too wide.
 
     Args:
         header: names of the columns.
         rows: cells of each row, the first of which names it.
-        caption: what it shows.
         numbers: places of the columns to set to the right.
     """
 
@@ -140,10 +137,9 @@ def table(
             tags.append(Html("<{0}{1}{2}>{3}</{0}>").format(Html(name), mark, side, piece(cell)))
         return Html("<tr>{}</tr>").format(join(tags))
 
-    top = Html("") if caption is None else Html("<caption>{}</caption>").format(piece(caption))
     head = Html("<thead>{}</thead>").format(cells("th", header, "col"))
     body = Html("<tbody>{}</tbody>").format(join(cells("td", row, "row") for row in rows))
-    return Html('<div class="sfumato-wide"><table>{}{}{}</table></div>').format(top, head, body)
+    return Html('<div class="sfumato-wide"><table>{}{}</table></div>').format(head, body)
 
 
 def grid(items: Iterable[object]) -> Html:
@@ -153,9 +149,8 @@ def grid(items: Iterable[object]) -> Html:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its label, its height, and the ends of its interval, None where there is none."""
+    """A bar: its height, and the ends of its interval, None where there is none."""
 
-    label: str
     height: float
     low: float | None = None
     high: float | None = None
@@ -177,7 +172,7 @@ def bars(columns: Sequence[Bar], label: object) -> Html:
     """Return bars from the ground up, with intervals as lines; `label` says it to those who do not see it.
 
     Example:
-        >>> "<svg" in bars([Bar("yes", 0.4, 0.35, 0.45), Bar("no", 0.6)], "member")
+        >>> "<svg" in bars([Bar(0.4, 0.35, 0.45), Bar(0.6)], "member")
         True
     """
     tallest = max((max(b.height, _HEADROOM * (b.high or 0.0)) for b in columns), default=0.0) or 1.0

@@ -44,7 +44,6 @@ def _root(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config",
             metavar="FILE",
             help="Defaults of options, in TOML; else sfumato.toml here, or \\[tool.sfumato] of pyproject.toml.",
         ),

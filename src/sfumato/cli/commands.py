@@ -118,6 +118,7 @@ def load_command(name: str) -> Any:  # noqa: ANN401 - a command or a group, of t
         program.command(name)(function)
     command = typer.main.get_command(program)
     command.name = name
+    command.help = command.help or entry.help
     for full, leaf in _leaves(name, command):
         leaf.epilog = epilog(EXAMPLES[full])
     return command

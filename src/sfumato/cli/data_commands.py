@@ -25,31 +25,26 @@ from sfumato.cli.options import NamesArePublicOption, command_group
 from sfumato.cli.output import notes, print_json, print_table, say
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.desk import database_drafts, drafting, review, rule_breaks, validation
-    from sfumato.desk.drafting import Draft
-    from sfumato.desk.review import Question
-    from sfumato.desk.rule_breaks import RuleBreaks
-    from sfumato.desk.validation import Finding
     from sfumato.fitting import discovery, purposes
     from sfumato.methods.tables import question_stage
     from sfumato.records import private
     from sfumato.rules import rule_entries as reading
-    from sfumato.schema import documents, sources
-    from sfumato.schema.schema import Schema
+    from sfumato.schema import sources
     from sfumato.standards import ddi, importers, variable_lists
 else:
     purposes, question_stage = later("sfumato.fitting.purposes"), later("sfumato.methods.tables.question_stage")
     discovery, reading = later("sfumato.fitting.discovery"), later("sfumato.rules.rule_entries")
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
-    database_drafts = later("sfumato.desk.database_drafts")
+    database_drafts, validation = later("sfumato.desk.database_drafts"), later("sfumato.desk.validation")
     review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
-    validation, documents = later("sfumato.desk.validation"), later("sfumato.schema.documents")
     ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
     sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 
-schema_app = command_group("Write, import and check schemas: what is publicly known of a table. Compare data with one.")
+schema_app = command_group()
 
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -69,7 +64,7 @@ class SchemaFormat(StrEnum):
 @schema_app.command("draft")
 def draft_command(
     data: TablesArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the draft (.yaml).")],
+    out: Annotated[Path, typer.Option(metavar="SCHEMA", help="Where to write the draft (.yaml).")],
     exact: Annotated[
         bool,
         typer.Option(
@@ -110,7 +105,7 @@ def draft_command(
     say(f"Next: edit {out}, then sfumato schema check {out}")
 
 
-def _tell_rules(draft: Draft, out: Path, *, suggest_rules: bool) -> None:
+def _tell_rules(draft: drafting.Draft, out: Path, *, suggest_rules: bool) -> None:
     """Show the rules that the records keep."""
     proposed, others = draft.schema.rules, draft.candidates
     if suggest_rules and not proposed and not others:
@@ -180,7 +175,7 @@ def check_command(
     _tell_next(schema, known)
 
 
-def _require_measurable(schema: Schema) -> None:
+def _require_measurable(schema: sfumato.Schema) -> None:
     """Refuse questions that a fit would refuse, all at once."""
     if not schema.questions:
         return
@@ -189,7 +184,7 @@ def _require_measurable(schema: Schema) -> None:
         raise SchemaError(" ".join(refusals))
 
 
-def _tell_rare_labels(schema: Schema) -> None:
+def _tell_rare_labels(schema: sfumato.Schema) -> None:
     """Say how rare a label that nobody listed may be at a usual budget."""
     if not schema.open:
         return
@@ -203,7 +198,7 @@ def _tell_rare_labels(schema: Schema) -> None:
         say(f"At epsilon = 1, delta = 1e-06 {forecast}.")
 
 
-def _show_rules(schema: Schema) -> None:
+def _show_rules(schema: sfumato.Schema) -> None:
     """Show the rules, and what they make of the columns."""
     plan = schema.rule_plan
     if plan is None:
@@ -215,7 +210,7 @@ def _show_rules(schema: Schema) -> None:
         say(f"Measured as a distance of at least 0: {after}, from {earlier}.")
 
 
-def _tell_next(path: Path, schema: Schema) -> None:
+def _tell_next(path: Path, schema: sfumato.Schema) -> None:
     """Say what to do with a schema next."""
     if schema.draft:
         say("A DRAFT, which `fit` refuses: its facts were read off the records.")
@@ -241,9 +236,9 @@ def import_command(
             "or private-pgm domain.json.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="SCHEMA", help="Where to write the schema.")],
+    out: Annotated[Path, typer.Option(metavar="SCHEMA", help="Where to write the schema.")],
     table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="The table to take, where the file describes several.")
+        str | None, typer.Option(metavar="NAME", help="The table to take, where the file describes several.")
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -256,7 +251,7 @@ def import_command(
     say(f"Wrote {out}: {len(schema.columns)} columns. Check that its bounds and categories are public knowledge.")
 
 
-def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schema:
+def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> sfumato.Schema:
     of_tables = {
         SchemaFormat.smartnoise: importers.from_smartnoise_yaml,
         SchemaFormat.frictionless: variable_lists.from_frictionless,
@@ -275,15 +270,12 @@ def _import_schema(form: SchemaFormat, source: Path, table: str | None) -> Schem
 def review_command(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file, such as a draft.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="NEW", help="Where to write the schema with the answers. Not with --json."),
+        Path | None, typer.Option(metavar="NEW", help="Where to write the schema with the answers. Not with --json.")
     ] = None,
     answers: Annotated[
         str | None,
         typer.Option(
-            "--answers",
-            metavar="FILE",
-            help="A YAML or JSON file with an answer to each question, or - (standard input).",
+            metavar="FILE", help="A YAML or JSON file with an answer to each question, or - (standard input)."
         ),
     ] = None,
     overwrite: Annotated[
@@ -319,7 +311,7 @@ def review_command(
     say(f"Next: sfumato schema check {out}")
 
 
-def _answers_on_terminal(questions: tuple[Question, ...]) -> dict[str, str]:
+def _answers_on_terminal(questions: tuple[review.Question, ...]) -> dict[str, str]:
     """Ask on the terminal; Enter keeps what the schema says."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError("Expected a terminal to ask on, got none. Pass --answers FILE; --json prints the questions.")
@@ -361,7 +353,7 @@ def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any v
 @schema_app.command("validate")
 def validate_command(
     data: TablesArgument,
-    schema: Annotated[Path, typer.Option("--schema", metavar="SCHEMA", help="The schema of the data.")],
+    schema: Annotated[Path, typer.Option(metavar="SCHEMA", help="The schema of the data.")],
     input_format: InputFormatOption = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -385,14 +377,16 @@ def validate_command(
         )
 
 
-def _findings_json(findings: list[Finding], breaks: RuleBreaks | None) -> dict[str, Any]:
+def _findings_json(findings: list[validation.Finding], breaks: rule_breaks.RuleBreaks | None) -> dict[str, Any]:
     keys = ("column", "problem", "becomes", "count", "examples")
     entries = [{key: getattr(finding, key) for key in keys} for finding in findings]
     rules = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
     return {"private": False, "findings": entries, **rules}
 
 
-def _print_findings(known: Schema, findings: list[Finding], breaks: RuleBreaks | None) -> None:
+def _print_findings(
+    known: sfumato.Schema, findings: list[validation.Finding], breaks: rule_breaks.RuleBreaks | None
+) -> None:
     notes.print("[yellow]Note:[/] what follows shows values of records; do not publish it.")
     if not findings:
         say("Every cell lies in its declared domain.")

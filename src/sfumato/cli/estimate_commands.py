@@ -60,14 +60,11 @@ class FormulaOptions:
         bool, typer.Option("--logit", help="With a formula: logistic regression; the left side has two labels.")
     ] = False
     family: Annotated[
-        FamilyName | None,
-        typer.Option("--family", help="With a formula: the kind of regression; default: least squares."),
+        FamilyName | None, typer.Option(help="With a formula: the kind of regression; default: least squares.")
     ] = None
     at: Annotated[
         list[str] | None,
-        typer.Option(
-            "--at", metavar="COL=VALUE", help="With a formula: the mean that it predicts there. One for each column."
-        ),
+        typer.Option(metavar="COL=VALUE", help="With a formula: the mean that it predicts there. One for each column."),
     ] = None
 
     @property
@@ -85,9 +82,7 @@ class PartOptions:
     units: Annotated[
         bool, typer.Option("--units", help="For linked rows: answer for units (persons) in place of rows.")
     ] = False
-    table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="Of a database: the table that is asked.")
-    ] = None
+    table: Annotated[str | None, typer.Option(metavar="NAME", help="Of a database: the table that is asked.")] = None
 
     def of(self, path: Path, *, several: bool = False) -> QuestionMethods:
         """Return a release, a table of it, or its units, to be asked; a combined one, but for a list of `several`."""
@@ -103,7 +98,7 @@ class PartOptions:
 class IntervalOptions:
     """How often intervals hold."""
 
-    level: Annotated[float, typer.Option("--level", metavar="L", help="The confidence level of intervals.")] = 0.95
+    level: Annotated[float, typer.Option(metavar="L", help="The confidence level of intervals.")] = 0.95
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that all hold at once at that level.")
     ] = False
@@ -117,29 +112,26 @@ def estimate_command(
         list[str] | None,
         typer.Argument(metavar="[QUESTION...]", help=f"A formula, as 'y ~ x + C(z)', or one of: {forms()}."),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="COL", help="Answer for each label of this column.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="COL", help="Answer for each label of this column.")] = None,
     formula: FormulaOptions,
     difference: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            "--difference",
-            metavar="LABEL LABEL",
-            help="With --by: the answer for the first label, less that for the second.",
+            metavar="LABEL LABEL", help="With --by: the answer for the first label, less that for the second."
         ),
     ] = None,
     of: Annotated[
         Of | None,
         typer.Option(
-            "--of",
             help="Answer for the population that the records are a sample of, or for the table itself. Default: "
-            "population; for counts and cross-tables, table.",
+            "population; for counts and cross-tables, table."
         ),
     ] = None,
     list_questions: Annotated[
         bool, typer.Option("--list", help="List what the release can and cannot answer, with standard errors.")
     ] = False,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", metavar="N", help="With --list: how many pairs of columns to list.")
+        int | None, typer.Option(metavar="N", help="With --list: how many pairs of columns to list.")
     ] = None,
     part: PartOptions,
     intervals: IntervalOptions,
@@ -153,8 +145,11 @@ def estimate_command(
     if list_questions:
         if question or by is not None or formula != FormulaOptions() or difference:
             raise ConfigError("Expected no question, --by, --logit, --family, --at or --difference beside --list.")
-        frame = _list(part.of(release, several=True), of, pairs, level, simultaneous)
-        _show_list(frame, of, level, json_output, csv_output)
+        target = Of.population if of is None else of
+        limit = {} if pairs is None else {"most_pairs": pairs}
+        whole = part.of(release, several=True)
+        frame = whole.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
+        _show_list(frame, target, level, json_output, csv_output)
         return
     if pairs is not None:
         raise ConfigError("Expected --list beside --pairs, got none.")
@@ -170,16 +165,8 @@ def estimate_command(
         _show(answer, level, simultaneous)
 
 
-def _list(release: QuestionMethods, of: Of | None, pairs: int | None, level: float, simultaneous: bool) -> pd.DataFrame:
-    """Return what a release can answer."""
-    target = Of.population if of is None else of
-    limit = {} if pairs is None else {"most_pairs": pairs}
-    return release.answers(target=target.value, level=level, simultaneous=simultaneous, **limit)
-
-
-def _show_list(frame: pd.DataFrame, of: Of | None, level: float, json_output: bool, csv_output: bool) -> None:
+def _show_list(frame: pd.DataFrame, target: Of, level: float, json_output: bool, csv_output: bool) -> None:
     """Print what a release can answer."""
-    target = Of.population if of is None else of
     if csv_output:
         sys.stdout.write(_csv(frame))
         return
@@ -230,7 +217,6 @@ def _ask(
     options: dict[str, Any] = {} if of is None else {"target": of.value}
     if len(question) == 1 and "~" in question[0]:
         _require_combinable(release, "a formula")
-    if len(question) == 1 and "~" in question[0]:
         return getattr(release, FamilyName.ols if family is None else family)(question[0], by=by, **options)
     if family is not None:
         raise ConfigError("Expected a formula beside --logit and --family, such as 'y ~ x', got none.")

@@ -48,9 +48,7 @@ TablesArgument = Annotated[
 InputFormatOption = Annotated[
     str | None,
     typer.Option(
-        "--input-format",
-        metavar="F",
-        help="The format of standard input (-): csv (default), tsv, csv.gz, jsonl, parquet, arrow, …",
+        metavar="F", help="The format of standard input (-): csv (default), tsv, csv.gz, jsonl, parquet, arrow, …"
     ),
 ]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     ledger_check = later("sfumato.data_ledger.ledger_check")
 
-ledger_app = command_group("The account of a data set: what all fits of it cost together.")
+ledger_app = command_group()
 
 LedgerArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 
@@ -36,10 +36,8 @@ class Relation(StrEnum):
 @ledger_app.command("create")
 def create_command(
     file: LedgerArgument,
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The epsilon that all fits together may spend.")
-    ],
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta that all fits together may spend.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The epsilon that all fits together may spend.")],
+    delta: Annotated[float, typer.Option(metavar="D", help="The delta that all fits together may spend.")],
     relation: Annotated[
         Relation, typer.Option("--neighbours", help="What the guarantee compares. add-remove suits most methods.")
     ] = Relation.add_remove,

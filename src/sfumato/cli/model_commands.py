@@ -32,33 +32,22 @@ from sfumato.errors import require_positive
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
-    from sfumato import estimators
     from sfumato.estimators import records
     from sfumato.estimators.base import PrivateEstimator
     from sfumato.models.mixtures import covariances
-    from sfumato.models.mixtures.covariances import CovarianceForm
     from sfumato.release import files
     from sfumato.schema import sources
 else:
-    estimators, records = later("sfumato.estimators"), later("sfumato.estimators.records")
-    covariances, files = later("sfumato.models.mixtures.covariances"), later("sfumato.release.files")
-    sources = later("sfumato.schema.sources")
-if TYPE_CHECKING:
-    from sfumato import holders
-else:
-    holders = later("sfumato.holders")
-
+    records, covariances = later("sfumato.estimators.records"), later("sfumato.models.mixtures.covariances")
+    files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
 
 StateArgument = Annotated[
     Path, typer.Argument(metavar="STATE", help="This holder's own folder, with its keys. Keep it secret.")
 ]
 MessagesOption = Annotated[
-    Path,
-    typer.Option("--messages", metavar="FOLDER", help="The folder of what all holders exchange: cards and messages."),
+    Path, typer.Option(metavar="FOLDER", help="The folder of what all holders exchange: cards and messages.")
 ]
-model_app = command_group(
-    "Fit otherwise: the best of several settings, several holders together, a mixture, a factor analysis or clusters."
-)
+model_app = command_group()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +55,12 @@ class JointPlan:
     """What all holders agree on: the same for each of them."""
 
     schema: SchemaOption
-    holders: Annotated[int, typer.Option("--holders", metavar="K", help="The number of holders, 2 to 100.")]
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon of the release, above 0.")
-    ]
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta of the release.")]
+    holders: Annotated[int, typer.Option(metavar="K", help="The number of holders, 2 to 100.")]
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The privacy budget epsilon of the release, above 0.")]
+    delta: Annotated[float, typer.Option(metavar="D", help="The delta of the release.")]
     colluding: Annotated[
         int,
         typer.Option(
-            "--colluding",
             metavar="T",
             help="The number of holders who may put together what they know and learn no more than the release. 0: "
             "each holder may, as it knows its own part of the noise.",
@@ -85,7 +71,7 @@ class JointPlan:
 @grouped
 def join_command(
     state: StateArgument,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of this holder, in the certificate.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of this holder, in the certificate.")],
     messages: MessagesOption,
     *,
     plan: JointPlan,
@@ -93,7 +79,7 @@ def join_command(
     json_output: JsonOption = False,
 ) -> None:
     """Take part in one release of the records of several holders: make keys and a card. Reads no record."""
-    card = holders.init_holder(
+    card = sfumato.holders.init_holder(
         state, facts.described(sfumato.OpenSchema.load(plan.schema)), messages=messages, name=name,
         holders=plan.holders, colluding=plan.colluding, epsilon=plan.epsilon, delta=plan.delta, target=facts.target,
         n_public=facts.n_public,
@@ -113,7 +99,6 @@ def round_command(
     fingerprint: Annotated[
         str | None,
         typer.Option(
-            "--fingerprint",
             metavar="HEX",
             help="The fingerprint of all cards, once the other holders have read out the same, by telephone say. "
             "Needed once.",
@@ -123,25 +108,20 @@ def round_command(
     without: Annotated[
         list[str] | None,
         typer.Option(
-            "--without",
             metavar="NAME",
             help="A holder who dropped out. The others begin a further attempt, for a charge of its own. Repeatable.",
         ),
     ] = None,
     rows_left: Annotated[
         int | None,
-        typer.Option(
-            "--rows-left",
-            metavar="N",
-            help="With --without: the public number of rows of those who go on, all together.",
-        ),
+        typer.Option(metavar="N", help="With --without: the public number of rows of those who go on, all together."),
     ] = None,
     seed: SeedOption = None,
     rows_are_records: RowsAreRecordsOption = False,
     json_output: JsonOption = False,
 ) -> None:
     """Go on with one release of the records of several holders, as far as the messages that are there allow."""
-    result = holders.holder_round(
+    result = sfumato.holders.holder_round(
         state, data, messages=messages, out=out, fingerprint=fingerprint, ledger=ledger, without=without or (),
         rows_left=rows_left, seed=seed, rows_are_records=rows_are_records,
     )  # fmt: skip
@@ -177,15 +157,6 @@ model_app.command("tune")(tune_command)
 model_app.command("join")(join_command)
 model_app.command("round")(round_command)
 
-ClipNormOption = Annotated[
-    float | None,
-    typer.Option(
-        "--clip-norm",
-        metavar="C",
-        help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns.",
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTask:
@@ -201,7 +172,12 @@ class ModelTask:
 class ModelRun:
     """How an estimator is fitted."""
 
-    clip_norm: ClipNormOption = None
+    clip_norm: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C", help="The clipping norm of a record, in half widths of the columns' bounds. Default: √columns."
+        ),
+    ] = None
     delta: DeltaOption = None
     rows: RowsOption = None
     seed: SeedOption = None
@@ -225,37 +201,23 @@ class Covariance(StrEnum):
     tied = "tied"
 
 
-def _form(covariance: Covariance) -> CovarianceForm:
-    return {
-        Covariance.full: covariances.FullCovariance,
-        Covariance.diagonal: covariances.DiagonalCovariance,
-        Covariance.spherical: covariances.SphericalCovariance,
-        Covariance.tied: covariances.TiedCovariance,
-    }[covariance]()
-
-
 @model_app.command("mixture")
 @grouped
 def mixture_command(
     task: ModelTask,
-    components: Annotated[
-        int, typer.Option("--components", metavar="K", help="The number of Gaussians in the mixture.")
-    ] = 1,
+    components: Annotated[int, typer.Option(metavar="K", help="The number of Gaussians in the mixture.")] = 1,
     covariance: Annotated[
-        Covariance, typer.Option("--covariance", help="The form of the covariances of the Gaussians.")
+        Covariance, typer.Option(help="The form of the covariances of the Gaussians.")
     ] = Covariance.full,
     iterations: Annotated[
-        int,
-        typer.Option(
-            "--iterations", metavar="J", help="The number of noisy releases, with the start's. All are charged."
-        ),
+        int, typer.Option(metavar="J", help="The number of noisy releases, with the start's. All are charged.")
     ] = 10,
     *,
     run: ModelRun,
 ) -> None:
     """Fit a mixture of Gaussians to numeric columns, by private expectation maximisation (DP-EM)."""
-    settings = {"covariance": _form(covariance), "iterations": iterations, **run.settings(task)}
-    model = estimators.DPGaussianMixture(components, **settings)
+    settings = {"covariance": covariances.FORMS[covariance], "iterations": iterations, **run.settings(task)}
+    model = sfumato.estimators.DPGaussianMixture(components, **settings)
     _fit(model, task, run)
 
 
@@ -263,12 +225,12 @@ def mixture_command(
 @grouped
 def factors_command(
     task: ModelTask,
-    factors: Annotated[int, typer.Option("--factors", metavar="R", help="The number of latent factors.")] = 2,
+    factors: Annotated[int, typer.Option(metavar="R", help="The number of latent factors.")] = 2,
     *,
     run: ModelRun,
 ) -> None:
     """Fit a factor analysis to numeric columns, from one private second moment."""
-    model = estimators.DPFactorAnalysis(factors, **run.settings(task))
+    model = sfumato.estimators.DPFactorAnalysis(factors, **run.settings(task))
     _fit(model, task, run)
 
 
@@ -276,15 +238,13 @@ def factors_command(
 @grouped
 def cluster_command(
     task: ModelTask,
-    clusters: Annotated[int, typer.Option("--clusters", metavar="K", help="The number of centres.")] = 8,
-    iterations: Annotated[
-        int, typer.Option("--iterations", metavar="J", help="The number of iterations. All are charged.")
-    ] = 7,
+    clusters: Annotated[int, typer.Option(metavar="K", help="The number of centres.")] = 8,
+    iterations: Annotated[int, typer.Option(metavar="J", help="The number of iterations. All are charged.")] = 7,
     *,
     run: ModelRun,
 ) -> None:
     """Find centres of clusters of numeric columns by private k-means; samples of the release are centres."""
-    model = estimators.DPKMeans(clusters, iterations=iterations, **run.settings(task))
+    model = sfumato.estimators.DPKMeans(clusters, iterations=iterations, **run.settings(task))
     _fit(model, task, run)
 
 

@@ -9,11 +9,12 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
+import typer
+
 import sfumato
 from sfumato.cli.options import (
     DEFAULT_METHOD,
     AreasOption,
-    CountedRowsOption,
     DeltaOption,
     MethodOption,
     QuestionsOption,
@@ -103,7 +104,14 @@ class ChosenMethod:
 class PublicFacts:
     """The number of rows, the target, the areas and the questions of a plan or a fit."""
 
-    rows: CountedRowsOption = None
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="The public number of rows, about. Overrides the schema's. Or the word `estimate`: declare none, and "
+            "estimate it with part of the budget; needs --delta.",
+        ),
+    ] = None
     target: TargetOption = None
     areas: AreasOption = None
     questions: QuestionsOption = None

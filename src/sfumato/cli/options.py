@@ -1,4 +1,4 @@
-"""Options that several commands have.
+"""Options that several commands have. One that names no flag has that of the parameter that it is put on.
 
 Reading `COL=VALUE`, `LABEL=N` and `COL=KIND` from the command line.
 """
@@ -20,28 +20,22 @@ from sfumato.errors import ConfigError
 if TYPE_CHECKING:
     from sfumato.privacy.risk import Risk
     from sfumato.schema import set_columns
-    from sfumato.schema.schema import Schema
 else:
     set_columns = later("sfumato.schema.set_columns")
 
 DEFAULT_METHOD = "max-entropy"  # that of `MaxEntropy`, which no --help loads
 
 SchemaOption = Annotated[
-    Path, typer.Option("--schema", metavar="SCHEMA", help="The schema: a file that says what is public about the data.")
+    Path, typer.Option(metavar="SCHEMA", help="The schema: a file that says what is public about the data.")
 ]
-MethodOption = Annotated[
-    str, typer.Option("--method", metavar="M", help="The method to fit; `sfumato methods` lists them.")
-]
+MethodOption = Annotated[str, typer.Option(metavar="M", help="The method to fit; `sfumato methods` lists them.")]
 EPSILON = typer.Option(
-    "--epsilon",
-    metavar="E",
-    help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice.",
+    metavar="E", help="The privacy budget epsilon, above 0. Smaller is more private; 1 is a common choice."
 )
 EpsilonOption = Annotated[float | None, EPSILON]
 RiskOption = Annotated[
     str | None,
     typer.Option(
-        "--risk",
         metavar="R",
         help="In place of --epsilon: how well the best attacker may do, such as advantage=0.1 or tpr=0.1,fpr=0.05.",
     ),
@@ -58,42 +52,26 @@ SetOption = Annotated[
 DeltaOption = Annotated[
     float | None,
     typer.Option(
-        "--delta",
         metavar="D",
         help="The probability delta with which the guarantee may fail. Default: the smaller of 1e-5 and 0.1/rows.",
     ),
 ]
 RowsOption = Annotated[
-    int | None, typer.Option("--rows", metavar="N", help="The public number of rows, about. Overrides the schema's.")
-]
-CountedRowsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rows",
-        metavar="N",
-        help="The public number of rows, about. Overrides the schema's. Or the word `estimate`: declare none, and "
-        "estimate it with part of the budget; needs --delta.",
-    ),
+    int | None, typer.Option(metavar="N", help="The public number of rows, about. Overrides the schema's.")
 ]
 TargetOption = Annotated[
     str | None,
     typer.Option(
-        "--target",
-        metavar="COL",
-        help="The column that users will predict or compare by; each of its classes is modelled apart.",
+        metavar="COL", help="The column that users will predict or compare by; each of its classes is modelled apart."
     ),
 ]
 AreasOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--areas", metavar="COL", help="A column that all others are counted by, such as a county. May be repeated."
-    ),
+    typer.Option(metavar="COL", help="A column that all others are counted by, such as a county. May be repeated."),
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option(
-        "--seed", metavar="N", help="Makes the noise reproducible, for tests only: the release is NOT private."
-    ),
+    typer.Option(metavar="N", help="Makes the noise reproducible, for tests only: the release is NOT private."),
 ]
 QuestionsOption = Annotated[
     list[str] | None,
@@ -101,22 +79,6 @@ QuestionsOption = Annotated[
         "--question",
         metavar="TEXT",
         help='Measure this question with a part of the budget, as "ols: income ~ age". May be repeated.',
-    ),
-]
-CheckpointOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="FILE",
-        help="For long fits: a file from which the same command goes on after a stop.",
-    ),
-]
-PriorOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--prior",
-        metavar="FILE",
-        help="A release of the same schema, as of last year: the model follows it where noise hides the records.",
     ),
 ]
 
@@ -131,26 +93,14 @@ class SampleTypes(StrEnum):
 TypesOption = Annotated[
     SampleTypes,
     typer.Option(
-        "--types",
         help="Column types of samples: from the schema, or as-source, those of DATA. The guarantee does NOT "
-        "cover the types of DATA.",
+        "cover the types of DATA."
     ),
 ]
 LedgerOption = Annotated[
     Path | None,
     typer.Option(
-        "--ledger",
-        metavar="FILE",
-        help="The account of all fits of these data. It is charged before a record is counted.",
-    ),
-]
-FitWorkersOption = Annotated[
-    str | None,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        help="The number of processes that read the records, or the address of a cluster that does: dask://HOST:PORT, "
-        "spark://HOST:PORT or sc://HOST:PORT. The release is the same.",
+        metavar="FILE", help="The account of all fits of these data. It is charged before a record is counted."
     ),
 ]
 AcceptDraftOption = Annotated[
@@ -174,19 +124,17 @@ NamesArePublicOption = Annotated[
         help="The first line of DATA holds column names, even where they look like values, such as 2019.",
     ),
 ]
-ReleaseOutOption = Annotated[
-    Path, typer.Option("--out", metavar="RELEASE", help="A directory to make, or a .sfm file.")
-]
+ReleaseOutOption = Annotated[Path, typer.Option(metavar="RELEASE", help="A directory to make, or a .sfm file.")]
 NumberOption = Annotated[
     int | None, typer.Option("-n", metavar="N", help="The number of rows to draw. Default: the public number of rows.")
 ]
-RowsSeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same rows.")]
+RowsSeedOption = Annotated[int | None, typer.Option(metavar="N", help="The same seed gives the same rows.")]
 ReleaseArgument = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release: a directory or a .sfm file.")]
 
 
-def command_group(about: str) -> typer.Typer:
-    """A group of commands, whose help begins with these words."""
-    return typer.Typer(help=about, no_args_is_help=True, add_completion=False)
+def command_group() -> typer.Typer:
+    """A group of commands, whose help begins with its line in the list of all."""
+    return typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 def whole_number(text: str, option: str, word: str) -> int:
@@ -200,7 +148,7 @@ def whole_number(text: str, option: str, word: str) -> int:
     return int(text)
 
 
-def given_values(texts: Sequence[str] | None, schema: Schema) -> dict[str, str | None]:
+def given_values(texts: Sequence[str] | None, schema: sfumato.Schema) -> dict[str, str | None]:
     """Read `--given COL=VALUE`. A column's name may hold `=`; one of the schema's tokens for missing is None."""
     values: dict[str, str | None] = {}
     for text in texts or ():

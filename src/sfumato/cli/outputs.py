@@ -6,9 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
-
-import typer
+from typing import TYPE_CHECKING, TypeAlias
 
 from sfumato._lazy import later
 from sfumato.cli.ending import last_output
@@ -48,37 +46,6 @@ class UniqueRowsChoice(StrEnum):
 
     keep = "keep"
     drop = "drop"
-
-
-UniqueRowsOption = Annotated[
-    UniqueRowsChoice,
-    typer.Option("--unique-rows", help="drop: leave out rows that occur once. It adds nothing to the guarantee."),
-]
-UniqueOnOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unique-on",
-        metavar="COL",
-        help="With --unique-rows: a column on which rows are compared. Default: all columns. May be repeated.",
-    ),
-]
-OutOption = Annotated[
-    str,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="A .csv, .tsv, .parquet or .npz file, or - (standard output). Without a suffix: a folder, of images or of "
-        "several tables.",
-    ),
-]
-FormatOption = Annotated[
-    SampleFormat | None,
-    typer.Option(
-        "--format",
-        help="The format of standard output or of several tables: csv (default) or parquet; of the first also json, "
-        "an object a line. For a folder: parquet, in place of PNG images.",
-    ),
-]
 
 
 def sample_writer(

@@ -16,33 +16,26 @@ from sfumato.cli.ending import last_output
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import NumberOption, ReleaseArgument, RowsSeedOption, command_group
 from sfumato.cli.output import print_json, say
-from sfumato.cli.outputs import tell_sampled
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
+from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.publish import pack
-    from sfumato.release import signature as signatures
-    from sfumato.schema import documents
-else:
-    pack, documents = later("sfumato.publish.pack"), later("sfumato.schema.documents")
-    signatures = later("sfumato.release.signature")
-if TYPE_CHECKING:
-    from sfumato.cli.outputs import Write
-    from sfumato.combined_release import CombinedRelease
     from sfumato.release import files
+    from sfumato.release import signature as signatures
 else:
-    files = later("sfumato.release.files")
+    pack, files = later("sfumato.publish.pack"), later("sfumato.release.files")
+    signatures = later("sfumato.release.signature")
 
-
-publish_app = command_group("Write the folder to publish, descriptions for catalogues, and signatures.")
+publish_app = command_group()
 
 
 def combine_command(
     releases: Annotated[
         list[Path], typer.Argument(metavar="RELEASE...", help="At least two releases, each of other people.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .sfm file.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="A .sfm file.")],
     disjoint: Annotated[
         bool, typer.Option("--disjoint", help="Your word that no person is in two of the releases. Required.")
     ] = False,
@@ -64,7 +57,7 @@ def combine_command(
     say(f"Wrote {out}. Next: sfumato sample {out} -n 1000 --out synthetic.csv")
 
 
-def combined_at(path: Path, **options: object) -> CombinedRelease | None:
+def combined_at(path: Path, **options: object) -> sfumato.CombinedRelease | None:
     """Return the combined release at a path; None where another or none is there.
 
     Args:
@@ -83,16 +76,7 @@ def combined_at(path: Path, **options: object) -> CombinedRelease | None:
     return sfumato.CombinedRelease.load(path)
 
 
-def sample_combined(
-    combined: CombinedRelease, write: Write, name: str, release: Path, n: int | None, seed: int | None, workers: int
-) -> None:
-    """Write a sample of a combined release."""
-    batches = combined.batches(n, seed=seed, workers=workers)
-    write(batches, combined.parts[0].form.keys, combined.schema.csv_output)
-    tell_sampled(name, release, report=False)
-
-
-def show_if_combined(combined: CombinedRelease | None, *, json_output: bool) -> None:
+def show_if_combined(combined: sfumato.CombinedRelease | None, *, json_output: bool) -> None:
     """Of a combined release, check what its parts cost against their events, show it, and end the command.
 
     Raises:
@@ -139,20 +123,17 @@ class PublicationOptions:
 
     PANEL: ClassVar[str] = "What catalogues say"
 
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the data.")] = None
-    publisher: Annotated[str | None, typer.Option("--publisher", metavar="TEXT", help="Who publishes the data.")] = None
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="The title of the data.")] = None
+    publisher: Annotated[str | None, typer.Option(metavar="TEXT", help="Who publishes the data.")] = None
     publisher_type: Annotated[
-        str | None,
-        typer.Option("--publisher-type", metavar="T", help="The kind of publisher: Government, Industry or Nonprofit."),
+        str | None, typer.Option(metavar="T", help="The kind of publisher: Government, Industry or Nonprofit.")
     ] = None
-    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the data are.")] = None
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="What the data are.")] = None
     license_: Annotated[str | None, typer.Option("--license", metavar="ID", help="The licence, such as CC-BY-4.0.")] = (
         None
     )
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where the data will be found.")] = None
-    date: Annotated[
-        str | None, typer.Option("--date", metavar="DAY", help="The day of publication. Default: today.")
-    ] = None
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Where the data will be found.")] = None
+    date: Annotated[str | None, typer.Option(metavar="DAY", help="The day of publication. Default: today.")] = None
 
     def entries(self) -> dict[str, str]:
         """Those that are given."""
@@ -164,7 +145,7 @@ class PublicationOptions:
 @grouped
 def pack_command(
     release: ReleaseArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder to make; nothing is replaced.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to make; nothing is replaced.")],
     n: NumberOption = None,
     seed: RowsSeedOption = None,
     format_: Annotated[
@@ -177,8 +158,7 @@ def pack_command(
         ),
     ] = False,
     public_key: Annotated[
-        Path | None,
-        typer.Option("--public-key", metavar="FILE", help="The signer's public key: the signature is checked."),
+        Path | None, typer.Option(metavar="FILE", help="The signer's public key: the signature is checked.")
     ] = None,
     *,
     publication: PublicationOptions,
@@ -205,7 +185,7 @@ def export_command(
     release: ReleaseArgument,
     form: Annotated[ExportForm, typer.Option("--as", help="The form to write.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; default: standard output.")
+        Path | None, typer.Option(metavar="FILE", help="Where to write it; default: standard output.")
     ] = None,
     *,
     publication: PublicationOptions,
@@ -230,10 +210,10 @@ def sign_command(
         Path | None, typer.Argument(metavar="[RELEASE]", help="A directory or a .sfm file.", show_default=False)
     ] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="An Ed25519 private key, PEM without a password.")
+        Path | None, typer.Option(metavar="FILE", help="An Ed25519 private key, PEM without a password.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The signature to write; default: RELEASE.sig.")
+        Path | None, typer.Option(metavar="FILE", help="The signature to write; default: RELEASE.sig.")
     ] = None,
     new: Annotated[
         Path | None,

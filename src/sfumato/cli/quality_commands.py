@@ -15,46 +15,36 @@ from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.ending import last_output
 from sfumato.cli.inputs import STANDARD_INPUT, DataArgument, InputFormatOption, open_data, open_tables, refuse_data
+from sfumato.cli.option_groups import ChosenMethod, grouped
 from sfumato.cli.options import (
-    DEFAULT_METHOD,
     DeltaOption,
     EpsilonOption,
     LedgerOption,
-    MethodOption,
     ReleaseArgument,
     RowsAreRecordsOption,
     RowsOption,
     SchemaOption,
     SeedOption,
-    SetOption,
     TargetOption,
     command_group,
 )
 from sfumato.cli.output import notes, number, print_database_scores, print_json, print_scores, print_table, say
-from sfumato.cli.settings import flat_settings, make_method
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
-    from sfumato import audit as audits
-    from sfumato import evaluate as scoring
-    from sfumato import report as reports
     from sfumato.columns import kinds
     from sfumato.desk import drafting
     from sfumato.evaluate import coded_tables, database_scores
     from sfumato.evaluate import parity as parities
     from sfumato.io.chunks import Source
     from sfumato.release import files
-    from sfumato.release_front import Release
     from sfumato.schema import set_columns, sources
-    from sfumato.schema.schema import Schema
 else:
-    audits, scoring, reports = later("sfumato.audit"), later("sfumato.evaluate"), later("sfumato.report")
     coded_tables = later("sfumato.evaluate.coded_tables")
-    database_scores = later("sfumato.evaluate.database_scores")
+    database_scores, parities = later("sfumato.evaluate.database_scores"), later("sfumato.evaluate.parity")
     kinds = later("sfumato.columns.kinds")
-    parities = later("sfumato.evaluate.parity")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
@@ -67,22 +57,15 @@ class VerifiedFamily(StrEnum):
     poisson = "poisson"
 
 
-evaluate_app = command_group("Score synthetic rows, ask the records about a finding, or attack a method.")
+evaluate_app = command_group()
 
 _TRAIN_ROWS = 10_000  # TRAIN_ROWS of sfumato.evaluate.utility, which is not imported for a --help
 TestOption = Annotated[
     str | None,
-    typer.Option(
-        "--test", metavar="REAL_TEST", help="Real rows that were held out before the fit, to score classifiers on."
-    ),
+    typer.Option(metavar="REAL_TEST", help="Real rows that were held out before the fit, to score classifiers on."),
 ]
 TrainRowsOption = Annotated[
-    int,
-    typer.Option(
-        "--train-rows",
-        metavar="N",
-        help="The most rows that classifiers learn from, drawn at random; 0: all.",
-    ),
+    int, typer.Option(metavar="N", help="The most rows that classifiers learn from, drawn at random; 0: all.")
 ]
 
 
@@ -104,25 +87,20 @@ def table_command(
         str, typer.Argument(metavar="SYNTHETIC", help="Synthetic rows, or a release to draw as many rows from.")
     ],
     test: TestOption = None,
-    target: Annotated[
-        str | None, typer.Option("--target", metavar="COL", help="The column that classifiers predict.")
-    ] = None,
+    target: Annotated[str | None, typer.Option(metavar="COL", help="The column that classifiers predict.")] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema",
-            metavar="SCHEMA",
-            help="The schema, for bounds and categories. Default: the release's, or read off REAL.",
+            metavar="SCHEMA", help="The schema, for bounds and categories. Default: the release's, or read off REAL."
         ),
     ] = None,
     train_rows: TrainRowsOption = _TRAIN_ROWS,
     runs: Annotated[
-        int, typer.Option("--runs", metavar="N", help="Score N times with other seeds, and give means with intervals.")
+        int, typer.Option(metavar="N", help="Score N times with other seeds, and give means with intervals.")
     ] = 1,
     inference: Annotated[
         list[str] | None,
         typer.Option(
-            "--inference",
             metavar="FORMULA",
             help="Also compare the coefficients of a regression such as 'y ~ x' with those on REAL. May be repeated.",
         ),
@@ -148,12 +126,12 @@ def table_command(
     def score(seed: int) -> dict[str, Any]:
         rows = records["SYNTHETIC"] if release is None else release.sample(n_rows, seed=seed)
         test_rows = records.get("REAL_TEST")
-        return scoring.evaluate(
+        return sfumato.evaluate.evaluate(
             records["REAL"], rows, schema=known, test=test_rows, target=target, train_rows=most, seed=seed
         )
 
     compared = [_parity(text, records["REAL"], release or records["SYNTHETIC"], known) for text in inference or ()]
-    scores = score(0) if runs == 1 else scoring.over_runs(score, runs=runs)
+    scores = score(0) if runs == 1 else sfumato.evaluate.over_runs(score, runs=runs)
     if compared:
         scores = {**scores, "inference": compared}
     if json_output:
@@ -170,12 +148,12 @@ def table_command(
         _print_parity(comparison)
 
 
-def _refuse_of_databases(known: Schema | None, *, runs: int, inference: list[str] | None) -> None:
+def _refuse_of_databases(known: sfumato.Schema | None, *, runs: int, inference: list[str] | None) -> None:
     if known is not None and known.tree is not None and (runs > 1 or inference):
         raise ConfigError("Expected no --runs and no --inference for the tables of a database. Leave the option out.")
 
 
-def _known(path: Path | None, release: Release | None) -> Schema | None:
+def _known(path: Path | None, release: sfumato.Release | None) -> sfumato.Schema | None:
     """Return the schema that is named, or the release's, which has the estimated facts of open columns."""
     named = None if path is None else sfumato.OpenSchema.load(path)
     if release is None or (named is not None and not named.open):
@@ -183,14 +161,14 @@ def _known(path: Path | None, release: Release | None) -> Schema | None:
     return release.schema
 
 
-def _close_schema(known: Schema, records: Mapping[str, Source]) -> Schema:
+def _close_schema(known: sfumato.Schema, records: Mapping[str, Source]) -> sfumato.Schema:
     """Complete a schema with open columns by the real rows: scores are not private anyway."""
     if known.open:
         say("The schema leaves columns open, which a fit estimates: for these scores they are read off REAL.")
     return coded_tables.closed_schema(known, records["REAL"], records.get("SYNTHETIC"))
 
 
-def _parity(formula: str, real: Source, synthetic: Release | Source, schema: Schema) -> dict[str, Any]:
+def _parity(formula: str, real: Source, synthetic: sfumato.Release | Source, schema: sfumato.Schema) -> dict[str, Any]:
     rows = synthetic if isinstance(synthetic, sfumato.Release) else coded_tables.read_codes(synthetic, schema)
     return parities.parity(formula, coded_tables.read_codes(real, schema), rows, schema)
 
@@ -209,7 +187,7 @@ def _print_parity(comparison: dict[str, Any]) -> None:
     print_table(f"{comparison['formula']}: {comparison['kind']}. NOT private", header, rows, whole=True)
 
 
-def _open_tables(input_format: str | None, known: Schema | None, **texts: str | None) -> dict[str, Source]:
+def _open_tables(input_format: str | None, known: sfumato.Schema | None, **texts: str | None) -> dict[str, Source]:
     """Open the tables that the command line names, standard input once at most."""
     named = {name: text for name, text in texts.items() if text is not None}
     piped = [name for name, text in named.items() if text == STANDARD_INPUT]
@@ -227,7 +205,7 @@ def _is_release(text: str) -> bool:
     return path.suffix == files.ARCHIVE_SUFFIX or (path / files.MANIFEST).is_file()
 
 
-def _release_of_rows(path: Path) -> Release:
+def _release_of_rows(path: Path) -> sfumato.Release:
     release = sfumato.load(path)
     sets = set_columns.sets_alone(release.schema)
     if sets or release.is_data_set:
@@ -238,7 +216,7 @@ def _release_of_rows(path: Path) -> Release:
     return release
 
 
-def _count_rows(source: Source, schema: Schema) -> int:
+def _count_rows(source: Source, schema: sfumato.Schema) -> int:
     """Rows, or units of linked ones; exact, as the scores are: they are not private."""
     if schema.linked:
         return database_scores.count_units(source, schema)
@@ -246,7 +224,7 @@ def _count_rows(source: Source, schema: Schema) -> int:
     return sum(chunk.n_rows for chunk in source.chunks(source.names[:1]))
 
 
-def _read_off(source: Source, synthetic: Source, target: str | None) -> Schema:
+def _read_off(source: Source, synthetic: Source, target: str | None) -> sfumato.Schema:
     """Draft a schema of the columns that both tables have from the real rows: scores are not private anyway."""
     names = synthetic.measured().names
     drafted = drafting.draft_schema(source, exact=True, names_are_public=True).schema
@@ -265,11 +243,10 @@ def _read_off(source: Source, synthetic: Source, target: str | None) -> Schema:
 
 def report_command(
     release: ReleaseArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, .html.")],
+    out: Annotated[Path, typer.Option(metavar="PAGE", help="The page to write, .html.")],
     real: Annotated[
         str | None,
         typer.Option(
-            "--real",
             metavar="REAL",
             help="The real rows, to compare with; of two tables, a folder or a database. The page is then NOT private.",
         ),
@@ -277,19 +254,13 @@ def report_command(
     test: TestOption = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target", metavar="COL", help="The column that classifiers predict. Default: the release's target."
-        ),
+        typer.Option(metavar="COL", help="The column that classifiers predict. Default: the release's target."),
     ] = None,
     train_rows: TrainRowsOption = _TRAIN_ROWS,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed of samples and classifiers.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of samples and classifiers.")] = 0,
     public_key: Annotated[
         Path | None,
-        typer.Option(
-            "--public-key",
-            metavar="FILE",
-            help="The signer's public key: the signature is checked and shown on the page.",
-        ),
+        typer.Option(metavar="FILE", help="The signer's public key: the signature is checked and shown on the page."),
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -305,7 +276,7 @@ def report_command(
     known = None if real is None else sfumato.load(release).schema
     records = _open_tables(None, known, REAL=real, REAL_TEST=test)
     with last_output(out):
-        reports.write_report(
+        sfumato.report.write_report(
             release, out, real=records.get("REAL"), test=records.get("REAL_TEST"), target=target, train_rows=most,
             seed=seed, overwrite=overwrite, public_key=public_key,
         )  # fmt: skip
@@ -322,10 +293,10 @@ def finding_command(
     formula: Annotated[str, typer.Argument(metavar="FORMULA", help="A regression that the release answers.")],
     term: Annotated[str, typer.Argument(metavar="TERM", help="The coefficient, as the release names it.")],
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget of this answer, beside the release's.")
+        float, typer.Option(metavar="E", help="The privacy budget of this answer, beside the release's.")
     ],
     *,
-    family: Annotated[VerifiedFamily, typer.Option("--family", help="The kind of regression.")] = VerifiedFamily.ols,
+    family: Annotated[VerifiedFamily, typer.Option(help="The kind of regression.")] = VerifiedFamily.ols,
     delta: DeltaOption = None,
     ledger: LedgerOption = None,
     input_format: InputFormatOption = None,
@@ -347,29 +318,26 @@ def finding_command(
 
 
 @evaluate_app.command("method")
+@grouped
 def method_command(
     schema: SchemaOption,
     epsilon: EpsilonOption = None,
-    method: MethodOption = DEFAULT_METHOD,
-    set_: SetOption = None,
-    delta: DeltaOption = None,
+    *,
+    chosen: ChosenMethod,
     rows: RowsOption = None,
     target: TargetOption = None,
     fits: Annotated[
-        int,
-        typer.Option("--fits", metavar="N", help="The number of fits on made-up records. More give sharper bounds."),
+        int, typer.Option(metavar="N", help="The number of fits on made-up records. More give sharper bounds.")
     ] = 1_000,
-    confidence: Annotated[
-        float, typer.Option("--confidence", metavar="P", help="The confidence of the lower bounds.")
-    ] = 0.999,
+    confidence: Annotated[float, typer.Option(metavar="P", help="The confidence of the lower bounds.")] = 0.999,
     json_output: JsonOption = False,
 ) -> None:
     """Attack a release method, and bound its epsilon from below. Reads no record."""
-    synthesizer = make_method(method, epsilon, delta, flat_settings(set_))
+    synthesizer = chosen.at(epsilon)
     known = sfumato.Schema.load(schema)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Shadow fits", total=fits)
-        outcome = audits.audit(
+        outcome = sfumato.audit.audit(
             synthesizer, known, target=target, n_public=rows, fits=fits, confidence=confidence,
             progress=lambda done: progress.update(task, completed=done),
         )  # fmt: skip

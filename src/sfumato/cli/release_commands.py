@@ -19,13 +19,10 @@ from sfumato.cli.inputs import InputFormatOption, TablesArgument, open_tables, r
 from sfumato.cli.option_groups import ChosenMethod, PublicFacts, grouped
 from sfumato.cli.options import (
     AcceptDraftOption,
-    CheckpointOption,
     EpsilonOption,
-    FitWorkersOption,
     LedgerOption,
     NamesArePublicOption,
     NumberOption,
-    PriorOption,
     ReleaseArgument,
     ReleaseOutOption,
     RiskOption,
@@ -44,11 +41,8 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import notes, print_columns, print_cost, print_json, say, tell_written
 from sfumato.cli.outputs import (
-    FormatOption,
-    OutOption,
-    UniqueOnOption,
+    SampleFormat,
     UniqueRowsChoice,
-    UniqueRowsOption,
     sample_writer,
     tables_writer,
     tell_dropped,
@@ -56,10 +50,11 @@ from sfumato.cli.outputs import (
     tell_tables,
 )
 from sfumato.cli.progress import stages, tell_duration
-from sfumato.cli.publish_commands import combined_at, sample_combined, show_if_combined
+from sfumato.cli.publish_commands import combined_at, show_if_combined
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing
+from sfumato.methods import registry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,18 +63,15 @@ if TYPE_CHECKING:
     from sfumato.engines import choice
     from sfumato.fitting.synthesizer import Synthesizer
     from sfumato.io.chunks import Source
-    from sfumato.methods import registry
     from sfumato.privacy import words
     from sfumato.privacy.budget import EstimateCount
     from sfumato.privacy.certificate import Description
     from sfumato.records import private
     from sfumato.release import files
-    from sfumato.release_front import Release
     from sfumato.schema import sources
     from sfumato.schema.schema import Schema
 else:
     choice, journal = later("sfumato.engines.choice"), later("sfumato.data_ledger.journal")
-    registry = later("sfumato.methods.registry")
     words, private = later("sfumato.privacy.words"), later("sfumato.records.private")
     files, sources = later("sfumato.release.files"), later("sfumato.schema.sources")
 
@@ -92,7 +84,6 @@ def plan_command(
     target_error: Annotated[
         str | None,
         typer.Option(
-            "--target-error",
             metavar="[QUESTION =] X",
             help="In place of --epsilon: plan for this standard error of a share of rows; for the answer to a named "
             'question with this forecast: "ols: income ~ age = 1.2".',
@@ -101,7 +92,6 @@ def plan_command(
     releases: Annotated[
         int | None,
         typer.Option(
-            "--releases",
             metavar="N",
             help="Share --epsilon among so many releases of the same people, such as one a year: plan one of them.",
         ),
@@ -172,16 +162,32 @@ class FitRun:
     PANEL: ClassVar[str] = "How it runs, and its account"
 
     seed: SeedOption = None
-    checkpoint: CheckpointOption = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For long fits: a file from which the same command goes on after a stop."),
+    ] = None
     ledger: LedgerOption = None
-    prior: PriorOption = None
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A release of the same schema, as of last year: the model follows it where noise hides the records.",
+        ),
+    ] = None
     types: TypesOption = SampleTypes.kinds
     input_format: InputFormatOption = None
     overwrite: OverwriteOption = False
     accept_draft: AcceptDraftOption = False
     rows_are_records: RowsAreRecordsOption = False
     names_are_public: NamesArePublicOption = False
-    workers: FitWorkersOption = None
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="The number of processes that read the records, or the address of a cluster that does: "
+            "dask://HOST:PORT, spark://HOST:PORT or sc://HOST:PORT. The release is the same.",
+        ),
+    ] = None
     json_output: JsonOption = False
 
     @property
@@ -207,7 +213,6 @@ def fit_command(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema",
             metavar="SCHEMA",
             help="The schema: a file that says what is public about the data. Without it, bounds and categories "
             "are estimated with part of the budget.",
@@ -216,9 +221,7 @@ def fit_command(
     kinds: Annotated[
         str | None,
         typer.Option(
-            "--kinds",
-            metavar="COL=KIND,...",
-            help="Without a schema: kinds of columns that are public, such as age=integer.",
+            metavar="COL=KIND,...", help="Without a schema: kinds of columns that are public, such as age=integer."
         ),
     ] = None,
     epsilon: EpsilonOption = None,
@@ -310,42 +313,60 @@ class UniqueSamples:
 
     PANEL: ClassVar[str] = "Rows that occur once"
 
-    unique_rows: UniqueRowsOption = UniqueRowsChoice.keep
-    unique_on: UniqueOnOption = None
+    unique_rows: Annotated[
+        UniqueRowsChoice, typer.Option(help="drop: leave out rows that occur once. It adds nothing to the guarantee.")
+    ] = UniqueRowsChoice.keep
+    unique_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL",
+            help="With --unique-rows: a column on which rows are compared. Default: all columns. May be repeated.",
+        ),
+    ] = None
 
 
 @grouped
 def sample_command(
     release: ReleaseArgument,
-    out: OutOption,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A .csv, .tsv, .parquet or .npz file, or - (standard output). Without a suffix: a folder, of images "
+            "or of several tables.",
+        ),
+    ],
     n: NumberOption = None,
     seed: RowsSeedOption = None,
     given: Annotated[
-        list[str] | None,
-        typer.Option("--given", metavar="COL=VALUE", help="A value that all rows shall have. May be repeated."),
+        list[str] | None, typer.Option(metavar="COL=VALUE", help="A value that all rows shall have. May be repeated.")
     ] = None,
     class_count: Annotated[
         list[str] | None,
         typer.Option(
-            "--class-count",
-            metavar="LABEL=N",
-            help="The number of rows (or linked units) of a class, in place of -n. May be repeated.",
+            metavar="LABEL=N", help="The number of rows (or linked units) of a class, in place of -n. May be repeated."
         ),
     ] = None,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option("--spreadsheet-safe", help="In a .csv: put ' before text that a spreadsheet takes for a formula."),
     ] = False,
-    format_: FormatOption = None,
+    format_: Annotated[
+        SampleFormat | None,
+        typer.Option(
+            "--format",
+            help="The format of standard output or of several tables: csv (default) or parquet; of the first also "
+            "json, an object a line. For a folder: parquet, in place of PNG images.",
+        ),
+    ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="N", help="The number of processes that draw. The rows are the same.")
+        int, typer.Option(metavar="N", help="The number of processes that draw. The rows are the same.")
     ] = 1,
     *,
     unique: UniqueSamples,
     replicates: Annotated[
         int | None,
         typer.Option(
-            "--replicates",
             metavar="M",
             help="Draw M tables of -n rows each, which differ by noise and sampling. A first column `replicate` "
             "numbers them.",
@@ -361,7 +382,9 @@ def sample_command(
     refused = {"given": given, "class_count": class_count, "replicates": replicates is not None}
     refused |= {"unique_on": unique.unique_on, "unique_rows": unique.unique_rows is UniqueRowsChoice.drop}
     if (combined := combined_at(release, **refused)) is not None:
-        sample_combined(combined, write, name, release, n, seed, workers)
+        batches = combined.batches(n, seed=seed, workers=workers)
+        write(batches, combined.parts[0].form.keys, combined.schema.csv_output)
+        tell_sampled(name, release, report=False)
         return
     model = sfumato.load(release)
     options: Any = {"seed": seed, "given": given_values(given, model.schema), "class_counts": class_counts(class_count)}
@@ -383,7 +406,7 @@ def sample_command(
     tell_dropped(say if name else notes.print, unique.unique_rows)
 
 
-def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release) -> Iterator[pa.Table]:
+def _with_progress(batches: Iterator[pa.Table], n: int | None, release: sfumato.Release) -> Iterator[pa.Table]:
     """Pass batches of samples on, showing how many rows are done: their number is the caller's."""
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         task = progress.add_task("Sampling", total=n if n is not None else release.certificate.n_public)
@@ -395,12 +418,9 @@ def _with_progress(batches: Iterator[pa.Table], n: int | None, release: Release)
 def certificate_command(
     release: ReleaseArgument,
     public_key: Annotated[
-        Path | None,
-        typer.Option("--public-key", metavar="FILE", help="The signer's Ed25519 public key: the signature is checked."),
+        Path | None, typer.Option(metavar="FILE", help="The signer's Ed25519 public key: the signature is checked.")
     ] = None,
-    signature: Annotated[
-        Path | None, typer.Option("--signature", metavar="FILE", help="The signature; default: RELEASE.sig.")
-    ] = None,
+    signature: Annotated[Path | None, typer.Option(metavar="FILE", help="The signature; default: RELEASE.sig.")] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Show what a release cost, and check it, and its signature: epsilon is computed again from the listed events."""

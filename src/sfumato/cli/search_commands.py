@@ -40,17 +40,17 @@ from sfumato.cli.output import notes, tell_written
 from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name, settings_file
 from sfumato.errors import ConfigError, did_you_mean
 from sfumato.io.atomic import refuse_existing
+from sfumato.methods import registry
+from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import registry
     from sfumato.privacy import words
     from sfumato.release import files
-    from sfumato.schema import documents, sources
     from sfumato.schema import schema as schemas
+    from sfumato.schema import sources
 else:
-    registry, words = later("sfumato.methods.registry"), later("sfumato.privacy.words")
-    files, documents = later("sfumato.release.files"), later("sfumato.schema.documents")
+    words, files = later("sfumato.privacy.words"), later("sfumato.release.files")
     schemas, sources = later("sfumato.schema.schema"), later("sfumato.schema.sources")
 
 _MOST_CANDIDATES = 10_000
@@ -63,18 +63,13 @@ class Trials:
     grid: Annotated[
         list[str] | None,
         typer.Option(
-            "--grid",
             metavar="KEY=V1,V2,...",
             help="A setting and the values to try. May be repeated: all combinations are tried.",
         ),
     ] = None
     candidates: Annotated[
         Path | None,
-        typer.Option(
-            "--candidates",
-            metavar="FILE",
-            help="In place of --grid: a YAML or JSON file with a list of settings to try.",
-        ),
+        typer.Option(metavar="FILE", help="In place of --grid: a YAML or JSON file with a list of settings to try."),
     ] = None
     method: MethodOption = DEFAULT_METHOD
     set_: SetOption = None
@@ -85,13 +80,11 @@ class Law:
     """The law of the number of fits."""
 
     repetitions: Annotated[
-        float, typer.Option("--repetitions", metavar="N", help="The mean of the number of fits, which is random.")
+        float, typer.Option(metavar="N", help="The mean of the number of fits, which is random.")
     ] = 10.0
     shape: Annotated[
         float,
-        typer.Option(
-            "--shape", metavar="S", help="The shape of the distribution of that number: 1 is geometric, 0 logarithmic."
-        ),
+        typer.Option(metavar="S", help="The shape of the distribution of that number: 1 is geometric, 0 logarithmic."),
     ] = 1.0
 
 
@@ -119,7 +112,7 @@ def tune_command(
     schema: SchemaOption,
     out: ReleaseOutOption,
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon of the whole search, above 0.")
+        float, typer.Option(metavar="E", help="The privacy budget epsilon of the whole search, above 0.")
     ],
     *,
     trials: Trials,
@@ -131,14 +124,11 @@ def tune_command(
     accept: Annotated[
         Path | None,
         typer.Option(
-            "--accept",
-            metavar="FILE",
-            help="A YAML or JSON file of criteria that the release has to meet. Default: the schema's.",
+            metavar="FILE", help="A YAML or JSON file of criteria that the release has to meet. Default: the schema's."
         ),
     ] = None,
     accept_share: Annotated[
-        float,
-        typer.Option("--accept-share", metavar="S", help="The share of a fit's squared budget that judging it costs."),
+        float, typer.Option(metavar="S", help="The share of a fit's squared budget that judging it costs.")
     ] = 0.1,
 ) -> None:
     """Fit the best of several settings: a search whose whole cost is epsilon."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato._lazy import later
 from sfumato.errors import ConfigError
+from sfumato.methods import registry
+from sfumato.schema import documents
 
 if TYPE_CHECKING:
     from sfumato.cli import setting_types
@@ -17,12 +19,9 @@ if TYPE_CHECKING:
     from sfumato.fitting import purposes, synthesizer
     from sfumato.fitting.purposes import Preset
     from sfumato.fitting.synthesizer import Synthesizer
-    from sfumato.methods import registry
-    from sfumato.schema import documents
 else:
-    setting_types, registry = later("sfumato.cli.setting_types"), later("sfumato.methods.registry")
-    purposes, synthesizer = later("sfumato.fitting.purposes"), later("sfumato.fitting.synthesizer")
-    documents = later("sfumato.schema.documents")
+    setting_types, purposes = later("sfumato.cli.setting_types"), later("sfumato.fitting.purposes")
+    synthesizer = later("sfumato.fitting.synthesizer")
 
 _PRESET = "preset"  # a name of several settings, which no method has for one of its own
 _KIND = "kind"  # in a file: which type a setting is, beside that type's own settings

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import sfumato
 from sfumato._lazy import later
 from sfumato.cli.data_commands import JsonOption, OverwriteOption
 from sfumato.cli.output import notes, print_cost, print_json, print_scores, print_table, say
 from sfumato.cli.settings import describe_settings, plain_text, presets_of
 from sfumato.extras import require_extra
+from sfumato.methods import registry
 
 if TYPE_CHECKING:
-    from sfumato import demo, studio
-    from sfumato.methods import registry
+    from sfumato import studio
     from sfumato.privacy import certificate as certificates
 else:
-    demo, studio, registry = later("sfumato.demo"), later("sfumato.studio"), later("sfumato.methods.registry")
-    certificates = later("sfumato.privacy.certificate")
+    studio, certificates = later("sfumato.studio"), later("sfumato.privacy.certificate")
 
 
 def methods_command(
@@ -65,11 +65,9 @@ def _show_settings(method: str, json_output: bool) -> None:
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the release and the rows.")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the release and the rows.")] = Path("demo"),
     epsilon: Annotated[
-        float, typer.Option("--epsilon", metavar="E", help="The privacy budget epsilon. Smaller is more private.")
+        float, typer.Option(metavar="E", help="The privacy budget epsilon. Smaller is more private.")
     ] = 1.0,
     open_: Annotated[bool, typer.Option("--open", help="Open the page about the release in a browser.")] = False,
     overwrite: OverwriteOption = False,
@@ -81,14 +79,14 @@ def demo_command(
         notes.rule(title) if notes.is_terminal else say(f"== {title}")
         if isinstance(content, str):
             say(content)
-        elif isinstance(content, demo.Lines):
+        elif isinstance(content, sfumato.demo.Lines):
             print_table("", *content)
         elif isinstance(content, certificates.Description):
             print_cost(content)
         else:
             print_scores(content)
 
-    page = demo.run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show).resolve()
+    page = sfumato.demo.run_demo(out, epsilon=epsilon, overwrite=overwrite, show=show).resolve()
     say(f"Look at it: {page.as_uri()}")
     if open_:
         typer.launch(str(page))
@@ -96,10 +94,10 @@ def demo_command(
 
 def studio_command(
     data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="A table on this machine.")] = None,
-    folder: Annotated[
-        Path, typer.Option("--folder", metavar="DIR", help="The folder for schema, release and report.")
-    ] = Path("studio"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
+    folder: Annotated[Path, typer.Option(metavar="DIR", help="The folder for schema, release and report.")] = Path(
+        "studio"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Make a release step by step in your browser. Everything stays on this machine."""

@@ -174,10 +174,7 @@ class Card:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy."""
-        return {
-            "format": _FORMAT, "name": self.name, "agreement": self.agreement.to_dict(),
-            "exchange_key": self.exchange_key, "signing_key": self.signing_key, "signature": self.signature,
-        }  # fmt: skip
+        return {"format": _FORMAT, **asdict(self)}
 
     @property
     def stated(self) -> bytes:

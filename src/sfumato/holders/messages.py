@@ -302,7 +302,7 @@ class FileExchange:
 
     def _context(self, statistic: Statistic, stage: str, event: int | None) -> ShareContext:
         return ShareContext(
-            session=self._session.id, number=self._number, stage=_event(stage, event),
+            session=self._session.id, number=self._number, stage=stage if event is None else f"{stage} {event}",
             statistic=_digest_of(statistic), before=self._before,
         )  # fmt: skip
 
@@ -310,10 +310,6 @@ class FileExchange:
 def _words_of(context: ShareContext) -> np.ndarray:
     """Return the SHA-256 of what a share is of, uint64, shape (4,)."""
     return np.frombuffer(bytes.fromhex(digest(context.to_dict())), dtype=np.uint64)
-
-
-def _event(stage: str, event: int | None) -> str:
-    return stage if event is None else f"{stage} {event}"
 
 
 def _digest_of(statistic: Statistic) -> str:

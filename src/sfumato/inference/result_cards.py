@@ -85,9 +85,9 @@ def answers_card(answers: pd.DataFrame) -> str:
             shown(entry["answered"]),
             *_texts(*(entry[name] for name in ("value", "std_error", "low", "high"))),
         )
-        for entry in _records(answers)
+        for entry in records_of(answers)
     ]
-    reasons = Counter(entry["why"] for entry in _records(answers) if entry["why"])
+    reasons = Counter(entry["why"] for entry in records_of(answers) if entry["why"])
     header = ["question", "columns", "answered", "value", "std_error", "from", "to"]
     lines = [(count, sentence(why)) for why, count in reasons.items()]
     yes = int((answers["answered"] == "yes").sum())
@@ -142,5 +142,6 @@ def _number(value: float, digits: int = 4) -> str:
     return text_of(value, digits)
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame, by the names of its columns."""
     return frame.to_dict(orient="records")  # type: ignore[return-value]

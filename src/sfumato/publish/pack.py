@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -122,8 +121,7 @@ def pack(
             rows = _rows(folder, value, n, seed, formats, spreadsheet_safe)
             page = page_content(value, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
             _describe(folder, value, about, rows, page["uses"] or [])
-            if find_spec("jinja2") is not None:
-                (partial / "report.html").write_text(render(page), encoding="utf-8", errors="replace")
+            (partial / "report.html").write_text(render(page), encoding="utf-8", errors="replace")
             _sums(folder)
 
         failure = reason_of(fill)
@@ -277,10 +275,11 @@ def _describe(folder: _Folder, release: Release, about: Publication, rows: _Rows
     folder.text(
         "registry.yaml", "a draft for the registry of DP deployments", yaml_text(registry_record(release, about))
     )
-    files = dict(folder.files)
-    if find_spec("jinja2") is not None:
-        files["report.html"] = "one page for people who decide"
-    files[SUMS] = "SHA-256 of all files: `sha256sum -c SHA256SUMS`"
+    files = {
+        **folder.files,
+        "report.html": "one page for people who decide",
+        SUMS: "SHA-256 of all files: `sha256sum -c SHA256SUMS`",
+    }
     folder.text("README.md", "this card", hugging_face_card(release, about, files, rows.most, uses, tables.left_out))
 
 

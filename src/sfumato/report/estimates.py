@@ -21,6 +21,7 @@ from sfumato.inference.answers import answers
 from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
+from sfumato.inference.result_cards import records_of
 from sfumato.inference.set_questions import SetQuestions, set_answers
 from sfumato.inference.times import shown
 from sfumato.release.model import ReleaseValue
@@ -162,7 +163,7 @@ def answer_lines(frame: pd.DataFrame) -> list[AnswerLine]:
     """Return a line for each kind of question in the list of a release's answers."""
     lines = []
     for kind, question in BY_KIND.items():
-        rows = _records(frame[frame["kind"] == kind])
+        rows = records_of(frame[frame["kind"] == kind])
         if rows:
             some = [row for row in rows if row["answered"] in ("yes", "some")]
             whole = [row for row in rows if row["answered"] == "yes"]
@@ -193,7 +194,7 @@ def answer_rows(frame: pd.DataFrame) -> list[tuple[str, str, str, str]]:
     """Return question, columns, whether it is answered and the answer, of the first answers of the list."""
     return [
         (BY_KIND[row["kind"]].phrase, named(row), row["answered"], answer_text(row))
-        for row in _records(frame.head(MOST_ANSWERS))
+        for row in records_of(frame.head(MOST_ANSWERS))
         if row["first"]
     ]
 
@@ -230,7 +231,3 @@ def two_digits(error: float) -> str:
         return "0"
     places = 1 - int(np.floor(np.log10(error)))
     return f"{error:.2g}" if error >= 1e9 or places > 9 else f"{round(error, places):,.{max(places, 0)}f}"
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return frame.to_dict(orient="records")  # type: ignore[return-value]

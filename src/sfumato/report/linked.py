@@ -19,7 +19,7 @@ from sfumato.release.blocks import joined_tables
 from sfumato.release.model import ReleaseValue
 from sfumato.report.columns import MOST_BINS, Bin, column_figures, pair_figures, share_bins
 from sfumato.report.matrix import matrix_of
-from sfumato.report.page import HEIGHT, WIDTH, Rectangle
+from sfumato.report.page import HEIGHT, WIDTH, Rectangle, rectangle
 from sfumato.schema.linked import linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import unweighted
@@ -179,4 +179,4 @@ def _bar(kind: str, along: float, height: float) -> Rectangle:
     # a missing number is a thin bar of the whole height
     tall = HEIGHT if np.isnan(height) else HEIGHT * max(min(height, 1.0), _LEAST)
     width = _BAR / 3 if np.isnan(height) else _BAR
-    return Rectangle(kind, round(along * (WIDTH - _BAR), 2), round(HEIGHT - tall, 2), width, round(tall, 2))
+    return rectangle(kind, along * (WIDTH - _BAR), HEIGHT - tall, width, tall)

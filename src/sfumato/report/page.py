@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.kinds import Image, LevelKind
-from sfumato.errors import ConfigError
 from sfumato.io.pictures import channels_of, png_bytes, require_pillow
 from sfumato.privacy.words import figure, sentence, shown
 from sfumato.release.model import ReleaseValue
@@ -80,21 +79,6 @@ def _sheet(images: np.ndarray, kind: Image, shows: str) -> Sheet:
     return Sheet(uri, strip.shape[1], strip.shape[0], f"{len(images)} {shows}")
 
 
-def require_templates() -> None:
-    """Refuse to go on without jinja2.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        pass
-    else:
-        return
-    raise ConfigError("Expected jinja2 to be installed, to write reports. Install sfumato[report].")
-
-
 def render(content: Mapping[str, Any]) -> str:
     """Return the page. Names and labels of a stranger's schema cannot leave their place in it."""
     return templates("sfumato.report").get_template("page.html").render(**content, charts=charts)
@@ -151,6 +135,11 @@ class Rectangle:
     opacity: float = 1.0
 
 
+def rectangle(kind: str, *numbers: float) -> Rectangle:
+    """Return a rectangle of these numbers, in the order of its fields, in two decimals."""
+    return Rectangle(kind, *(round(float(number), 2) for number in numbers))
+
+
 def bars(bins: Sequence[Bin]) -> list[Rectangle]:
     """Shares as bars: the real ones wide and behind, the synthetic ones narrow and before; intervals as lines."""
     tallest = max((max(b.synthetic, b.real or 0.0, _HEADROOM * (b.high or 0.0)) for b in bins), default=0.0) or 1.0
@@ -163,9 +152,7 @@ def bars(bins: Sequence[Bin]) -> list[Rectangle]:
                 height = HEIGHT * share / tallest
                 left = i * step + step * (1 - width) / 2
                 strength = _BEHIND if measured else 1.0
-                rectangles.append(
-                    Rectangle(kind, _r(left), _r(HEIGHT - height), _r(step * width), _r(height), strength)
-                )
+                rectangles.append(rectangle(kind, left, HEIGHT - height, step * width, height, strength))
         if b.low is not None and b.high is not None:
             rectangles += _whisker(i * step + step / 2, step, HEIGHT * b.low / tallest, HEIGHT * b.high / tallest)
     return rectangles
@@ -174,9 +161,9 @@ def bars(bins: Sequence[Bin]) -> list[Rectangle]:
 def _whisker(middle: float, step: float, low: float, high: float) -> list[Rectangle]:
     """Return an interval of a bar as a line with ends: `low` and `high` above the ground."""
     across = min(step * 0.5, 8.0)
-    line = Rectangle("interval", _r(middle - _LINE / 2), _r(HEIGHT - high), _LINE, _r(high - low))
+    line = rectangle("interval", middle - _LINE / 2, HEIGHT - high, _LINE, high - low)
     caps = (min(max(HEIGHT - end - _CAP / 2, 0.0), HEIGHT - _CAP) for end in (low, high))
-    return [line, *(Rectangle("interval", _r(middle - across / 2), _r(top), _r(across), _CAP) for top in caps)]
+    return [line, *(rectangle("interval", middle - across / 2, top, across, _CAP) for top in caps)]
 
 
 def interval(low: float, value: float, high: float) -> list[Rectangle]:
@@ -187,10 +174,10 @@ def interval(low: float, value: float, high: float) -> list[Rectangle]:
 
     left, right = place(low), place(high)
     return [
-        Rectangle("axis", 0.0, 11.5, WIDTH, 1.0),
-        Rectangle("axis", WIDTH / 2 - 0.5, 2.0, 1.0, 20.0),
-        Rectangle("synthetic", _r(left), 7.0, _r(max(right - left, 1.0)), 10.0),
-        Rectangle("interval", _r(place(value) - 0.75), 4.0, 1.5, 16.0),
+        rectangle("axis", 0.0, 11.5, WIDTH, 1.0),
+        rectangle("axis", WIDTH / 2 - 0.5, 2.0, 1.0, 20.0),
+        rectangle("synthetic", left, 7.0, max(right - left, 1.0), 10.0),
+        rectangle("interval", place(value) - 0.75, 4.0, 1.5, 16.0),
     ]
 
 
@@ -203,9 +190,7 @@ def heat(differences: np.ndarray) -> list[Rectangle]:
         strength = abs(float(value)) / largest
         if strength >= _FAINTEST:
             kind = "more" if value > 0 else "less"
-            rectangles.append(
-                Rectangle(kind, _r(column * width), _r(row * height), _r(width), _r(height), _r(strength))
-            )
+            rectangles.append(rectangle(kind, column * width, row * height, width, height, strength))
     return rectangles
 
 
@@ -214,10 +199,6 @@ def stages(shares: Sequence[float]) -> list[Rectangle]:
     rectangles, left = [], 0.0
     for i, share in enumerate(shares):
         width = WIDTH * share
-        rectangles.append(Rectangle(f"stage{i % 6}", _r(left), 0.0, _r(max(0.0, width - 1)), 24.0))
+        rectangles.append(rectangle(f"stage{i % 6}", left, 0.0, max(0.0, width - 1), 24.0))
         left += width
     return rectangles
-
-
-def _r(value: float) -> float:
-    return round(float(value), 2)

@@ -141,7 +141,7 @@ def _multiples(figures: Sequence[ColumnFigure], n: int, more: int) -> list[Html]
 
 
 def _multiple(figure: ColumnFigure) -> Html:
-    shares = [Bar(b.label, b.synthetic, b.low, b.high) for b in figure.bins]
+    shares = [Bar(b.synthetic, b.low, b.high) for b in figure.bins]
     largest = max(figure.bins, key=lambda b: b.synthetic, default=None)
     mode = "" if largest is None else f", most often {shown(largest.label, 40)}, {largest.synthetic:.0%}"
     picture = bars(shares, f"{shown(figure.name)}, {figure.kind}{mode}")
@@ -161,12 +161,14 @@ def _sheets(release: ReleaseValue) -> list[Html]:
 
 def _answers(release: ReleaseValue) -> list[Html]:
     """Return the questions that it answers, with its own columns as examples; and those that it does not."""
-    if sets_alone(release.schema):
-        return _answers_of_sets(release)
     try:
-        questions = Questions(release)
+        return _answers_of_sets(release) if sets_alone(release.schema) else _answers_of_rows(release)
     except EstimateError as error:
         return [paragraph("Estimates with intervals: none. ", str(error), quiet=True)]
+
+
+def _answers_of_rows(release: ReleaseValue) -> list[Html]:
+    questions = Questions(release)
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     free = [name for name in kinds if name not in questions.following]
     numbers, labels = ([n for n in free if kinds[n].is_numeric is numeric] for numeric in (True, False))
@@ -178,23 +180,20 @@ def _answers(release: ReleaseValue) -> list[Html]:
         *([f"shares of {_named(labels)}"] if labels else []),
         *(["any two columns together: cross-tables, correlations, regressions"] if len(free) > 1 else []),
     ]
-    examples = Html(", ").join(code(shown(text, 120)) for text in [*calls, "release.answers()"])
     never = "single records, extremes, three columns together but with the target."
-    return _questions("; ".join(topics), examples, never)
+    return _questions("; ".join(topics), calls, never)
 
 
 def _answers_of_sets(release: ReleaseValue) -> list[Html]:
-    try:
-        measured = MeasuredItems(release)
-    except EstimateError as error:
-        return [paragraph("Estimates with intervals: none. ", str(error), quiet=True)]
+    measured = MeasuredItems(release)
     name, pairs = measured.column.name, measured.pairs is not None
     answers = "shares of the sets that hold an item" + (", or two frequent ones" if pairs else "") + "; their mean size"
-    examples = Html(", ").join(code(shown(text, 120)) for text in (f"release.set_size({name!r})", "release.answers()"))
-    return _questions(answers, examples, f"single sets, {'three' if pairs else 'two'} items together.")
+    never = f"single sets, {'three' if pairs else 'two'} items together."
+    return _questions(answers, [f"release.set_size({name!r})"], never)
 
 
-def _questions(topics: str, examples: Html, never: str) -> list[Html]:
+def _questions(topics: str, calls: Sequence[str], never: str) -> list[Html]:
+    examples = Html(", ").join(code(shown(text, 120)) for text in (*calls, "release.answers()"))
     return [
         paragraph("It answers, with intervals: ", topics, ". For example ", examples, "."),
         paragraph("It does not answer: ", never, quiet=True),

@@ -46,24 +46,17 @@ class UseVerdict:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
-    """A data set that was published: what, at which ε, and whom that protects."""
-
-    what: str
-    epsilon: float
-    unit: str
-
-
 DEPLOYMENTS = (
-    Deployment("Facebook, URLs shared, 2020", 1.45, "most users"),
-    Deployment("Google, mobility in the pandemic, 2020", 2.64, "a day of a user"),
-    Deployment("LinkedIn, hiring reports, 2020", 4.8, "an event in a month"),
-    Deployment("Israel, live births of 2014, synthetic, 2024", 9.98, "a birth"),
-    Deployment("IOM and Microsoft, victims of trafficking, synthetic, 2022", 12.0, "a victim"),
-    Deployment("US Census 2020, redistricting, persons", 17.14, "a person"),
+    ("Facebook, URLs shared, 2020", 1.45, "most users"),
+    ("Google, mobility in the pandemic, 2020", 2.64, "a day of a user"),
+    ("LinkedIn, hiring reports, 2020", 4.8, "an event in a month"),
+    ("Israel, live births of 2014, synthetic, 2024", 9.98, "a birth"),
+    ("IOM and Microsoft, victims of trafficking, synthetic, 2022", 12.0, "a victim"),
+    ("US Census 2020, redistricting, persons", 17.14, "a person"),
 )
-"""From the registry of OpenDP and the papers that docs/choosing_epsilon.md names."""
+"""Data sets that were published: what, at which ε, and whom that protects.
+
+From the registry of OpenDP and the papers that docs/choosing_epsilon.md names."""
 
 
 def verdicts(answers: pd.DataFrame, pairs: Sequence[PairLine], target: str | None, *, rules: bool) -> list[UseVerdict]:
@@ -149,7 +142,7 @@ def among_others(epsilon: float | None) -> list[tuple[str, float, str, bool]]:
     """Return published ε and this one, smallest first: what, ε, whom it protects, whether it is this one."""
     if epsilon is None:
         return []
-    rows: list[tuple[str, float, str, bool]] = [(d.what, d.epsilon, d.unit, False) for d in DEPLOYMENTS]
+    rows: list[tuple[str, float, str, bool]] = [(*published, False) for published in DEPLOYMENTS]
     return sorted([*rows, ("this release", epsilon, "", True)], key=lambda row: (row[1], not row[3]))
 
 

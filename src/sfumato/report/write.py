@@ -28,7 +28,7 @@ from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import linked_content
 from sfumato.report.matrix import matrix_of
-from sfumato.report.page import image_column, render, require_templates, sheets
+from sfumato.report.page import image_column, render, sheets
 from sfumato.report.uses import among_others, uses_of
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import sets_alone
@@ -83,8 +83,8 @@ def write_report(
         public_key: PEM of the key that the release, a path, is signed with; the page then shows its fingerprint.
 
     Raises:
-        ConfigError: `public_key` is no such key, or the release is no path; jinja2 is not installed,
-            or beside `real` scikit-learn or xgboost; `test` or `target` without `real`; `test` or `target` beside sets.
+        ConfigError: `public_key` is no such key, or the release is no path; beside `real` scikit-learn or xgboost is
+            not installed; `test` or `target` without `real`; `test` or `target` beside sets.
         OutputError: the page exists, or cannot be written.
         ReleaseError: the release cannot be read, its certificate does not hold, or the key's signature of it is not
             beside it.
@@ -95,7 +95,6 @@ def write_report(
     require_name(target=target)
     require_integer(at_least=0, seed=seed)
     refuse_existing(out, overwrite=overwrite)
-    require_templates()
     if real is not None:
         require_extra("evaluate", "compare with real rows")
     if real is None and (test is not None or target is not None):
@@ -132,11 +131,10 @@ def page_content(
     train_rows: int | None,
     seed: int,
     signed: str | None = None,
-    estimates: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the content of the template. With real rows it is not private; arguments as `write_report`.
 
-    `signed` is the fingerprint of the key whose signature was verified; `estimates` is what `estimates_of` returns.
+    `signed` is the fingerprint of the key whose signature was verified.
     """
     certificate = release.certificate
     content: dict[str, Any] = {
@@ -185,7 +183,7 @@ def page_content(
             )
         content |= _sets(release, real, seed)
     elif image_column(release) is None:
-        content |= _tables(release, real, test, target, train_rows, seed, estimates)
+        content |= _tables(release, real, test, target, train_rows, seed)
     elif real is not None:
         content |= _images(release, real, test, target, seed)
     # real records that cannot be read are left out of every figure
@@ -221,13 +219,7 @@ def _mixtures(release: ReleaseValue, real: object, test: object) -> dict[str, An
 
 
 def _tables(
-    release: ReleaseValue,
-    real: object,
-    test: object,
-    target: str | None,
-    train_rows: int | None,
-    seed: int,
-    estimates: Mapping[str, Any] | None,
+    release: ReleaseValue, real: object, test: object, target: str | None, train_rows: int | None, seed: int
 ) -> dict[str, Any]:
     schema = release.schema
     real_bins = None if real is None else read_bins(real, schema)
@@ -236,7 +228,7 @@ def _tables(
     bins = read_bins(table, schema)
     content: dict[str, Any] = {"drawn": n}
     if real_bins is None:
-        estimates = estimates_of(release) if estimates is None else estimates
+        estimates = estimates_of(release)
         content |= {**estimates, "uses": uses_of(release, estimates)}
         content.pop("answers", None)
     content["columns"] = column_figures(bins, real_bins, schema, content.pop("ends", None))

@@ -16,6 +16,7 @@ _MOST_LABELS = 6
 _LONGEST_FILE = 100_000
 _EXAMPLE = '{"age": {"kind": "integer", "lower": 0, "upper": 120}}'
 _ESTIMATED = "bounds or labels are estimated by the fit"
+_READ_OFF = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
 _UNKNOWN = "kind, bounds or labels are estimated by the fit"
 
 
@@ -27,7 +28,7 @@ def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> s
     opened = len(schema.open)
     return card(
         f"Schema: {len(names)} columns, {len(schema.released)} released",
-        *_warnings(schema),
+        *([banner(_READ_OFF, alarm=True)] if schema.draft or read_off(schema) else []),
         facts(_of_table(schema)),
         table(["column", "kind", "taken as public"], rows),
         *([paragraph(f"And {more} more columns.")] if more > 0 else []),
@@ -40,13 +41,6 @@ def schema_card(schema: SchemaFacts, entries: Mapping[str, Any], text: str) -> s
             ". What a schema says is public: it is printed in the release.", quiet=True,
         ),
     )  # fmt: skip
-
-
-def _warnings(schema: SchemaFacts) -> list[Html]:
-    if schema.draft or read_off(schema):
-        text = "Facts of it were read off the records: replace them by what is publicly known. A fit refuses it so."
-        return [banner(text, alarm=True)]
-    return []
 
 
 def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:

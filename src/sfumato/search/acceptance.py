@@ -79,16 +79,13 @@ class Judge(ABC):
         """Refuse a verdict that noise alone would decide."""
         return
 
-    def verdict(self, value: float, noise_std: float) -> Verdict:
-        """Return the verdict on a noisy value."""
-        return Verdict(
-            criterion=self.criterion.words,
-            value=value,
-            noise_std=noise_std,
-            relation=self.criterion.relation,
-            threshold=self.criterion.threshold,
-            passed=self.criterion.passed_by(value),
-        )
+
+def _verdict(criterion: Criterion, value: float, noise_std: float = 0.0) -> Verdict:
+    """Return the verdict on a value, noisy or of a release."""
+    return Verdict(
+        criterion=criterion.words, value=value, noise_std=noise_std, relation=criterion.relation,
+        threshold=criterion.threshold, passed=criterion.passed_by(value),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ class ErrorJudge(Judge):
         """Compare counts of the records with those of the samples."""
         exact, starts = reduce(MarginalCounts(self.layout), records), self.layout.starts
         noisy = noisy_misplaced(exact, state, starts, stage=self.stage, ledger=ledger, noise=noise)
-        return self.verdict(float(noisy.value) / self.n_public, noisy.noise_std / self.n_public)
+        return _verdict(self.criterion, float(noisy.value) / self.n_public, noisy.noise_std / self.n_public)
 
     def check_noise(self, plan: Plan) -> None:
         """Refuse noise as large as the error that is asked for."""
@@ -145,7 +142,7 @@ class AurocJudge(Judge):
         """Learn, count records by score and class with noise, and compute the AUROC of these counts."""
         exact = reduce(ScoreCounts.taught_by(self.task, state), records)
         noisy = noisy_histogram(exact, stage=self.stage, ledger=ledger, noise=noise)
-        return self.verdict(*auroc_of(noisy.value, noisy.noise_std))
+        return _verdict(self.criterion, *auroc_of(noisy.value, noisy.noise_std))
 
 
 def verdicts_on(
@@ -219,13 +216,7 @@ def verdicts_of_release(criteria: Sequence[Criterion], release: Callable[[], Rel
         release: of the fit, made where a criterion asks it.
     """
     values = {c: 0.0 if c.finding is None else _sureness(c, release()) for c in criteria if c.kind in OF_RELEASE}
-    return tuple(
-        Verdict(
-            criterion=c.words, value=value, noise_std=0.0, relation=c.relation, threshold=c.threshold,
-            passed=c.passed_by(value),
-        )
-        for c, value in values.items()
-    )  # fmt: skip
+    return tuple(_verdict(criterion, value) for criterion, value in values.items())
 
 
 def _sureness(criterion: Criterion, release: ReleaseValue) -> float:

@@ -5,7 +5,6 @@ XML of strangers is read without document types, hence without entities, files o
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 from xml.parsers import expat
@@ -14,7 +13,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_text
 from sfumato.schema.schema import Schema
 from sfumato.standards.variable_lists import CODEBOOK
-from sfumato.standards.variables import Table, Variable, number_of, schema_of
+from sfumato.standards.variables import Variable, number_of, schema_of
 
 _DEEPEST = 100
 _MOST_PARTS = 4_000_000  # elements and attributes: about 750 MiB while they are read
@@ -104,14 +103,15 @@ def from_ddi(path: str | Path, *, table: str | None = None) -> Schema:
         variables = [variable for variable in variables if table in variable.get("files", "").split()]
     tokens: list[str] = []
     columns = [_variable(variable, tokens, path) for variable in variables]
-    return schema_of(Table(columns, CODEBOOK, missing=tokens), path)
+    return schema_of(columns, CODEBOOK, path, missing=tokens)
 
 
 def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
     name = variable.get("name", "")
     if not name:
         raise SchemaError(f"Expected every variable of {path} to have a name, got one without.")
-    labels, missing = [], _beyond(variable)
+    values = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
+    labels, missing = [], [value.strip() for value in values]
     for category in variable.findall("catgry"):
         value = (category.findtext("catValu") or "").strip()
         if category.get("missing") == "Y" or value in missing:
@@ -127,11 +127,6 @@ def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
     return Variable(name, form, lower, upper, [] if continuous else labels, nullable=True)
 
 
-def _beyond(variable: Element) -> list[str]:
-    values = (item.get("VALUE") or item.get("value") or "" for item in variable.findall("invalrng/item"))
-    return [value.strip() for value in values]
-
-
 def _form(form_element: Element | None, lower: str | None, upper: str | None) -> str:
     category = "" if form_element is None else form_element.get("category", "")
     if category in _DATES:
@@ -140,8 +135,5 @@ def _form(form_element: Element | None, lower: str | None, upper: str | None) ->
         return "text"
     if lower is None or upper is None:
         return "text" if form_element is None else "number"
-    return "integer" if all(_is_whole(number_of(bound)) for bound in (lower, upper)) else "number"
-
-
-def _is_whole(number: Decimal) -> bool:
-    return number == number.to_integral_value()
+    bounds = map(number_of, (lower, upper))  # the second is read where the first is whole
+    return "integer" if all(bound == bound.to_integral_value() for bound in bounds) else "number"

@@ -6,6 +6,7 @@ declares them. Free text becomes an identifier, which is never released. DDI cod
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
@@ -17,7 +18,7 @@ from sfumato.columns.facts import shown
 from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_document, read_text
 from sfumato.schema.schema import Schema
-from sfumato.standards.variables import Table, Variable, schema_of
+from sfumato.standards.variables import Variable, schema_of
 
 CODEBOOK, STANDARD = "codebook", "standard"
 _FORMS = {
@@ -56,7 +57,7 @@ def from_frictionless(path: str | Path, *, table: str | None = None) -> Schema:
     missing = [
         entry.get("value") if isinstance(entry, Mapping) else entry for entry in _list(document, "missingValues")
     ]
-    return schema_of(Table(columns, CODEBOOK, missing=[str(token) for token in missing]), path)
+    return schema_of(columns, CODEBOOK, path, missing=[str(token) for token in missing])
 
 
 def _frictionless(entry: Mapping[str, Any], keys: Sequence[object], path: object) -> Variable:
@@ -102,7 +103,7 @@ def from_sdv(path: str | Path, *, table: str | None = None) -> Schema:
     entries = _mapping(document.get("columns", document.get("fields")), path)
     keys = [document.get("primary_key"), document.get("sequence_key"), *_list(document, "alternate_keys")]
     columns = [_sdv(_name(name, path), _mapping(entry, path), keys) for name, entry in entries.items()]
-    return schema_of(Table(columns, CODEBOOK), path)
+    return schema_of(columns, CODEBOOK, path)
 
 
 def _sdv(name: str, entry: Mapping[str, Any], keys: Sequence[object]) -> Variable:
@@ -137,18 +138,16 @@ def from_omop(path: str | Path, *, table: str | None = None) -> Schema:
     chosen = _one(tables, None if table is None else table.lower(), path)
     columns = [_omop(row, path) for row in chosen]
     names = [column.name for column in columns]
-    return schema_of(Table(columns, STANDARD, unit="person_id" if "person_id" in names else None), path)
+    return schema_of(columns, STANDARD, path, unit="person_id" if "person_id" in names else None)
 
 
 def _csv_rows(path: str | Path) -> list[Mapping[str, str]]:
     rows: list[Mapping[str, str]] | None = None
     text = read_text(Path(path))
-    try:
+    with contextlib.suppress(csv.Error):
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         if set(_OMOP_HEADERS) <= set(reader.fieldnames or ()):
             rows = list(itertools.islice(reader, _MOST_FIELDS + 1))
-    except csv.Error:
-        rows = None
     if rows is None or len(rows) > _MOST_FIELDS or any(row[name] is None for row in rows for name in _OMOP_HEADERS):
         raise SchemaError(
             f"Expected {path} to be the field-level CSV file of the OMOP CDM, with the columns "

@@ -5,6 +5,7 @@ A kind without bounds or categories is left open (`discover: true`); free text b
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -54,29 +55,28 @@ class Variable:
     date_format: str | None = None
 
 
-@dataclass(slots=True)
-class Table:
-    """A table as a file describes it; `source` is where its facts come from, a word of the schema's `source`."""
-
-    columns: list[Variable]
-    source: str
-    missing: Iterable[str] = ()
-    unit: str | None = None
-
-
-def schema_of(table: Table, path: object) -> Schema:
+def schema_of(
+    variables: Sequence[Variable], source: str, path: object, *, missing: Iterable[str] = (), unit: str | None = None
+) -> Schema:
     """Return the schema that follows; a warning names the columns of which too little is said.
+
+    Args:
+        variables: the columns of a table as a file describes them.
+        source: where its facts come from, a word of the schema's `source`.
+        path: the file.
+        missing: texts that stand for a missing value, beside the usual ones.
+        unit: the column that names the unit, of one row each; None if there is none.
 
     Raises:
         SchemaError: there is no column, a name comes twice, or a fact is impossible; it names the column.
     """
-    if not table.columns:
+    if not variables:
         raise SchemaError(f"Expected {path} to describe at least one column, got none. Name another file.")
     columns: dict[str, ColumnKind] = {}
     sources: dict[str, str] = {}
     left_open: list[str] = []
     unknown: list[str] = []
-    for variable in table.columns:
+    for variable in variables:
         if variable.name in columns:
             raise SchemaError(f"Column {variable.name!r}: expected each column once in {path}, got it twice.")
         kind = _kind(variable, path)
@@ -86,12 +86,15 @@ def schema_of(table: Table, path: object) -> Schema:
         elif isinstance(kind, Open):
             left_open.append(variable.name)
         elif not isinstance(kind, Identifier):
-            sources[variable.name] = table.source
+            sources[variable.name] = source
     warn_unfixed(left_open, _LEFT_OPEN)
     warn_unfixed(unknown, NOT_RELEASED)
-    unit = None if table.unit is None else Unit(column=table.unit, max_rows=1)
-    missing = tuple(dict.fromkeys([*MISSING_TOKENS, *table.missing]))
-    return Schema(columns=columns, unit=unit, missing=missing, sources=sources)
+    return Schema(
+        columns=columns,
+        unit=None if unit is None else Unit(column=unit, max_rows=1),
+        missing=tuple(dict.fromkeys([*MISSING_TOKENS, *missing])),
+        sources=sources,
+    )
 
 
 def warn_unfixed(names: Sequence[str], then: str) -> None:
@@ -120,7 +123,8 @@ def _unchecked(variable: Variable) -> ColumnKind | None:
     if variable.categories:
         return Categorical.of_text(map(_label, variable.categories), nullable=variable.nullable)
     if variable.lower is None or variable.upper is None:
-        return _open(variable)
+        kind = _OPEN.get(variable.form)
+        return None if kind is None else Open(kind=kind, format=variable.date_format)
     if variable.form == "datetime":
         first, last = str(variable.lower), str(variable.upper)
         return DateTime(lower=first, upper=last, format=variable.date_format, nullable=variable.nullable)
@@ -132,13 +136,6 @@ def _unchecked(variable: Variable) -> ColumnKind | None:
     return Continuous(lower=float(lower), upper=float(upper), nullable=variable.nullable)
 
 
-def _open(variable: Variable) -> Open | None:
-    kind = _OPEN.get(variable.form)
-    if kind is None:
-        return None
-    return Open(kind=kind, format=variable.date_format) if kind == "datetime" else Open(kind=kind)
-
-
 def number_of(value: object) -> Decimal:
     """Return a number as a file has it, exactly.
 
@@ -147,10 +144,8 @@ def number_of(value: object) -> Decimal:
     """
     number = None
     if not isinstance(value, bool):
-        try:
+        with contextlib.suppress(InvalidOperation):
             number = Decimal(str(value).strip())
-        except InvalidOperation:
-            number = None
     if number is None or not number.is_finite() or abs(number) > 10**300:
         raise SchemaError("Expected bounds that are finite numbers, got something else.")
     return number

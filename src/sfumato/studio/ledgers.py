@@ -60,16 +60,6 @@ class LedgerAccount:
         opened = os.path.lexists(path)
         return cls(path, read_ledger(path) if opened else LedgerState(total, Neighbours.ADD_REMOVE), opened, plan, unit)
 
-    @property
-    def spent(self) -> float:
-        """ε of all fits before."""
-        return self.state.spent()
-
-    @property
-    def spent_with(self) -> float:
-        """ε of all fits and this one."""
-        return self.state.spent(self.plan)
-
     def open(self) -> None:
         """Refuse a fit that it cannot pay for; else make the file, if it is not there.
 

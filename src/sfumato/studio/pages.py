@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -184,12 +185,14 @@ class Pages:
         """Show how far the fit is, asking again by itself while it runs; then the release."""
         session, release = self._session, self._session.release()
         lines = () if release is None else column_lines(release)
+        # the cards escape what they show
+        cards = [] if release is None else [release_card(release), certificate_card(release.certificate)]
         pack = session.pack_path
         return _page(
             "fit.html", "The fit and its release", "/fit", fit=session.fit, written=session.report_path.exists(),
             released=release is not None, path=str(session.release_path), lines=lines, cures=cures(lines),
             running=session.fit is not None and session.fit.state == "running", rows=_sample(release),
-            cards=[] if release is None else _cards(release), pack=str(pack),
+            cards=map(Markup, cards), pack=str(pack),
             packed=sorted(file.name for file in pack.iterdir()) if pack.is_dir() else [],
         )  # fmt: skip
 
@@ -259,13 +262,8 @@ def _budget(form: Form) -> Budget:
 def _fields(budget: Budget) -> dict[str, str]:
     """Return the fields of a form that are read back as the same budget."""
     return {
-        "epsilon": f"{budget.epsilon:g}",
-        "delta": "" if budget.delta is None else f"{budget.delta:g}",
-        "rows": "" if budget.rows is None else str(budget.rows),
-        "target": budget.target or "",
-        "ledger": budget.ledger or "",
-        "total_epsilon": "" if budget.total_epsilon is None else f"{budget.total_epsilon:g}",
-        "total_delta": "" if budget.total_delta is None else f"{budget.total_delta:g}",
+        name: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in asdict(budget).items()
     }
 
 
@@ -289,11 +287,6 @@ def _sample(release: Release | None) -> tuple[list[str], list[list[str]]]:
     rows = next(iter(release.batches(SAMPLE_ROWS, seed=0))).slice(0, SAMPLE_ROWS)
     cells = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in rows.columns]
     return rows.column_names, [list(row) for row in zip(*cells, strict=True)]
-
-
-def _cards(release: Release) -> list[Markup]:
-    """Return the cards of the release and its certificate, which escape what they show."""
-    return [Markup(release_card(release)), Markup(certificate_card(release.certificate))]
 
 
 def _page(template: str, title: str, here: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401

@@ -72,13 +72,10 @@ def serve(session: StudioSession, port: int = 0, *, opened: Callable[[str], None
 
 def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    taken = False
     try:
         listener.bind((ADDRESS, port))
         listener.listen(16)
     except OSError:
-        taken = True
-    if taken:
         listener.close()
-        raise ConfigError(f"Expected a free port, got {port}. Leave --port out, and one is found.")
+        raise ConfigError(f"Expected a free port, got {port}. Leave --port out, and one is found.") from None
     return listener
