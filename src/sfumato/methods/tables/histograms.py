@@ -83,6 +83,8 @@ def _curve_and_spikes(
         if np.array_equal(outside, apart):
             break
         apart = outside
+    else:  # what stands out may not settle: the curve is of the cells that are on it at last
+        curve, _ = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
     curve = np.where(apart, 0.0, with_tails(curve, combined, counts, ~apart, axis))
     curve = with_edges(curve, combined, counts, ~apart)
     # beside spikes the curve may be empty, as a cell off the curve may be
