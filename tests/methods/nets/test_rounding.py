@@ -21,7 +21,7 @@ from sfumato.methods.nets.clipped import (  # noqa: E402  # noqa: E402
 )
 from sfumato.methods.nets.gradients import Task, TaskGradients  # noqa: E402
 from sfumato.methods.nets.sgd import BatchSums  # noqa: E402
-from sfumato.methods.nets.shares import ConvShare, LinearShare  # noqa: E402
+from sfumato.methods.nets.shares import LinearShare  # noqa: E402
 
 FACTORS = 2 * 2.0**-24  # what clip factors and weighted gradients are rounded by: the margin of clipping covers it
 SIZES = [1, 7, 30, 300, 600]
@@ -172,14 +172,6 @@ def test_networks_side_by_side_are_summed_apart():
     got = sums_of(found, [(3, 3, 4), (3, 3)], 64)
     np.testing.assert_allclose(got, exact_of(found), atol=1e-5)
     assert not got[12:24].any()
-
-
-def test_convolutions_are_summed_in_64_bits_and_rounded_once():
-    rng = np.random.default_rng(4)
-    per_record = torch.from_numpy(rng.standard_normal((300, 2, 10)))
-    share = ConvShare(per_record, torch.Size((2, 1, 3, 3)), True)
-    found = RecordGradients((share,), torch.sqrt(share.squared_norms()), torch.zeros(300))
-    np.testing.assert_array_equal(sums_of(found, [(2, 1, 3, 3), (2,)], 64), exact_of(found).astype(np.float32))
 
 
 def test_products_that_lose_bits_are_noticed(monkeypatch):
