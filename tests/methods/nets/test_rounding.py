@@ -19,7 +19,7 @@ from sfumato.methods.nets.clipped import (  # noqa: E402  # noqa: E402
     clip_factors,
     products_are_whole,
 )
-from sfumato.methods.nets.gradients import Task, TaskGradients  # noqa: E402
+from sfumato.methods.nets.gradients import LossGradients  # noqa: E402
 from sfumato.methods.nets.sgd import BatchSums  # noqa: E402
 from sfumato.methods.nets.shares import LinearShare  # noqa: E402
 
@@ -186,7 +186,7 @@ class TestBatches:
     def sums(self, expected=30.0):
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 6))
-        gradients = TaskGradients(Task(network, lambda x, _: ((network(x) - x) ** 2).sum(1)))
+        gradients = LossGradients(network, lambda x, _: ((network(x) - x) ** 2).sum(1))
         return gradients, BatchSums(gradients, "cpu", expected)
 
     def total(self, gradients, sums, n):

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
-from sfumato.methods.nets.clipped import Blocks, blocks_for, clip_factors
-from sfumato.methods.nets.gradients import Gradients, NarrowGradients, Task, TaskGradients
+from sfumato.methods.nets.clipped import Blocks, RecordGradients, blocks_for, clip_factors
+from sfumato.methods.nets.gradients import Gradients
 from sfumato.plugins import (
     Exact,
     Fit,
@@ -97,7 +97,7 @@ class BatchSums:
         if not len(batch):
             return np.zeros(self.size), np.empty(0), np.empty(0, dtype=np.int64)
         gradients, parts = self._gradients.of(*self._inputs(batch, noise))
-        if not isinstance(gradients, NarrowGradients):
+        if not isinstance(gradients, RecordGradients):
             raise TypeError("Expected gradients that can be summed in 32 bits, as they say. This is a bug.")
         gradients.sum_into(self._places(self._flat), factors(gradients.norms, parts), blocks.block, self._scratch)
         total = to_host(self._flat).astype(np.float64)
@@ -149,17 +149,17 @@ class Descent:
 
 
 def train(
-    fit: Fit, stage: str, task: Task | Gradients, records: Records, encoder: VectorEncoder, settings: Descent
+    fit: Fit, stage: str, gradients: Gradients, records: Records, encoder: VectorEncoder, settings: Descent
 ) -> None:
-    """Train the task's network in place for a stage of a fit; arguments, errors and privacy as `descend`."""
+    """Train a network in place for a stage of a fit; arguments, errors and privacy as `descend`."""
     descend(
-        task, records, encoder, settings,
+        gradients, records, encoder, settings,
         stage=stage, ledger=fit.ledger, noise=fit.noise, n_public=fit.n_public, progress=fit.account.descent(stage),
     )  # fmt: skip
 
 
 def descend(
-    task: Task | Gradients,
+    gradients: Gradients,
     records: Records,
     encoder: VectorEncoder,
     settings: Descent,
@@ -170,7 +170,7 @@ def descend(
     n_public: float,
     progress: Progress | None = None,
 ) -> None:
-    """Train the task's network in place, as many steps as the stage has, charging each.
+    """Train a network in place, as many steps as the stage has, charging each.
 
     Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
         clipped gradients: sensitivity C under add/remove, 2C under replace-one, and up to 1 % more where it is made
@@ -180,7 +180,7 @@ def descend(
         docs/proofs/clip_norms.md.
 
     Args:
-        task: what is learned.
+        gradients: what is learned.
         records: one per unit.
         encoder: of coded rows, to vectors.
         settings: public settings.
@@ -197,7 +197,6 @@ def descend(
     n_steps = require_integer(at_least=1, n_steps=ledger.plan[stage].count)
     probability = sampling_probability(stage, ledger)
     divisor = max(probability * n_public, 1e-12)
-    gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
     gradients.network.to(settings.device)
     state = _State(gradients, settings)
     sums = BatchSums(gradients, settings.device, divisor)

@@ -326,7 +326,8 @@ class P3GM(Synthesizer):
     ) -> Layers:
         """Train the decoder, without axes the encoder with it, and return it."""
         from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
-        from sfumato.methods.nets.sgd import Descent, Task, train
+        from sfumato.methods.nets.gradients import LossGradients
+        from sfumato.methods.nets.sgd import Descent, train
 
         q = self.latent_dim if axes is None else axes.latent_dim
         network = Autoencoder(
@@ -341,7 +342,7 @@ class P3GM(Synthesizer):
         if axes is not None and prior is not None and isinstance(self.start, PrincipalAxes):
             network.start_from(axes, prior)
         settings = Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device)
-        train(fit, stage, Task(network, network.losses, q), fit.data, vectors, settings)
+        train(fit, stage, LossGradients(network, network.losses, q), fit.data, vectors, settings)
         return network.layers()
 
 
