@@ -66,11 +66,6 @@ class FixedDegreeMixing:
         _require_degree(degree, n_mixtures, n_public)
         return _stage(name, measures)
 
-    @staticmethod
-    def repeats(*, degree: int, n_mixtures: int, n_public: int) -> int:
-        """Return r, how many mixtures each unit joins: at least 1, at most T."""
-        return min(max(round(n_mixtures * degree / n_public), 1), n_mixtures)
-
 
 Mixing = PoissonMixing | SubsetMixing | FixedDegreeMixing
 
@@ -96,10 +91,10 @@ class MixtureSettings:
 
     @property
     def repeats(self) -> int:
-        """In how many mixtures of one event a unit is: r of fixed degree, else 1."""
+        """In how many mixtures of one event a unit is: r of fixed degree, at least 1 and at most T, else 1."""
         if not isinstance(self.mixing, FixedDegreeMixing):
             return 1
-        return self.mixing.repeats(degree=self.degree, n_mixtures=self.n_mixtures, n_public=self.n_public)
+        return min(max(round(self.n_mixtures * self.degree / self.n_public), 1), self.n_mixtures)
 
     def multiplier(self, stage: Stage) -> float:
         """Return z, the noise multiplier of one mixture."""

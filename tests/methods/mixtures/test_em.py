@@ -240,9 +240,9 @@ def test_a_record_of_vectors_outside_the_ball_counts_as_the_nearest_inside():
 
 
 def test_stages_of_tied_covariances_share_the_budget():
-    stages = em_stages("em", form=TIED, n_components=3, dimension=5, iterations=4, share=0.3)
+    stages = em_stages("em", form=TIED, n_components=3, dimension=5, iterations=4)
     assert [stage.name for stage in stages] == [pooled_stage_name("em"), "em"]
-    assert sum(stage.count / stage.noise_multiplier**2 for stage in stages) == pytest.approx(0.3)
+    assert sum(stage.count / stage.noise_multiplier**2 for stage in stages) == pytest.approx(1.0)
 
 
 def test_a_plan_with_another_stage_is_refused_before_anything_is_released():
