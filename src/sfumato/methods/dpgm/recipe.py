@@ -323,20 +323,16 @@ class DPGM(Synthesizer):
         if isinstance(chosen, VAE):
             output = Output(Heads.NATIVE, level_slices(vectors.parts))
             stack = StackedAutoencoders(Groups(k), m, chosen.latent_dim, chosen.hidden, output, biases)
-            encoders = AutoencoderGradients(stack, assign)
-            train(fit, NETWORKS, encoders, records, vectors, settings)
-            layers = encoders.layers()
+            train(fit, NETWORKS, AutoencoderGradients(stack, assign), records, vectors, settings)
+            layers = stack.layers()
             return Decoders(layers), {"component": "vae", "layers": len(layers[0].weights)}
-        machines = MachineGradients(
-            StackedMachines(m, chosen.hidden, biases),
-            vectors.parts,
-            n_chains=chosen.n_chains,
-            gibbs_steps=chosen.gibbs_steps,
-            assign=assign,
-        )
+        stack = StackedMachines(chosen.hidden, biases, vectors.parts)
+        machines = MachineGradients(stack, n_chains=chosen.n_chains, gibbs_steps=chosen.gibbs_steps, assign=assign)
         train(fit, NETWORKS, machines, records, vectors, settings)
-        released = Machines(machines.machines(), machines.chains, chosen.burn_in)
-        return released, {"component": "rbm", "steps": chosen.burn_in}
+        return Machines(stack.machines(), machines.chains, chosen.burn_in), {
+            "component": "rbm",
+            "steps": chosen.burn_in,
+        }
 
 
 @dataclass(frozen=True)
