@@ -329,10 +329,8 @@ class DPGM(Synthesizer):
         stack = StackedMachines(chosen.hidden, biases, vectors.parts)
         machines = MachineGradients(stack, n_chains=chosen.n_chains, gibbs_steps=chosen.gibbs_steps, assign=assign)
         train(fit, NETWORKS, machines, records, vectors, settings)
-        return Machines(stack.machines(), machines.chains, chosen.burn_in), {
-            "component": "rbm",
-            "steps": chosen.burn_in,
-        }
+        released = Machines(stack.machines(), machines.chains, chosen.burn_in)
+        return released, {"component": "rbm", "steps": chosen.burn_in}
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ class CovarianceForm(ABC):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return the shape of the stored covariances."""
 
-    @abstractmethod
     def n_seconds(self, q: int) -> int:
         """Return how many coordinates the second moment of one component has; 0 if it is pooled."""
+        return self.identity_seconds(q).size if self.per_component else 0
 
     @abstractmethod
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -77,10 +77,6 @@ class FullCovariance(CovarianceForm):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return (k, q, q)."""
         return (k, q, q)
-
-    def n_seconds(self, q: int) -> int:
-        """Return q(q + 1)/2."""
-        return q * (q + 1) // 2
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − μμᵀ per component."""
@@ -134,10 +130,6 @@ class DiagonalCovariance(CovarianceForm):
         """Return (k, q)."""
         return (k, q)
 
-    def n_seconds(self, q: int) -> int:
-        """Return q."""
-        return q
-
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[x∘x] − μ∘μ per component."""
         return seconds - means**2
@@ -176,10 +168,6 @@ class SphericalCovariance(CovarianceForm):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return (k,)."""
         return (k,)
-
-    def n_seconds(self, q: int) -> int:
-        """Return 1."""
-        return 1
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return (E‖x‖² − ‖μ‖²)/q per component."""
@@ -228,10 +216,6 @@ class TiedCovariance(CovarianceForm):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return (q, q)."""
         return (q, q)
-
-    def n_seconds(self, q: int) -> int:
-        """Return 0: components have none of their own."""
-        return 0
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − Σₖ πₖ μₖμₖᵀ, given E[xxᵀ] of shape (q, q)."""
