@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 4096
 _SMALL = 0.1  # weight of what is counted beside the vector it comes with ÷ that vector's bound
 
 
-def _blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield pictures and classes of a few rows at a time."""
     classes = layout.classes(rows)
     for start in range(0, len(classes), _ROWS_AT_ONCE):
@@ -96,7 +96,7 @@ class Profiles(NonNegativeSum):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         by_bin, rest = self.split(total)
-        for pictures, _ in _blocks(self.layout, rows):
+        for pictures, _ in blocks(self.layout, rows):
             lit = Lit.of(pictures)
             bins = lit.bins(self.layout.dimension)
             values = np.sort(pictures.reshape(len(pictures), -1), axis=1)[:, ::-1] / lit.exposure[:, None]
@@ -153,7 +153,7 @@ class ClassSums:
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
-        for pictures, classes in _blocks(self.encoder.layout, rows):
+        for pictures, classes in blocks(self.encoder.layout, rows):
             vectors = whole_rows(self.encoder.encode(pictures), self.clip_norm)
             for k in np.unique(classes):
                 total[k, :-1] += vectors[classes == k].sum(axis=0)
@@ -196,7 +196,7 @@ class PooledMoment(OuterProducts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         low, d, high = self.encoder.n_low, self.encoder.layout.dimension, self.high_frequencies
-        for pictures, classes in _blocks(self.encoder.layout, rows):
+        for pictures, classes in blocks(self.encoder.layout, rows):
             residuals = (self.encoder.encode(pictures) - self.means[classes])[:, :d]
             residuals = whole_rows(residuals, self.clip_norm, self.bits)
             total[:low, :low] += residuals[:, :low].T @ residuals[:, :low]
@@ -231,7 +231,7 @@ class ClassMoments(OuterProducts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         low, d = self.encoder.n_low, self.encoder.layout.dimension
-        for pictures, classes in _blocks(self.encoder.layout, rows):
+        for pictures, classes in blocks(self.encoder.layout, rows):
             residuals = self.encoder.encode(pictures) - self.means[classes]
             inner = row_by_row(lambda some: some @ self.axes, residuals[:, :low])
             along = np.concatenate([inner, residuals[:, d:]], axis=1)
