@@ -16,7 +16,7 @@ from sfumato.methods.images.model import (
 )
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.models.images.coefficients import AREA_BINS, Lit
-from sfumato.models.images.warps import PoseRange
+from sfumato.models.images.warps import pose_limits
 from sfumato.records.engine import reduce
 from sfumato.release.samplers import build_sampler
 
@@ -139,7 +139,7 @@ def test_whatever_the_noise_arrays_are_those_of_a_sampler(size, rows, seed):
     assert (known.counts > 0).all()
     assert 0 <= intensities.bordered <= 1
     assert 0 < intensities.area <= D
-    assert (np.abs(intensities.pose) <= PoseRange(*SHAPE).limits).all()
+    assert (np.abs(intensities.pose) <= pose_limits(*SHAPE)).all()
     assert ((intensities.curves >= 0) & (intensities.curves <= 20)).all()
     assert intensities.curves.any(axis=1).all()
     schema_arrays = sampler_arrays(intensities, known, spread, factors, ENCODER)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
-from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses
+from sfumato.models.images.warps import POSE_PARTS, pose_limits, poses
 from sfumato.plugins import (
     PRODUCT_BITS,
     NonNegativeSum,
@@ -106,7 +106,7 @@ class Profiles(NonNegativeSum):
             by_bin[:, -1] += np.bincount(bins, minlength=AREA_BINS)
             if not self.layout.can_be_posed:
                 continue
-            limits = PoseRange(*self.layout.picture[1:]).limits
+            limits = pose_limits(*self.layout.picture[1:])
             shares = (poses(pictures.sum(axis=1)) / limits + 1) / 2
             rest[:-1] += whole_rows(shares * self.constant / np.sqrt(POSE_PARTS), self.constant).sum(axis=0)
             rest[-1] += np.count_nonzero(touches_border(pictures, lit.exposure))

@@ -22,7 +22,7 @@ from scipy import fft
 
 from sfumato.columns.kinds import Image, LevelKind
 from sfumato.errors import ConfigError
-from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses, with_pose, without_pose
+from sfumato.models.images.warps import POSE_PARTS, pose_limits, poses, with_pose, without_pose
 from sfumato.schema.schema import Schema
 
 AREA_BINS = 32
@@ -258,7 +258,7 @@ class ImageEncoder:
         d = self.layout.dimension
         exposure = np.exp(np.clip(columns[:, -2], np.log(_LEAST_EXPOSURE), 0.0))
         area = np.clip(columns[:, -1], 0.0, np.sqrt(d)) ** 2
-        limits = PoseRange(*self.layout.picture[1:]).limits
+        limits = pose_limits(*self.layout.picture[1:])
         pose = columns[:, :-2]
         return (np.clip(pose, -2 * limits, 2 * limits) if pose.size else pose), exposure, area
 
