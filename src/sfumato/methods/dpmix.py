@@ -271,7 +271,7 @@ class DPMix(Synthesizer):
             _or_refuse(Path(out), partial.mkdir)
             release = self.fit_with(options, data, schema, lambda fit: self._write(fit, partial / MIXTURES_FILE))
             text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
-            _or_refuse(Path(out), lambda: _write_text(partial / CERTIFICATE_FILE, text))
+            _or_refuse(Path(out), lambda: (partial / CERTIFICATE_FILE).write_text(text, encoding="utf-8"))
         return release.certificate
 
     def _write(self, fit: Fit, path: Path) -> FittedModel:
@@ -360,12 +360,8 @@ class _Shape:
             )
 
 
-def _or_refuse(out: Path, act: Callable[[], None]) -> None:
+def _or_refuse(out: Path, act: Callable[[], object]) -> None:
     """Do it, or say why the system does not let us write the output."""
     failure = reason_of(act)
     if failure:
         raise OutputError(f"Cannot write {out}: {failure}.")
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
