@@ -147,6 +147,15 @@ def n_bins(kind: TabularKind) -> int:
     return 1 + (BINS + 1 if kind.is_numeric else kind.n_levels)
 
 
+def mean_distances(real: CodedTable, synthetic: CodedTable, *, schema: Schema, most: int) -> dict[str, float | None]:
+    """Return `mean_distance` of one to `most` columns, by `tvd_1way` and so on; None where there are fewer columns."""
+    names = table_kinds(schema)
+    return {
+        f"tvd_{k}way": mean_distance(real, synthetic, schema=schema, k=k) if k <= len(names) else None
+        for k in range(1, most + 1)
+    }
+
+
 def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k: int) -> float:
     """As `total_variation`, from tables that were read with `read_bins`."""
     names = list(table_kinds(schema))
@@ -184,6 +193,11 @@ def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], siz
         p, q = (_dense_shares(table, names, sizes, cells) for table in (real, synthetic))
     else:
         p, q = _sparse_shares(real, synthetic, names, sizes)
+    return distance(p, q)
+
+
+def distance(p: np.ndarray, q: np.ndarray) -> float:
+    """Total variation of two distributions over the same cells: half their L1 distance."""
     return 0.5 * float(np.abs(p - q).sum())
 
 

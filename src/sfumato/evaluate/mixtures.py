@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import DataError
+from sfumato.evaluate.fidelity import distance
 from sfumato.io.sources import open_source
 from sfumato.models.mixed import SplitEncoder
 from sfumato.records.private import PrivateData
@@ -59,7 +60,7 @@ def mixture_scores(
     fidelity: dict[str, float | None] = {"mean_entry": float(np.sqrt(np.mean(shift**2))), "classes": None}
     utility = None
     if labels.shape[1]:
-        fidelity["classes"] = 0.5 * float(np.abs(_shares(labels) - _shares(y)).sum())
+        fidelity["classes"] = distance(_shares(labels), _shares(y))
         scored_x, scored_y = (x, y) if test is None else record_vectors(test, schema, target)
         truth = scored_y.argmax(axis=1)
 

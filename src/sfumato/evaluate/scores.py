@@ -16,7 +16,7 @@ from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import SchemaError, require_instance, require_integer, require_name, require_open_unit
 from sfumato.evaluate.coded_tables import CodedTable, closed_schema, not_compared, read_codes, table_kinds
 from sfumato.evaluate.database_scores import scores_of_units
-from sfumato.evaluate.fidelity import mean_distance, read_bins, rule_scores, table_correlations
+from sfumato.evaluate.fidelity import mean_distances, read_bins, rule_scores, table_correlations
 from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.neighbours import table_neighbours
@@ -152,12 +152,7 @@ def _require_weights(real: Source, schema: Schema) -> None:
 def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:
     """Total variations, of tables as bins, which take less memory than codes; and numbers of rows."""
     bins = {name: read_bins(source, schema) for name, source in sources.items()}
-    distances: dict[str, Any] = {
-        f"tvd_{k}way": mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
-        if k <= len(table_kinds(schema))
-        else None
-        for k in (1, 2, 3)
-    }
+    distances: dict[str, Any] = mean_distances(bins["real"], bins["synthetic"], schema=schema, most=3)
     distances["k_marginal"] = None if distances["tvd_2way"] is None else 1000 * (1 - distances["tvd_2way"])
     return distances, {name: table.n_rows for name, table in bins.items()}
 
