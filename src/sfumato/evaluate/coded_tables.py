@@ -240,23 +240,18 @@ class FeatureMap:
 
     Args:
         kinds: the feature columns, in order.
-        means: mean of each numeric column's codes in the training table.
-        deviations: their standard deviation (÷ n), 1 where it would be 0.
+        moments: of each numeric column's codes in the training table, the mean and the standard deviation (÷ n), 1
+            where it would be 0.
     """
 
     kinds: Mapping[str, TabularKind]
-    means: Mapping[str, float]
-    deviations: Mapping[str, float]
+    moments: Mapping[str, tuple[float, float]]
 
     @classmethod
     def of(cls, table: CodedTable, kinds: Mapping[str, TabularKind]) -> FeatureMap:
         """The map that a training table fixes."""
         moments = {name: _mean_and_deviation(table.columns[name]) for name, kind in kinds.items() if kind.is_numeric}
-        return cls(
-            kinds=kinds,
-            means={name: mean for name, (mean, _) in moments.items()},
-            deviations={name: deviation for name, (_, deviation) in moments.items()},
-        )
+        return cls(kinds=kinds, moments=moments)
 
     @property
     def width(self) -> int:
@@ -282,7 +277,8 @@ class FeatureMap:
                 yield start + codes.astype(np.int32), ones
             else:
                 missing = np.isnan(codes)
-                score = (codes - self.means[name]) / self.deviations[name]
+                mean, deviation = self.moments[name]
+                score = (codes - mean) / deviation
                 place = np.full(table.n_rows, start, dtype=np.int32)
                 yield place, np.where(missing, 0.0, score)
                 if kind.nullable:

@@ -158,9 +158,7 @@ def sample_rows(table: CodedTable, rows: int | None, seed: int) -> CodedTable:
     """So many rows, drawn by the seed, the first of those that more rows would be; all where there are no more."""
     if rows is None or table.n_rows <= rows:
         return table
-    keep = np.zeros(table.n_rows, dtype=bool)
-    keep[public_stream(seed).permutation(table.n_rows)[:rows]] = True
-    return table.keep(keep)
+    return table.keep(np.sort(public_stream(seed).permutation(table.n_rows)[:rows]))
 
 
 def _trained_scores(train: CodedTable, test: CodedTable, task: ClassificationTask, seed: int) -> dict[str, Any]:
