@@ -241,7 +241,7 @@ class TestBatches:
         np.testing.assert_allclose(got, expected, atol=1e-12)
 
     def test_where_products_lose_bits_sums_are_made_in_64(self, monkeypatch):
-        monkeypatch.setattr(ClippedGradients, "whole_products", lambda self, block: False)
+        monkeypatch.setattr(ClippedGradients, "narrow", lambda self, block: False)
         gradients, sums = self.sums()
         assert sums.slack == 0
         got, expected = self.total(gradients, sums, 40)

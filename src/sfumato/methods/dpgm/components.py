@@ -95,7 +95,7 @@ class AutoencoderGradients(NetworkGradients):
         order, parts = _sorted(vectors, self._assign)
         self._stack.groups.set(parts)
         x, e = vectors[order], normals[order]
-        return self._clipped.per_record(lambda _: self._stack.losses(x, e)), parts
+        return self.per_record(lambda _: self._stack.losses(x, e)), parts
 
 
 class StackedMachines(nn.Module):

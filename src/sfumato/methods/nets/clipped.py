@@ -170,7 +170,7 @@ class ClippedGradients:
             norms = torch.sqrt(torch.stack([share.squared_norms() for share in shares]).sum(0))
         return RecordGradients(tuple(shares), norms, loss.detach())
 
-    def whole_products(self, block: int) -> bool:
+    def narrow(self, block: int) -> bool:
         """Return whether the products of `RecordGradients.sum_into` keep all bits of 32-bit floats on this machine."""
         device = next(iter(self._layers)).weight.device
         shapes = {tuple(layer.weight.shape[-2:]) for layer in self._layers}

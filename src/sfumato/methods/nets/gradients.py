@@ -66,20 +66,12 @@ class Gradients(ABC):
         """Go on from what `keep` returned."""
 
 
-class NetworkGradients(Gradients):
-    """The gradients of a network that holds nothing but its parameters, as `ClippedGradients` finds them."""
+class NetworkGradients(ClippedGradients, Gradients):
+    """The gradients of a network that holds nothing but its parameters."""
 
     def __init__(self, network: nn.Module, n_parts: int, n_normals: int) -> None:
-        self.network, self.n_parts, self.n_normals = network, n_parts, n_normals
-        self._clipped = ClippedGradients(network)
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Return the network's parameters."""
-        return self._clipped.parameters()
-
-    def narrow(self, block: int) -> bool:
-        """Return whether 32-bit products are whole here."""
-        return self._clipped.whole_products(block)
+        super().__init__(network)
+        self.n_parts, self.n_normals = n_parts, n_normals
 
 
 class LossGradients(NetworkGradients):
@@ -99,5 +91,5 @@ class LossGradients(NetworkGradients):
 
     def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
         """Return the gradients of the losses; all records are of part 0."""
-        gradients = self._clipped.per_record(lambda _: self._losses(vectors, normals))
+        gradients = self.per_record(lambda _: self._losses(vectors, normals))
         return gradients, torch.zeros(len(vectors), dtype=torch.long)
