@@ -121,19 +121,14 @@ class ImageLayout:
 
     def stored(self, pictures: np.ndarray) -> np.ndarray:
         """Return pictures in [0, 1], shape (n, channels, height, width), as images of the schema's dtype and bounds."""
-        return stored(self.pixels(pictures), self.kind)
-
-
-def stored(shares: np.ndarray, kind: Image) -> np.ndarray:
-    """Return pixels in [0, 1] as numbers between the kind's bounds, of its dtype."""
-    dtype = np.dtype(kind.dtype)
-    whole = dtype.kind in "iu"
-    limits = np.iinfo(dtype) if whole else np.finfo(dtype)
-    # so written, bounds that are far apart do not overflow
-    shares = shares.astype(np.float64)
-    pixels = kind.lower * (1 - shares) + kind.upper * shares
-    pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
-    return pixels.astype(dtype)
+        dtype = np.dtype(self.kind.dtype)
+        whole = dtype.kind in "iu"
+        limits = np.iinfo(dtype) if whole else np.finfo(dtype)
+        # so written, bounds that are far apart do not overflow
+        shares = self.pixels(pictures).astype(np.float64)
+        pixels = self.kind.lower * (1 - shares) + self.kind.upper * shares
+        pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
+        return pixels.astype(dtype)
 
 
 @dataclass(frozen=True, slots=True)
