@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -565,7 +566,7 @@ def _flat_cases() -> list[StatisticCase]:
             "centred moment, rows", CentredSecondMoment(rows, np.full(rows.dimension, 0.4), 0.4), table, attained=0.7
         ),
         StatisticCase(
-            "latents by class", ClassLatents(axes.reader(rows), start, (0.3, 0.5, 0.8), classes=classes), table
+            "latents by class", ClassLatents(partial(axes.read, rows), start, (0.3, 0.5, 0.8), classes=classes), table
         ),
     ]
 

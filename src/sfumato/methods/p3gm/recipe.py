@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -300,12 +301,12 @@ class P3GM(Synthesizer):
         """Return the mixture of latents scaled to order 1, and what its iterations released."""
 
         def make() -> dict[str, np.ndarray]:
-            reader, k, q = axes.reader(vectors), self._n_components(fit.facts), axes.latent_dim
+            reader, k, q = partial(axes.read, vectors), self._n_components(fit.facts), axes.latent_dim
             if isinstance(self.prior, Mixture):
                 form = self.prior.form
                 mixture, noisy = fit_mixture_prior(fit, MIXTURE, reader, n_components=k, form=form, dimension=q)
             else:
-                classes = _Classes(_class_column(fit.facts))
+                classes = partial(_classes, _class_column(fit.facts))
                 mixture, noisy = fit_class_prior(fit, MIXTURE, reader, classes, n_classes=k, dimension=q)
             return {**mixture.to_arrays(), **arrays_of(noisy)}
 
@@ -353,13 +354,8 @@ def _class_column(facts: Facts) -> str | None:
     return facts.target if facts.target in facts.schema.of_kind(LevelKind) else None
 
 
-@dataclass(frozen=True)
-class _Classes:
-    """The class of each row: the level of a column; without one, all are of one class. Workers get it as it is."""
-
-    column: str | None
-
-    def __call__(self, rows: Rows) -> np.ndarray:
-        if self.column is None:
-            return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
-        return rows[self.column].astype(np.intp)
+def _classes(column: str | None, rows: Rows) -> np.ndarray:
+    """The class of each row: the level of a column; without one, all are of one class."""
+    if column is None:
+        return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
+    return rows[column].astype(np.intp)
