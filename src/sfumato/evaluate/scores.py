@@ -20,7 +20,7 @@ from sfumato.evaluate.fidelity import mean_distances, read_bins, rule_scores, ta
 from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.neighbours import table_neighbours
-from sfumato.evaluate.utility import ClassificationTask, clustering, train_and_score
+from sfumato.evaluate.utility import ClassificationTask, cluster_and_score, train_and_score
 from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.schema.open_schema import open_schema
@@ -164,7 +164,9 @@ def _utility(
     held_out = tables["real"] if test is None else test
     scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed, rows=rows)
     scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed, rows=rows)
-    scores["clustering"] = clustering(tables, held_out, task=task, seed=seed, rows=rows)
+    scores["clustering"] = {
+        name: cluster_and_score(table, held_out, task=task, seed=seed, rows=rows) for name, table in tables.items()
+    }
     sides = {"synthetic": scores, "real": scores["real"]}
     samples = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
     parts = {key: {name: sample[key] for name, sample in samples.items()} for key in ("of", "error")}

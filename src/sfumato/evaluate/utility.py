@@ -314,10 +314,3 @@ def cluster_and_score(
         warnings.simplefilter("ignore")  # fewer distinct rows than classes: some clusters are then empty
         clusters = np.asarray(model.fit(features.matrix(train)).predict(features.matrix(test)))
     return _best_share(test.columns[task.target], clusters, test.weights)
-
-
-def clustering(
-    tables: dict[str, CodedTable], held_out: CodedTable, *, task: ClassificationTask, seed: int, rows: int | None = None
-) -> dict[str, Any]:
-    """Scores of `synthetic` and `real` of `tables`."""
-    return {name: cluster_and_score(table, held_out, task=task, seed=seed, rows=rows) for name, table in tables.items()}

@@ -115,7 +115,7 @@ def fit_mixture(
     stage: str,
     ledger: Ledger,
     noise: NoiseSource,
-    step: MStep | None = None,
+    step: MStep = MStep(),  # noqa: B008 - immutable
     average_last: int | None = None,
     bits: int = PRODUCT_BITS,
 ) -> tuple[GaussianMixture, list[Noisy]]:
@@ -146,7 +146,6 @@ def fit_mixture(
     Reference: Park, Foulds, Chaudhuri and Welling 2017 (DP-EM) release means and covariances of each component apart,
         and divide by exact masses; here sums are released, jointly, and divided by their noisy masses.
     """
-    step = step or MStep()
     count = ledger.plan[stage].count
     is_measured = isinstance(start, MomentStart)
     if is_measured and count < 2:
