@@ -166,7 +166,11 @@ def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k:
 def set_distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], schema: Schema) -> float:
     """Total variation between two tables of some columns, from tables that were read with `read_bins`."""
     kinds = table_kinds(schema)
-    return _distance(real, synthetic, names, {name: n_bins(kinds[name]) for name in names})
+    sizes = {name: n_bins(kinds[name]) for name in names}
+    cells = math.prod(sizes.values())
+    if cells <= 4 * (real.n_rows + synthetic.n_rows):
+        return distance(*(_dense_shares(table, names, sizes, cells) for table in (real, synthetic)))
+    return distance(*_sparse_shares(real, synthetic, names, sizes))
 
 
 def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
@@ -184,16 +188,6 @@ def _check_order(k: int, schema: Schema) -> None:
     most = min(3, len(table_kinds(schema)))
     if not isinstance(k, Integral) or not 1 <= k <= most:
         raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
-
-
-def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], sizes: Mapping[str, int]) -> float:
-    """Half the L1 distance of the two empirical distributions of some columns."""
-    cells = math.prod(sizes[name] for name in names)
-    if cells <= 4 * (real.n_rows + synthetic.n_rows):
-        p, q = (_dense_shares(table, names, sizes, cells) for table in (real, synthetic))
-    else:
-        p, q = _sparse_shares(real, synthetic, names, sizes)
-    return distance(p, q)
 
 
 def distance(p: np.ndarray, q: np.ndarray) -> float:
