@@ -15,7 +15,7 @@ from sfumato.methods.images.model import (
     sums_clip_norm,
 )
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.models.images.coefficients import AREA_BINS, Lit
+from sfumato.models.images.coefficients import AREA_BINS, Lit, area_bins
 from sfumato.models.images.warps import pose_limits
 from sfumato.records.engine import reduce
 from sfumato.release.samplers import build_sampler
@@ -70,9 +70,9 @@ class TestWithoutNoise:
         assert intensities.curves.shape == (AREA_BINS, D)
         assert (np.diff(intensities.curves, axis=1) <= 1e-12).all()
         # a curve ÷ exposure has the area of its bin
-        common = np.bincount(lit.bins(D)).argmax()
+        common = np.bincount(area_bins(lit.area, D)).argmax()
         area = intensities.curves[common].sum()
-        assert area == pytest.approx(lit.area[lit.bins(D) == common].mean(), rel=0.15)
+        assert area == pytest.approx(lit.area[area_bins(lit.area, D) == common].mean(), rel=0.15)
 
     def test_shares_and_means(self, truth):
         known = truth[1]
@@ -154,7 +154,7 @@ def test_images_have_their_light_where_counts_of_bins_are_below_their_noise(seed
     statistic = Profiles(ENCODER.layout)
     intensities = Intensities.of(statistic, with_noise(10, seed, ROWS)(statistic))
     lit = Lit.of(ENCODER.layout.pictures(ROWS["x"]))
-    light = intensities.curves[lit.bins(D)].sum(axis=1) / lit.area
+    light = intensities.curves[area_bins(lit.area, D)].sum(axis=1) / lit.area
     assert np.abs(light - 1).mean() < 0.08
     assert light.min() > 0.7
 

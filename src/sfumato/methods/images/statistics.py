@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, area_bins, touches_border
 from sfumato.models.images.warps import POSE_PARTS, pose_limits, poses
 from sfumato.plugins import (
     PRODUCT_BITS,
@@ -98,7 +98,7 @@ class Profiles(NonNegativeSum):
         by_bin, rest = self.split(total)
         for pictures, _ in blocks(self.layout, rows):
             lit = Lit.of(pictures)
-            bins = lit.bins(self.layout.dimension)
+            bins = area_bins(lit.area, self.layout.dimension)
             values = np.sort(pictures.reshape(len(pictures), -1), axis=1)[:, ::-1] / lit.exposure[:, None]
             values = whole_rows(values * self.weights[bins][:, None], self.radius)
             for b in np.unique(bins):

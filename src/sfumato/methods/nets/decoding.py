@@ -184,16 +184,6 @@ def schedule(n_public: int, batch_size: int, epochs: float) -> tuple[float, int]
     return probability, max(1, round(epochs / probability))
 
 
-def require_heads(heads: str) -> None:
-    """Refuse heads that there are not.
-
-    Raises:
-        ConfigError: neither "squared" nor "native".
-    """
-    if heads not in ("squared", "native"):
-        raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={heads!r}.")
-
-
 def require_device(device: str) -> None:
     """Refuse what is no name of a device.
 

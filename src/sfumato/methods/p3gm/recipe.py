@@ -40,7 +40,6 @@ from sfumato.methods.nets.decoding import (
     marginal_stages,
     nominal_budget,
     require_device,
-    require_heads,
     require_networks,
     sampler_of,
     schedule,
@@ -141,7 +140,8 @@ class P3GM(Synthesizer):
             require_positive(**{name: getattr(self, name)})
         if self.record_norm is not None:
             require_positive(record_norm=self.record_norm)
-        require_heads(self.heads)
+        if self.heads not in ("squared", "native"):
+            raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={self.heads!r}.")
         require_device(self.device)
         if not isinstance(self.prior, Mixture | ByClass | StandardNormal):
             raise ConfigError(

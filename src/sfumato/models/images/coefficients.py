@@ -154,10 +154,6 @@ class Lit:
         area = np.divide(total**2, squares, out=np.zeros_like(total), where=some)
         return cls(np.clip(exposure, _LEAST_EXPOSURE, 1.0), np.clip(area, 0.0, flat.shape[1]))
 
-    def bins(self, dimension: int) -> np.ndarray:
-        """Return the bin of each area: bins of equal width in √(a/d), shape (n,)."""
-        return area_bins(self.area, dimension)
-
 
 def area_bins(area: np.ndarray, dimension: int) -> np.ndarray:
     """Return the bin of each area, of `AREA_BINS` of equal width in √(a/d)."""
