@@ -246,12 +246,6 @@ class _Clip:
         clip_norms = torch.from_numpy(self.norms.norms).to(norms.device)[parts]
         return clip_factors(norms, clip_norms) / clip_norms
 
-    def in_data_units(self, total: np.ndarray) -> np.ndarray:
-        """Return a sum in units of a fixed clip norm as one of gradients, in place; following, leave it."""
-        if self.fixed != 1:
-            total *= self.fixed
-        return total
-
     def counts(self, norms: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """Return how many records there are by part and bin of their norm, float64."""
         counts = np.zeros((len(self.norms.norms), self.norms.edges.size))
@@ -272,7 +266,8 @@ def _guarded_sum(sums: BatchSums, batch: np.ndarray, clip: _Clip, noise: NoiseSo
     """Return the clipped sum and counts of norms; errors of libraries state shapes, and with them a batch's size."""
     try:
         total, norms, parts = sums.of(batch, clip.factors, noise)
-        return clip.in_data_units(total), clip.counts(norms, parts)
+        total *= clip.fixed  # of units of a fixed clip norm a sum of gradients; following, it is 1
+        return total, clip.counts(norms, parts)
     except (RuntimeError, MemoryError):
         pass
     raise TrainingError(

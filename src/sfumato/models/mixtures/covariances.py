@@ -64,8 +64,8 @@ class CovarianceForm(ABC):
         """Return the second moment of a unit covariance about 0, in this form's coordinates."""
 
     def noise_reach(self, q: int) -> float:
-        """Return how far noise of standard deviation 1 on the second moment moves an eigenvalue, about."""
-        return 1.0
+        """Return how far noise of standard deviation 1 on the second moment moves an eigenvalue, about: √q."""
+        return float(np.sqrt(q))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,6 @@ class FullCovariance(CovarianceForm):
         """Return them as they are."""
         return covariances
 
-    def noise_reach(self, q: int) -> float:
-        """Return √q."""
-        return float(np.sqrt(q))
-
 
 @dataclass(frozen=True, slots=True)
 class DiagonalCovariance(CovarianceForm):
@@ -157,6 +153,10 @@ class DiagonalCovariance(CovarianceForm):
     def dense(self, covariances: np.ndarray, k: int, q: int) -> np.ndarray:
         """Return diagonal matrices."""
         return covariances[:, :, None] * np.eye(q)
+
+    def noise_reach(self, q: int) -> float:
+        """Return 1: a variance has noise of its own."""
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +244,6 @@ class TiedCovariance(CovarianceForm):
     def dense(self, covariances: np.ndarray, k: int, q: int) -> np.ndarray:
         """Return the matrix k times."""
         return np.broadcast_to(covariances, (k, q, q))
-
-    def noise_reach(self, q: int) -> float:
-        """Return √q."""
-        return float(np.sqrt(q))
 
 
 FORMS: dict[str, CovarianceForm] = {
