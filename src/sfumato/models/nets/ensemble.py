@@ -28,7 +28,7 @@ from sfumato.models.nets.decoder import (
     mean_of_heads,
     read_layers,
 )
-from sfumato.models.nets.flat import AnyVectors, Part, SetVectors
+from sfumato.models.nets.flat import Part, SetVectors
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema
 
@@ -163,7 +163,8 @@ class NetworkMixture(NetworkSampler):
     class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        super().__init__(vectors_of(schema, parameters), parameters)
+        sets = bool(schema.of_kind(ItemSet))
+        super().__init__(SetVectors(SetEncoder.of(schema)) if sets else flat_vectors(schema, parameters), parameters)
         self._shares = require_shares(parameters, "component_shares")
         k, m = self._shares.size, self._vectors.dimension
         self._networks: Decoders | Machines
@@ -204,17 +205,6 @@ class NetworkMixture(NetworkSampler):
                 if not part.levels:
                     vectors[:, part.entries] = rng.random(vectors[:, part.entries].shape) < vectors[:, part.entries]
         return vectors
-
-
-def vectors_of(schema: Schema, parameters: Mapping[str, np.ndarray]) -> AnyVectors:
-    """The map between records and vectors that a release was made with.
-
-    Raises:
-        ReleaseError: its arrays do not fit the schema.
-    """
-    if schema.of_kind(ItemSet):
-        return SetVectors(SetEncoder.of(schema))
-    return flat_vectors(schema, parameters)
 
 
 def _count(settings: Mapping[str, Any], name: str, most: int) -> int:
