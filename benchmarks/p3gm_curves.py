@@ -95,10 +95,10 @@ def curve(synthesizer: sfumato.P3GM, folder: Path, data: str) -> list[float]:
     watches: list[Watch] = []
     descend = sgd.descend
 
-    def watched(task: sgd.Task, records: Any, encoder: Any, settings: Any, **others: Any) -> None:
+    def watched(gradients: sgd.Gradients, records: Any, encoder: Any, settings: Any, **others: Any) -> None:
         coded = list(PrivateData(open_source(held), schema).coded())
         x = torch.from_numpy(np.concatenate([encoder.encode(part) for part in coded]).astype(np.float32))
-        network = task.network
+        network = gradients.network
         assert isinstance(network, Autoencoder)
 
         @torch.no_grad()
@@ -106,7 +106,7 @@ def curve(synthesizer: sfumato.P3GM, folder: Path, data: str) -> list[float]:
             return float(network.output.losses(network.decoder(network.latent_means(x)), x).mean())
 
         watches.append(Watch(score, max(1, round(rows / synthesizer.batch_size))))
-        descend(task, records, encoder, settings, **{**others, "progress": watches[-1]})
+        descend(gradients, records, encoder, settings, **{**others, "progress": watches[-1]})
 
     sgd.descend = watched
     try:

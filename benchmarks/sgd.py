@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from sfumato.mechanisms.ahead import drawn_ahead
 from sfumato.mechanisms.noise import SecureNoise
-from sfumato.methods.nets.gradients import Task, TaskGradients
+from sfumato.methods.nets.gradients import LossGradients
 from sfumato.methods.nets.sgd import BatchSums, Descent, _State
 
 FEATURES, LATENT, HIDDEN, SIGMA = 794, 10, 1000, 1.4
@@ -66,7 +66,7 @@ def plain(network: Network) -> Method:
 
 
 def ours(network: Network, batch: int, steps: int, *, narrow: bool = True, ahead: bool = True) -> Method:
-    gradients, noise = TaskGradients(Task(network, network, LATENT)), SecureNoise()
+    gradients, noise = LossGradients(network, network, LATENT), SecureNoise()
     state = _State(gradients, Descent())
     sums = BatchSums(gradients, "cpu", batch if narrow else NO_BLOCKS)
 

@@ -72,6 +72,7 @@ def descent_steps(source, q, steps, noise):
     """What a descent releases of one record whose gradient is clipped, or of none: one number per step."""
     torch = pytest.importorskip("torch", reason="networks need the extra nets")
     from sfumato.methods.nets import sgd
+    from sfumato.methods.nets.gradients import LossGradients
 
     class Line:
         dimension = 1
@@ -80,7 +81,7 @@ def descent_steps(source, q, steps, noise):
             return rows["x"]
 
     network = torch.nn.Sequential(torch.nn.Linear(1, 1, bias=False))
-    task = sgd.Task(network, lambda x, _: 1e3 * network(x).sum(1))
+    task = LossGradients(network, lambda x, _: 1e3 * network(x).sum(1))
     seen = []
     original = sgd.noisy_sum
     with pytest.MonkeyPatch.context() as patch:

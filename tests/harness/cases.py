@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, defaul
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts
 from sfumato.methods.mixtures.kmeans import Weights as ClusterWeights
 from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
-from sfumato.methods.nets.decoding import cell_counts, rank_grid
+from sfumato.methods.nets.decoding import cell_counts
 from sfumato.methods.p3gm.settings import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
@@ -547,7 +548,7 @@ def _em_cases() -> list[StatisticCase]:
 def _flat_cases() -> list[StatisticCase]:
     """Sums and second moments of flat vectors, on images whose clip norms are far below and on rows of a table."""
     images = ImageVectors(ImageLayout.of(image_schema(4, 4)))
-    grid = rank_grid(TABLE, 8)
+    grid = Grid.of(TABLE, numeric_cells=8)
     rng = np.random.default_rng(5)
     rows = RankVectors(grid, tuple(rng.dirichlet(np.full(c.n_cells, 0.3)) for c in grid.columns))
     pool, table = image_rows(20), table_rows(60)
@@ -565,7 +566,7 @@ def _flat_cases() -> list[StatisticCase]:
             "centred moment, rows", CentredSecondMoment(rows, np.full(rows.dimension, 0.4), 0.4), table, attained=0.7
         ),
         StatisticCase(
-            "latents by class", ClassLatents(axes.reader(rows), start, (0.3, 0.5, 0.8), classes=classes), table
+            "latents by class", ClassLatents(partial(axes.read, rows), start, (0.3, 0.5, 0.8), classes=classes), table
         ),
     ]
 

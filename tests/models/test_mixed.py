@@ -40,6 +40,18 @@ def encoder_of(*kinds):
     return TableEncoder.of(Schema(columns={f"c{i}": kind for i, kind in enumerate(kinds)}))
 
 
+def decoded(encoder, vectors):
+    """The codes that vectors stand for: nothing is lost."""
+    rows = {}
+    for block in encoder.blocks:
+        own = vectors[:, block.entries]
+        if isinstance(block.kind, LEVEL_TYPES):
+            rows[block.name] = own.argmax(axis=1).astype(np.int32)
+        else:
+            rows[block.name] = np.where(own[:, 1] == 1, np.nan, own[:, 0]) if block.kind.nullable else own[:, 0]
+    return rows
+
+
 def codes_of(kind, n):
     """Codes of the kind's domain."""
     if isinstance(kind, LEVEL_TYPES):
@@ -68,7 +80,7 @@ def test_a_table_comes_back_bit_for_bit_within_the_bound(table):
     assert vectors.shape == (len(rows["c0"]), encoder.dimension)
     assert np.isfinite(vectors).all()
     assert (np.linalg.norm(vectors, axis=1) <= encoder.norm_bound * (1 + 1e-12)).all()
-    for name, codes in encoder.decode(vectors).items():
+    for name, codes in decoded(encoder, vectors).items():
         assert codes.dtype == rows[name].dtype
         np.testing.assert_array_equal(np.signbit(codes), np.signbit(rows[name]))
         np.testing.assert_array_equal(codes, rows[name])
@@ -92,34 +104,10 @@ def test_any_codes_give_vectors_of_the_domain(kinds, data):
     assert np.isfinite(vectors).all()
     assert (np.linalg.norm(vectors, axis=1) <= encoder.norm_bound * (1 + 1e-12)).all()
     # what comes back is of the domain: encoding it again changes nothing
-    rows = encoder.decode(vectors)
-    again = encoder.decode(encoder.encode(rows))
+    rows = decoded(encoder, vectors)
+    again = decoded(encoder, encoder.encode(rows))
     for name in rows:
         np.testing.assert_array_equal(again[name], rows[name])
-
-
-@given(
-    st.lists(st.sampled_from(ALL), min_size=1, max_size=4),
-    st.sampled_from([np.float16, np.float32, np.float64]),
-    st.data(),
-)
-@settings(deadline=None)
-def test_any_vectors_give_rows_of_the_domain(kinds, dtype, data):
-    encoder = encoder_of(*kinds)
-    vectors = data.draw(npst.arrays(dtype, (4, encoder.dimension)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        rows = encoder.decode(vectors)
-    for block in encoder.blocks:
-        codes = rows[block.name]
-        if isinstance(block.kind, LEVEL_TYPES):
-            assert codes.dtype == np.int32
-            assert ((codes >= 0) & (codes < block.kind.n_levels)).all()
-        else:
-            assert codes.dtype == np.float64
-            inside = codes[~np.isnan(codes)]
-            assert ((inside >= 0) & (inside <= 1)).all()
-            assert block.kind.nullable or len(inside) == 4
 
 
 @pytest.mark.parametrize("kinds", [(kind,) for kind in ALL] + [ALL, LEVELS, CONSTANTS])
@@ -154,10 +142,6 @@ def test_what_each_cell_becomes():
     expected = [[1, 0, 0, 0.25, 0], [0, 1, 0, 0, 1], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0]]
     expected += [[1, 0, 0, 0, 0]]
     np.testing.assert_array_equal(encoder.encode(rows), expected)
-    vectors = np.array([[0.2, 0.9, 0.3, 1.7, 0.4], [-3, -2, -9, 0.5, 0.51]])
-    decoded = encoder.decode(vectors)
-    np.testing.assert_array_equal(decoded["c0"], [1, 1])
-    np.testing.assert_array_equal(decoded["c1"], [1.0, np.nan])
 
 
 def test_rows_do_not_feel_each_other():
@@ -175,7 +159,7 @@ def test_a_hundred_thousand_categories():
     encoder = encoder_of(kind, Integer(lower=0, upper=9))
     codes = np.array([0, 99_999, 100_000, 5], dtype=np.int32)
     vectors = encoder.encode({"c0": codes, "c1": np.array([0.0, 1.0, 0.5, 0.25])})
-    np.testing.assert_array_equal(encoder.decode(vectors)["c0"], codes)
+    np.testing.assert_array_equal(decoded(encoder, vectors)["c0"], codes)
     assert encoder.norm_bound == pytest.approx(np.sqrt(2))
 
 
@@ -185,12 +169,9 @@ def test_images_are_refused():
         TableEncoder.of(schema)
 
 
-def test_rows_and_vectors_of_another_shape_are_refused():
+def test_rows_of_another_shape_are_refused():
     encoder = encoder_of(Boolean(), Boolean())
     with pytest.raises(ConfigError, match="every released column"):
         encoder.encode({"c0": np.array([0])})
     with pytest.raises(ConfigError, match="equally many"):
         encoder.encode({"c0": np.array([0]), "c1": np.array([0, 1])})
-    for shape in [(3,), (3, 5), (2, 2, 4)]:
-        with pytest.raises(ConfigError, match="shape"):
-            encoder.decode(np.zeros(shape))

@@ -213,7 +213,6 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
                 raise ConfigError(f"Expected start to have components, columns and form {expected!r}, got another one.")
         elif self.start not in ("moments", "random"):
             raise ConfigError(f'Expected start to be "moments", "random" or a mixture, got start={self.start!r}.')
-        self._m_step()
         return em_stages(
             "em",
             form=self.covariance,
@@ -221,9 +220,6 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
             dimension=records.dimension,
             iterations=1 if self.n_components == 1 else self.iterations,
         )
-
-    def _m_step(self) -> MStep:
-        return MStep(estimate=self.estimate)
 
     def _start(self, session: Session) -> GaussianMixture | MomentStart:
         k, q, form = self.n_components, session.records.dimension, self.covariance
@@ -245,7 +241,7 @@ class DPGaussianMixture(DensityEstimator[GaussianMixture]):
             stage="em",
             ledger=session.ledger,
             noise=session.noise,
-            step=self._m_step(),
+            step=MStep(estimate=self.estimate),
             average_last=self.average_last,
             bits=product_bits(session.n_public, session.records.weight_bits),
         )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sfumato.columns.cells import joined, read_floats
 from sfumato.columns.images import image_numbers
-from sfumato.columns.kinds import ColumnKind, Continuous, Integer
+from sfumato.columns.kinds import Continuous, Integer
 from sfumato.errors import ConfigError, DataError, require_positive
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.io.sources import open_source
@@ -210,16 +210,15 @@ class SchemaRecords(NumericRecords):
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
-        _refuse_schema(schema)
+        kinds = _numbers(schema)
         self.unit, self.weight = schema.unit, weighting_of(schema)
         self.source, self.rows_are_records = source, schema.rows_are_records
         self._data = PrivateData(source, schema)
-        self.names: tuple[str, ...] | None = tuple(schema.released)
-        kinds = [kind for kind in _released(schema).values() if isinstance(kind, Continuous | Integer)]
+        self.names: tuple[str, ...] | None = tuple(kinds)
         self.dimension = len(kinds)
         self.bounds = (
-            np.array([kind.lower for kind in kinds], dtype=np.float64),
-            np.array([kind.upper for kind in kinds], dtype=np.float64),
+            np.array([kind.lower for kind in kinds.values()], dtype=np.float64),
+            np.array([kind.upper for kind in kinds.values()], dtype=np.float64),
         )
 
     def coded(self) -> Iterator[Rows]:
@@ -231,17 +230,16 @@ class SchemaRecords(NumericRecords):
             yield {X: lower + shares * (upper - lower), **weights}
 
 
-def _released(schema: Schema) -> dict[str, ColumnKind]:
-    return {name: schema.columns[name] for name in schema.released}
-
-
-def _refuse_schema(schema: Schema) -> None:
-    """Refuse a schema that an estimator cannot keep, from public facts alone."""
+def _numbers(schema: Schema) -> dict[str, Continuous | Integer]:
+    """Return the released columns, all of them numbers; refuse a schema that an estimator cannot keep."""
     require_able(schema, ESTIMATORS)
-    other = [name for name, kind in _released(schema).items() if not isinstance(kind, Continuous | Integer)]
-    if other or not schema.released:
+    columns = {name: schema.columns[name] for name in schema.released}
+    kinds = {name: kind for name, kind in columns.items() if isinstance(kind, Continuous | Integer)}
+    other = [name for name in columns if name not in kinds]
+    if other or not kinds:
         listed = ", ".join(map(repr, other)) or "none"
         raise ConfigError(f"Expected released columns of numbers for an estimator, got {listed}. Leave out all others.")
+    return kinds
 
 
 def open_rows(data: Any) -> NumericRecords:  # noqa: ANN401 - anything with rows

@@ -12,14 +12,13 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from sfumato.columns.cells import plain
-from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, LevelKind
 from sfumato.columns.open import Open
 from sfumato.columns.storage import canonical_text, has_text
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.validation import INSIDE, outside_marks
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.chunks import Column
 from sfumato.io.sources import Source, open_source
 from sfumato.lenses.weights import fractions
 from sfumato.maths.streams import public_stream
@@ -177,7 +176,7 @@ def table_kinds(schema: Schema) -> dict[str, TabularKind]:
     return kinds
 
 
-def read_codes(data: object, schema: Schema, encode: Encode | None = None) -> CodedTable:
+def read_codes(data: object, schema: Schema, encode: Encode = lambda _, codes: codes) -> CodedTable:
     """Read the released columns of a schema, as their kinds code them.
 
     Args:
@@ -190,24 +189,24 @@ def read_codes(data: object, schema: Schema, encode: Encode | None = None) -> Co
     Raises:
         SchemaError: a column is not in the source.
         ConfigError: the schema has columns of images or sets.
-        DataError: the source cannot be read, or has no rows.
+        DataError: the source cannot be read, or has no rows, or none that counts.
     """
     source = open_source(data, csv=schema.reader.csv)
-    kinds, weights = table_kinds(schema), _Weights.of(source, schema)
+    kinds, weighing, weights = table_kinds(schema), _weighing(source, schema), list[np.ndarray]()
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
     tabular, sets, missing = schema.of_kind(TabularKind), schema.set_columns, schema.missing_in(source)
-    for chunk in source.under(schema.columns).chunks([*schema.released, *weights.columns]):
-        weights.take(chunk.columns, missing)
+    for chunk in source.under(schema.columns).chunks([*schema.released, *weighing]):
+        for name, kind in weighing.items():
+            weights.append(fractions(kind.code(chunk.columns[name], missing=missing)))
         for name, column in sets.items():
             cells = column.truth_values(column.kind.code(chunk.columns[name], missing=missing))
             for item, codes in cells.items():
-                parts[item].append(codes if encode is None else encode(kinds[item], codes))
+                parts[item].append(encode(kinds[item], codes))
         for name, kind in tabular.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
-            codes = kind.code(column, missing=missing)
-            parts[name].append(codes if encode is None else encode(kind, codes))
+            parts[name].append(encode(kind, kind.code(column, missing=missing)))
             marks = outside_marks(kind, column, missing=missing)
             if marks.any() or name in outside:  # a column without such cells needs no marks
                 outside.setdefault(name, [np.zeros(n_rows, dtype=np.int8)]).append(marks)
@@ -217,40 +216,17 @@ def read_codes(data: object, schema: Schema, encode: Encode | None = None) -> Co
     # popped one by one: a column is never held twice beside the others
     columns = {name: np.concatenate(parts.pop(name)) for name in kinds}
     marked = {name: np.concatenate(some) for name, some in outside.items()}
-    whole = weights.all(source.label)
+    whole = np.concatenate(weights) if weighing else None
+    if whole is not None and not whole.sum() > 0:
+        raise DataError(f"Expected weights above 0 in column {next(iter(weighing))!r} of {source.label}, got none.")
     return CodedTable(columns=columns, n_rows=n_rows, label=source.label, outside=marked, weights=whole)
 
 
-class _Weights:
-    """Weights of the rows of a source that has their column; samples have none, and count once."""
-
-    def __init__(self, column: str | None, kind: ColumnKind | None) -> None:
-        self._column, self._kind = column, kind
-        self._parts: list[np.ndarray] = []
-
-    @classmethod
-    def of(cls, source: Source, schema: Schema) -> _Weights:
-        weight = schema.weight
-        if weight is None or weight.column not in source.storage:
-            return cls(None, None)
-        return cls(weight.column, readable_weight_kind(schema))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return () if self._column is None else (self._column,)
-
-    def take(self, cells: Mapping[str, Column], missing: tuple[str, ...]) -> None:
-        if self._column is not None and self._kind is not None:
-            self._parts.append(fractions(self._kind.code(cells[self._column], missing=missing)))
-
-    def all(self, label: str) -> np.ndarray | None:
-        """Return all weights; refuse a table none of whose rows counts."""
-        if self._column is None:
-            return None
-        weights = np.concatenate(self._parts)
-        if not weights.sum() > 0:
-            raise DataError(f"Expected weights above 0 in column {self._column!r} of {label}, got none.")
-        return weights
+def _weighing(source: Source, schema: Schema) -> dict[str, TabularKind]:
+    """The column of weights, if the source has one; samples have none, and count once."""
+    if schema.weight is None or schema.weight.column not in source.storage:
+        return {}
+    return {schema.weight.column: readable_weight_kind(schema)}
 
 
 @final
@@ -264,23 +240,18 @@ class FeatureMap:
 
     Args:
         kinds: the feature columns, in order.
-        means: mean of each numeric column's codes in the training table.
-        deviations: their standard deviation (÷ n), 1 where it would be 0.
+        moments: of each numeric column's codes in the training table, the mean and the standard deviation (÷ n), 1
+            where it would be 0.
     """
 
     kinds: Mapping[str, TabularKind]
-    means: Mapping[str, float]
-    deviations: Mapping[str, float]
+    moments: Mapping[str, tuple[float, float]]
 
     @classmethod
     def of(cls, table: CodedTable, kinds: Mapping[str, TabularKind]) -> FeatureMap:
         """The map that a training table fixes."""
         moments = {name: _mean_and_deviation(table.columns[name]) for name, kind in kinds.items() if kind.is_numeric}
-        return cls(
-            kinds=kinds,
-            means={name: mean for name, (mean, _) in moments.items()},
-            deviations={name: deviation for name, (_, deviation) in moments.items()},
-        )
+        return cls(kinds=kinds, moments=moments)
 
     @property
     def width(self) -> int:
@@ -306,7 +277,8 @@ class FeatureMap:
                 yield start + codes.astype(np.int32), ones
             else:
                 missing = np.isnan(codes)
-                score = (codes - self.means[name]) / self.deviations[name]
+                mean, deviation = self.moments[name]
+                score = (codes - mean) / deviation
                 place = np.full(table.n_rows, start, dtype=np.int32)
                 yield place, np.where(missing, 0.0, score)
                 if kind.nullable:

@@ -148,13 +148,11 @@ def combination_counts(matrix: sparse.csr_array, items: np.ndarray, size: int) -
     Returns:
         In the order of `itertools.combinations`, float64.
     """
-    columns = matrix[:, items].toarray().astype(np.float32)
+    columns = sparse.csr_array(matrix[:, items].astype(np.float64))
     if size == 2:
-        return _product(columns)[np.triu_indices(items.size, 1)]
-    parts = []
-    for first in range(items.size - 2):
-        holding = columns[columns[:, first] > 0][:, first + 1 :]
-        parts.append(_product(holding)[np.triu_indices(items.size - first - 1, 1)])
+        return _pair_counts(columns)
+    holders = sparse.csc_array(columns)
+    parts = (_pair_counts(columns[holders[:, [i]].indices][:, i + 1 :]) for i in range(items.size - 2))
     return np.concatenate([np.zeros(0), *parts])
 
 
@@ -264,13 +262,9 @@ def _mean_errors(
     return {name: mean(relative_errors(estimate, truth, n)) for name, estimate in estimates.items()}
 
 
-def _product(columns: np.ndarray) -> np.ndarray:
-    """Return columnsᵀ @ columns in float64; blocks are small enough for float32 to count exactly."""
-    total = np.zeros((columns.shape[1], columns.shape[1]))
-    for start in range(0, len(columns), 1 << 20):
-        part = columns[start : start + (1 << 20)]
-        total += part.T @ part
-    return total
+def _pair_counts(columns: sparse.csr_array) -> np.ndarray:
+    both = (columns.T @ columns).toarray()
+    return both[np.triu_indices(len(both), 1)]
 
 
 def _require_kind(kind: str) -> None:

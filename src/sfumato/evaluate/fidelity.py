@@ -147,6 +147,15 @@ def n_bins(kind: TabularKind) -> int:
     return 1 + (BINS + 1 if kind.is_numeric else kind.n_levels)
 
 
+def mean_distances(real: CodedTable, synthetic: CodedTable, *, schema: Schema, most: int) -> dict[str, float | None]:
+    """Return `mean_distance` of one to `most` columns, by `tvd_1way` and so on; None where there are fewer columns."""
+    names = table_kinds(schema)
+    return {
+        f"tvd_{k}way": mean_distance(real, synthetic, schema=schema, k=k) if k <= len(names) else None
+        for k in range(1, most + 1)
+    }
+
+
 def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k: int) -> float:
     """As `total_variation`, from tables that were read with `read_bins`."""
     names = list(table_kinds(schema))
@@ -157,7 +166,11 @@ def mean_distance(real: CodedTable, synthetic: CodedTable, *, schema: Schema, k:
 def set_distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], schema: Schema) -> float:
     """Total variation between two tables of some columns, from tables that were read with `read_bins`."""
     kinds = table_kinds(schema)
-    return _distance(real, synthetic, names, {name: n_bins(kinds[name]) for name in names})
+    sizes = {name: n_bins(kinds[name]) for name in names}
+    cells = math.prod(sizes.values())
+    if cells <= 4 * (real.n_rows + synthetic.n_rows):
+        return distance(*(_dense_shares(table, names, sizes, cells) for table in (real, synthetic)))
+    return distance(*_sparse_shares(real, synthetic, names, sizes))
 
 
 def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
@@ -177,13 +190,8 @@ def _check_order(k: int, schema: Schema) -> None:
         raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
 
 
-def _distance(real: CodedTable, synthetic: CodedTable, names: Sequence[str], sizes: Mapping[str, int]) -> float:
-    """Half the L1 distance of the two empirical distributions of some columns."""
-    cells = math.prod(sizes[name] for name in names)
-    if cells <= 4 * (real.n_rows + synthetic.n_rows):
-        p, q = (_dense_shares(table, names, sizes, cells) for table in (real, synthetic))
-    else:
-        p, q = _sparse_shares(real, synthetic, names, sizes)
+def distance(p: np.ndarray, q: np.ndarray) -> float:
+    """Total variation of two distributions over the same cells: half their L1 distance."""
     return 0.5 * float(np.abs(p - q).sum())
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.columns.kinds import Image, LevelKind
 from sfumato.errors import ConfigError, DataError
+from sfumato.evaluate.fidelity import distance
 from sfumato.io.sources import open_source
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema
@@ -47,23 +48,23 @@ def evaluate_pictures(
     real: object, synthetic: object, *, schema: Schema, test: object, target: str | None, seed: int
 ) -> dict[str, Any]:
     """As `evaluate`, of images; see there."""
-    image, label = image_names(schema) or ("", None)
+    _, label = image_names(schema) or ("", None)
     if target is not None and target != label:
         raise ConfigError(f"Expected target to be the label column of the images, {label!r}, got target={target!r}.")
     tables = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
     read = {name: read_pictures(source, schema) for name, source in tables.items()}
-    distance = None
+    classes = None
     if label is not None:
         size = schema.of_kind(LevelKind)[label].n_levels
         shares = [_shares(read[name], size) for name in ("real", "synthetic")]
-        distance = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+        classes = distance(*shares)
     means = [read[name].pixels.mean(axis=0) for name in ("real", "synthetic")]
     return {
         "private": False,
         "rows": {name: len(pictures.pixels) for name, pictures in read.items()},
-        "utility": None if target is None else _utility(read, schema, image, target, seed),
+        "utility": None if target is None else _utility(read, schema, target, seed),
         "fidelity": {
-            "classes": distance,
+            "classes": classes,
             "mean_image": float(np.sqrt(np.mean((means[0] - means[1]) ** 2))),
         },
     }
@@ -95,7 +96,7 @@ def _shares(pictures: Pictures, size: int) -> np.ndarray:
     return counts / max(1, counts.sum())
 
 
-def _utility(read: dict[str, Pictures], schema: Schema, image: str, target: str, seed: int) -> dict[str, Any]:
+def _utility(read: dict[str, Pictures], schema: Schema, target: str, seed: int) -> dict[str, Any]:
     """Accuracies of the network, or null with the reason why there is none."""
     scored_on = "test" if "test" in read else "real"
     missing = _why_not(read["real"].pixels)

@@ -17,7 +17,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import DataError
 from sfumato.evaluate.coded_tables import CodedTable
-from sfumato.evaluate.fidelity import bin_codes, mean_distance, rule_scores, set_distance
+from sfumato.evaluate.fidelity import bin_codes, distance, mean_distances, rule_scores, set_distance
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
 from sfumato.records.table_sources import open_records
@@ -113,9 +113,7 @@ def evaluate_linked(real: object, synthetic: object, schema: Schema) -> dict[str
     tables = {name: LinkedRows.read(source, schema) for name, source in sources.items()}
     plain = linked_columns(schema)
     whole = [_bin_table(tables[name].codes, plain, tables[name].label) for name in ("real", "synthetic")]
-    fidelity: dict[str, Any] = {
-        f"tvd_{k}way": mean_distance(*whole, schema=plain, k=k) if k <= len(plain.released) else None for k in (1, 2)
-    }
+    fidelity: dict[str, Any] = mean_distances(*whole, schema=plain, most=2)
     fidelity["rules"] = rule_scores({name: count_breaks(source, schema) for name, source in sources.items()})
     return {
         "private": False,
@@ -145,12 +143,8 @@ def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> di
     shares = [np.bincount(rows.sizes, minlength=most) / rows.n_units for rows in pair]
     first = [_bin_table(rows.first, tables.units, rows.label) for rows in pair]
     return {
-        "rows_a_unit": {**_both(real.sizes.mean(), synthetic.sizes.mean()), "tvd": _distance(*shares)},
-        "first_rows": {
-            f"tvd_{k}way": mean_distance(*first, schema=tables.units, k=k)
-            for k in (1, 2)
-            if k <= len(tables.units.released)
-        },
+        "rows_a_unit": {**_both(real.sizes.mean(), synthetic.sizes.mean()), "tvd": distance(*shares)},
+        "first_rows": mean_distances(*first, schema=tables.units, most=min(2, len(tables.units.released))),
         "gap": _gap_scores(real, synthetic, tables.order, kinds) if stepped and tables.order else None,
         "numbers": {
             name: {
@@ -167,10 +161,6 @@ def linked_scores(real: LinkedRows, synthetic: LinkedRows, schema: Schema) -> di
 
 def _both(real: float, synthetic: float) -> dict[str, float]:
     return {"real": float(real), "synthetic": float(synthetic)}
-
-
-def _distance(p: np.ndarray, q: np.ndarray) -> float:
-    return float(np.abs(p - q).sum() / 2)
 
 
 def _bin_table(codes: Mapping[str, np.ndarray], schema: Schema, label: str) -> CodedTable:
@@ -197,7 +187,7 @@ def _gap_scores(
     shares = [np.bincount(np.searchsorted(edges, some), minlength=edges.size + 1) / some.size for some in gaps]
     return {
         **_both(gaps[0].mean(), gaps[1].mean()),
-        "tvd": _distance(*shares),
+        "tvd": distance(*shares),
         "back": float((gaps[1] < -1e-9 * float(upper - lower)).mean()),
     }
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import DataError
+from sfumato.evaluate.fidelity import distance
 from sfumato.io.sources import open_source
-from sfumato.models.images.coefficients import ImageLayout
-from sfumato.models.mixed import TableEncoder
-from sfumato.records.engine import Rows
+from sfumato.models.mixed import SplitEncoder
 from sfumato.records.private import PrivateData
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
@@ -61,7 +60,7 @@ def mixture_scores(
     fidelity: dict[str, float | None] = {"mean_entry": float(np.sqrt(np.mean(shift**2))), "classes": None}
     utility = None
     if labels.shape[1]:
-        fidelity["classes"] = 0.5 * float(np.abs(_shares(labels) - _shares(y)).sum())
+        fidelity["classes"] = distance(_shares(labels), _shares(y))
         scored_x, scored_y = (x, y) if test is None else record_vectors(test, schema, target)
         truth = scored_y.argmax(axis=1)
 
@@ -86,26 +85,12 @@ def record_vectors(source: object, schema: Schema, target: str | None) -> tuple[
         DataError: the source cannot be read, or has no rows.
     """
     records = PrivateData(open_source(source, csv=schema.reader.csv), dataclasses.replace(schema, unit=None))
-    parts = [_vectors(chunk, schema, target) for chunk in records.coded()]
+    encoder = SplitEncoder.of(schema, target)
+    parts = [encoder.encode(chunk) for chunk in records.coded()]
     if not sum(len(features) for features, _ in parts):
         raise DataError("Expected real rows to compare with, got none.")
     features, labels = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
     return features, labels
-
-
-def _vectors(rows: Rows, schema: Schema, target: str | None) -> tuple[np.ndarray, np.ndarray]:
-    if schema.images:
-        layout = ImageLayout.of(schema)
-        pictures = layout.pictures(rows[layout.image])
-        n_labels = layout.n_classes if layout.label else 0
-        one_hot = np.eye(max(n_labels, 1))[layout.classes(rows)][:, :n_labels]
-        return pictures.reshape(len(pictures), -1), one_hot
-    encoder = TableEncoder.of(schema)
-    vectors = encoder.encode(rows)
-    is_label = np.zeros(encoder.dimension, dtype=bool)
-    for block in encoder.blocks:
-        is_label[block.entries] = block.name == target
-    return vectors[:, ~is_label], vectors[:, is_label]
 
 
 def _shares(labels: np.ndarray) -> np.ndarray:

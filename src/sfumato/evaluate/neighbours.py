@@ -114,9 +114,7 @@ def _some(
 ) -> np.ndarray:
     """Features of at most so many rows, and for each of some columns `mark` where its cell lies outside the schema."""
     if table.n_rows > most:
-        keep = np.zeros(table.n_rows, dtype=bool)
-        keep[public_stream(seed).choice(table.n_rows, most, replace=False)] = True
-        table = table.keep(keep)
+        table = table.keep(np.sort(public_stream(seed).choice(table.n_rows, most, replace=False)))
     inside = np.zeros(table.n_rows, dtype=np.int8)
     marks = [mark * (table.outside.get(name, inside) != INSIDE) for name in marked]
     return np.column_stack([features.matrix(table).toarray(), *marks])

@@ -16,11 +16,11 @@ from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import SchemaError, require_instance, require_integer, require_name, require_open_unit
 from sfumato.evaluate.coded_tables import CodedTable, closed_schema, not_compared, read_codes, table_kinds
 from sfumato.evaluate.database_scores import scores_of_units
-from sfumato.evaluate.fidelity import mean_distance, read_bins, rule_scores, table_correlations
+from sfumato.evaluate.fidelity import mean_distances, read_bins, rule_scores, table_correlations
 from sfumato.evaluate.image_scores import evaluate_pictures, image_names
 from sfumato.evaluate.likelihood import table_likelihood
 from sfumato.evaluate.neighbours import table_neighbours
-from sfumato.evaluate.utility import ClassificationTask, clustering, train_and_score
+from sfumato.evaluate.utility import ClassificationTask, cluster_and_score, train_and_score
 from sfumato.extras import require_extra
 from sfumato.io.sources import Source, open_source
 from sfumato.schema.open_schema import open_schema
@@ -152,12 +152,7 @@ def _require_weights(real: Source, schema: Schema) -> None:
 def _fidelity(sources: Mapping[str, Source], schema: Schema) -> tuple[dict[str, Any], dict[str, int]]:
     """Total variations, of tables as bins, which take less memory than codes; and numbers of rows."""
     bins = {name: read_bins(source, schema) for name, source in sources.items()}
-    distances: dict[str, Any] = {
-        f"tvd_{k}way": mean_distance(bins["real"], bins["synthetic"], schema=schema, k=k)
-        if k <= len(table_kinds(schema))
-        else None
-        for k in (1, 2, 3)
-    }
+    distances: dict[str, Any] = mean_distances(bins["real"], bins["synthetic"], schema=schema, most=3)
     distances["k_marginal"] = None if distances["tvd_2way"] is None else 1000 * (1 - distances["tvd_2way"])
     return distances, {name: table.n_rows for name, table in bins.items()}
 
@@ -169,7 +164,9 @@ def _utility(
     held_out = tables["real"] if test is None else test
     scores = train_and_score(tables["synthetic"], held_out, task=task, seed=seed, rows=rows)
     scores["real"] = train_and_score(tables["real"], held_out, task=task, seed=seed, rows=rows)
-    scores["clustering"] = clustering(tables, held_out, task=task, seed=seed, rows=rows)
+    scores["clustering"] = {
+        name: cluster_and_score(table, held_out, task=task, seed=seed, rows=rows) for name, table in tables.items()
+    }
     sides = {"synthetic": scores, "real": scores["real"]}
     samples = {name: side.pop("sample") for name, side in sides.items() if "sample" in side}
     parts = {key: {name: sample[key] for name, sample in samples.items()} for key in ("of", "error")}

@@ -158,9 +158,7 @@ def sample_rows(table: CodedTable, rows: int | None, seed: int) -> CodedTable:
     """So many rows, drawn by the seed, the first of those that more rows would be; all where there are no more."""
     if rows is None or table.n_rows <= rows:
         return table
-    keep = np.zeros(table.n_rows, dtype=bool)
-    keep[public_stream(seed).permutation(table.n_rows)[:rows]] = True
-    return table.keep(keep)
+    return table.keep(np.sort(public_stream(seed).permutation(table.n_rows)[:rows]))
 
 
 def _trained_scores(train: CodedTable, test: CodedTable, task: ClassificationTask, seed: int) -> dict[str, Any]:
@@ -316,10 +314,3 @@ def cluster_and_score(
         warnings.simplefilter("ignore")  # fewer distinct rows than classes: some clusters are then empty
         clusters = np.asarray(model.fit(features.matrix(train)).predict(features.matrix(test)))
     return _best_share(test.columns[task.target], clusters, test.weights)
-
-
-def clustering(
-    tables: dict[str, CodedTable], held_out: CodedTable, *, task: ClassificationTask, seed: int, rows: int | None = None
-) -> dict[str, Any]:
-    """Scores of `synthetic` and `real` of `tables`."""
-    return {name: cluster_and_score(table, held_out, task=task, seed=seed, rows=rows) for name, table in tables.items()}

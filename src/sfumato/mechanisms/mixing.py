@@ -30,7 +30,13 @@ _COLUMNS_AT_ONCE = 64
 _BITS = 22  # of a whole number of a row: 2^31 members add up exactly
 
 
-def _stage(name: str, measures: str) -> Stage:
+def _stage(name: str, measures: str, degree: int, n_mixtures: int, n_public: int) -> Stage:
+    """Return what the stages of all mixings have, after checking ℓ and T."""
+    require_integer(at_least=1, n_mixtures=n_mixtures)
+    if require_integer(at_least=1, mixture_degree=degree) > n_public:
+        raise ConfigError(
+            f"Expected a mixture_degree of at most the public number of units, got mixture_degree={degree!r}. Lower it."
+        )
     return Stage(name=name, noise_multiplier=1.0, replace_distance=NON_NEGATIVE_DISTANCE, measures=measures)
 
 
@@ -41,8 +47,8 @@ class PoissonMixing:
 
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of T mixtures, with the relative noise multiplier 1."""
-        _require_degree(degree, n_mixtures, n_public)
-        return replace(_stage(name, measures), sampling_probability=degree / n_public, count=n_mixtures)
+        shared = _stage(name, measures, degree, n_mixtures, n_public)
+        return replace(shared, sampling_probability=degree / n_public, count=n_mixtures)
 
 
 @final
@@ -52,8 +58,8 @@ class SubsetMixing:
 
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of T mixtures, with the relative noise multiplier 1."""
-        _require_degree(degree, n_mixtures, n_public)
-        return replace(_stage(name, measures), subset=Subset(degree, n_public), count=n_mixtures)
+        shared = _stage(name, measures, degree, n_mixtures, n_public)
+        return replace(shared, subset=Subset(degree, n_public), count=n_mixtures)
 
 
 @final
@@ -63,13 +69,7 @@ class FixedDegreeMixing:
 
     def stage(self, name: str, *, degree: int, n_mixtures: int, n_public: int, measures: str = "") -> Stage:
         """Return the stage of all mixtures together, with the relative noise multiplier 1 = z/√r."""
-        _require_degree(degree, n_mixtures, n_public)
-        return _stage(name, measures)
-
-    @staticmethod
-    def repeats(*, degree: int, n_mixtures: int, n_public: int) -> int:
-        """Return r, how many mixtures each unit joins: at least 1, at most T."""
-        return min(max(round(n_mixtures * degree / n_public), 1), n_mixtures)
+        return _stage(name, measures, degree, n_mixtures, n_public)
 
 
 Mixing = PoissonMixing | SubsetMixing | FixedDegreeMixing
@@ -96,10 +96,10 @@ class MixtureSettings:
 
     @property
     def repeats(self) -> int:
-        """In how many mixtures of one event a unit is: r of fixed degree, else 1."""
+        """In how many mixtures of one event a unit is: r of fixed degree, at least 1 and at most T, else 1."""
         if not isinstance(self.mixing, FixedDegreeMixing):
             return 1
-        return self.mixing.repeats(degree=self.degree, n_mixtures=self.n_mixtures, n_public=self.n_public)
+        return min(max(round(self.n_mixtures * self.degree / self.n_public), 1), self.n_mixtures)
 
     def multiplier(self, stage: Stage) -> float:
         """Return z, the noise multiplier of one mixture."""
@@ -319,11 +319,3 @@ def product_error(*, multiplier: float, degree: int, n_features: int, n_labels: 
     a, b = (d * multiplier**2 / degree for d in (n_features, n_labels))
     f = label_share(multiplier=multiplier, degree=degree, n_features=n_features, n_labels=n_labels)
     return (1 + a / (1 - f)) * (1 + b / f if n_labels else 1.0)
-
-
-def _require_degree(degree: int, n_mixtures: int, n_public: int) -> None:
-    require_integer(at_least=1, n_mixtures=n_mixtures)
-    if require_integer(at_least=1, mixture_degree=degree) > n_public:
-        raise ConfigError(
-            f"Expected a mixture_degree of at most the public number of units, got mixture_degree={degree!r}. Lower it."
-        )

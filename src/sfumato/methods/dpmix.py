@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
-from sfumato.models.images.coefficients import ImageLayout
-from sfumato.models.mixed import MixtureSet, TableEncoder, mixture_columns
+from sfumato.models.mixed import MixtureSet, SplitEncoder, mixture_columns
 from sfumato.plugins import (
     Certificate,
     Facts,
@@ -38,7 +37,6 @@ from sfumato.plugins import (
     PoissonMixing,
     Preset,
     PrivacyBudget,
-    Rows,
     Schema,
     Stage,
     SubsetMixing,
@@ -57,6 +55,7 @@ from sfumato.plugins import (
 MIXTURES = "mixtures"
 MIXTURES_FILE, CERTIFICATE_FILE = "mixtures.parquet", "certificate.json"
 _MOST_AUTO_DEGREE = 1024
+_LABEL_NORM = 1.0  # of a one-hot code
 _PUBLISHED_DEGREE, _PUBLISHED_NORM = 64, 28.0  # ℓ of its best at ε = 10, and the longest image of 28 × 28 pixels
 _DIFFERS = (
     "as the paper for images of 28 x 28, but epsilon is by exact account, as the paper's theorem has an error in its "
@@ -202,7 +201,7 @@ class DPMix(Synthesizer):
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say ℓ, and the noise of a mixture's entries."""
         shape, settings = _Shape.of(facts, self.clip_norm), self.settings(plan[MIXTURES], facts)
-        x, y = settings.noise_stds(plan[MIXTURES], shape.feature_norm, shape.label_norm)
+        x, y = settings.noise_stds(plan[MIXTURES], shape.feature_norm, _LABEL_NORM)
         labels = f", ±{y:.2g} on a label" if shape.n_labels else ""
         return {MIXTURES: f"{settings.degree} records in each on average, noise ±{x:.2g} on a feature{labels}"}
 
@@ -272,7 +271,7 @@ class DPMix(Synthesizer):
             _or_refuse(Path(out), partial.mkdir)
             release = self.fit_with(options, data, schema, lambda fit: self._write(fit, partial / MIXTURES_FILE))
             text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
-            _or_refuse(Path(out), lambda: _write_text(partial / CERTIFICATE_FILE, text))
+            _or_refuse(Path(out), lambda: (partial / CERTIFICATE_FILE).write_text(text, encoding="utf-8"))
         return release.certificate
 
     def _write(self, fit: Fit, path: Path) -> FittedModel:
@@ -304,7 +303,7 @@ class DPMix(Synthesizer):
     ) -> FittedModel:
         stds = (0.0, 0.0)
         if not fit.noise.silent:
-            stds = settings.noise_stds(fit.plan[MIXTURES], shape.feature_norm, shape.label_norm)
+            stds = settings.noise_stds(fit.plan[MIXTURES], shape.feature_norm, _LABEL_NORM)
         measured = [("mixed features", Noisy(features, stds[0]))]
         if shape.n_labels:
             measured.append(("mixed labels", Noisy(labels, stds[1])))
@@ -330,62 +329,39 @@ def _rough_multiplier(stage: Stage, budget: PrivacyBudget) -> float:
 class _Shape:
     """How records become features and labels: public facts."""
 
+    encoder: SplitEncoder
     n_features: int
     n_labels: int
     feature_norm: float
-    label_norm: float
-    target: str | None
-    images: ImageLayout | None = None
 
     @classmethod
     def of(cls, facts: Facts, clip_norm: float | None) -> _Shape:
         """Read it off a schema; of images, the label column is the target."""
-        schema, target = facts.schema, facts.target
-        if schema.images:
-            layout = ImageLayout.of(schema)
-            norm = math.sqrt(layout.dimension) / 3 if clip_norm is None else clip_norm
-            return cls(layout.dimension, layout.n_classes if layout.label else 0, norm, 1.0, layout.label, layout)
-        mixture_columns(schema)
-        encoder = TableEncoder.of(schema)
-        labels = [block for block in encoder.blocks if block.name == target]
-        n_labels = sum(b.entries.stop - b.entries.start for b in labels)
-        if n_labels == encoder.dimension:
-            raise ConfigError("Expected columns besides the target for dpmix, got none. Name no target.")
-        bound = math.sqrt(sum(b.norm_bound**2 for b in encoder.blocks if b.name != target))
-        return cls(encoder.dimension - n_labels, n_labels, clip_norm or bound or 1.0, 1.0, target)
+        encoder = SplitEncoder.of(facts.schema, facts.target)
+        n_features, n_labels = encoder.sizes
+        if encoder.table is None:
+            bound = math.sqrt(n_features) / 3
+        else:
+            mixture_columns(facts.schema)
+            if not n_features:
+                raise ConfigError("Expected columns besides the target for dpmix, got none. Name no target.")
+            bound = math.sqrt(sum(b.norm_bound**2 for b in encoder.table.blocks if b.name != facts.target))
+        return cls(encoder, n_features, n_labels, clip_norm or bound or 1.0)
 
     def read(self, fit: Fit) -> MixableRecords:
         """Read all records into memory, clipped: a chunk at a time is wider than it has to be."""
         with np.errstate(all="ignore"):  # a warning of numpy's would say something of a record
             return MixableRecords.of_chunks(
-                (self._vectors(fit.data.schema, rows) for rows in fit.data.coded()),
+                map(self.encoder.encode, fit.data.coded()),
                 n_features=self.n_features,
                 n_labels=self.n_labels,
                 feature_norm=self.feature_norm,
-                label_norm=self.label_norm,
+                label_norm=_LABEL_NORM,
             )
 
-    def _vectors(self, schema: Schema, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Return features (n, d_X) and labels (n, d_Y) of some rows, all ≥ 0; each row depends on itself alone."""
-        if self.images is not None:
-            pictures = self.images.pictures(rows[self.images.image])
-            return pictures.reshape(len(pictures), -1), np.eye(max(self.n_labels, 1))[self.images.classes(rows)][
-                :, : self.n_labels
-            ]
-        encoder = TableEncoder.of(schema)
-        vectors = encoder.encode(rows)
-        is_label = np.zeros(encoder.dimension, dtype=bool)
-        for block in encoder.blocks:
-            is_label[block.entries] = block.name == self.target
-        return vectors[:, ~is_label], vectors[:, is_label]
 
-
-def _or_refuse(out: Path, act: Callable[[], None]) -> None:
+def _or_refuse(out: Path, act: Callable[[], object]) -> None:
     """Do it, or say why the system does not let us write the output."""
     failure = reason_of(act)
     if failure:
         raise OutputError(f"Cannot write {out}: {failure}.")
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

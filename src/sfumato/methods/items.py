@@ -70,47 +70,48 @@ class ItemCounts(Counts):
 COUNTS = "counts of items"
 
 
-def count_stages(facts: Facts, method: str, noise_multiplier: float = 1.0) -> list[Stage]:
-    """The stage that counts items, the first of every method of sets.
+class SetMethod(Synthesizer):
+    """A method of sets: it counts items first."""
 
-    Raises:
-        ConfigError: the schema is not of sets alone, or there is a target.
-    """
-    SetEncoder.of(facts.schema)
-    if facts.target is not None:
-        raise ConfigError(f"Expected no target for the method {method}, got target={facts.target!r}. Leave it out.")
-    measures = "how many sets hold each item"
-    return [Stage(name=COUNTS, noise_multiplier=noise_multiplier, replace_distance=_SQRT2, measures=measures)]
+    resumable: ClassVar[bool] = True
 
+    def count_stage(self, facts: Facts, noise_multiplier: float = 1.0) -> Stage:
+        """The stage that counts items.
 
-def item_share_error(plan: Plan, facts: Facts) -> float:
-    """The noise of an item's share of the sets."""
-    norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
-    return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
+        Raises:
+            ConfigError: the schema is not of sets alone, or there is a target.
+        """
+        SetEncoder.of(facts.schema)
+        if facts.target is not None:
+            raise ConfigError(
+                f"Expected no target for the method {self.method}, got target={facts.target!r}. Leave it out."
+            )
+        measures = "how many sets hold each item"
+        return Stage(name=COUNTS, noise_multiplier=noise_multiplier, replace_distance=_SQRT2, measures=measures)
+
+    def one_way_error(self, plan: Plan, facts: Facts) -> float:
+        """The noise of an item's share of the sets."""
+        norm_bound = SetEncoder.of(facts.schema).norm_bound * facts.unit_rows
+        return plan[COUNTS].noise_multiplier * norm_bound / facts.rows
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class IndependentItems(Synthesizer):
+class IndependentItems(SetMethod):
     """Sets of items drawn independently, each with its noisy frequency: a baseline.
 
     A count below twice its noise is taken for 0: of many rare items, most of such counts are noise.
     """
 
     method: ClassVar[str] = "independent-items"
-    resumable: ClassVar[bool] = True
 
     def stages(self, facts: Facts) -> list[Stage]:
         """One release."""
-        return count_stages(facts, self.method)
+        return [self.count_stage(facts)]
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise means at `n_public`."""
         return {COUNTS: f"standard error of an item's share ±{self.one_way_error(plan, facts):.2g}"}
-
-    def one_way_error(self, plan: Plan, facts: Facts) -> float:
-        """The noise of an item's share of the sets."""
-        return item_share_error(plan, facts)
 
     def run(self, fit: Fit) -> FittedModel:
         """Measure the counts."""

@@ -14,7 +14,7 @@ All are one-shot Gaussian releases.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from sfumato.entry_points import built_in
 from sfumato.errors import ConfigError, require_integer, require_open_unit, require_positive
@@ -151,18 +151,14 @@ class MaxEntropy(Synthesizer):
         """Fit the marginals, the moments and the chain; or the moments of images."""
         if fit.data.schema.images:
             return self._images.run(fit)
-        level_groups, clip_slack, simulated = self.level_groups, self.clip_slack, self.calibration_rows
+        settings: dict[str, Any] = {
+            "level_groups": self.level_groups, "clip_slack": self.clip_slack, "simulated": self.calibration_rows,
+        }  # fmt: skip
         if fit.facts.described.tree is not None:
-            return run_database(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
+            return run_database(fit, **settings)
         if fit.facts.schema.linked:
-            linked = run_linked(fit, level_groups=level_groups, clip_slack=clip_slack, simulated=simulated)
+            linked = run_linked(fit, **settings)
             return with_units_measured(fit, linked) if fit.facts.described.questions else linked
-        fitted = measure_table(
-            fit,
-            level_groups=level_groups,
-            clip_slack=clip_slack,
-            simulated=simulated,
-            measuring=MeasuringWeights.of(fit.facts),
-            pair_tables=is_planned(fit.plan),
-        ).model()
+        measuring = MeasuringWeights.of(fit.facts)
+        fitted = measure_table(fit, **settings, measuring=measuring, pair_tables=is_planned(fit.plan)).model()
         return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted

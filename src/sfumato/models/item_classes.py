@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.errors import ConfigError
 from sfumato.maths.arrays import add_to_one, require_array, require_well_formed
-from sfumato.models.sets import SetEncoder, shortened
+from sfumato.models.sets import SetSampler, shortened
 from sfumato.schema.schema import Schema
 
 _PAIR = 2
@@ -17,7 +16,7 @@ _LARGEST = 1e15
 _ROUNDS = 8  # in which items that a set was given twice are drawn again
 
 
-class ItemClasses:
+class ItemClasses(SetSampler):
     """Sets of latent classes (`sfumato.methods.sets.recipe`).
 
     A set is empty, or one item, with the probability that the release says; else it has a class and a number of items
@@ -29,10 +28,9 @@ class ItemClasses:
     """
 
     name = "item_classes"
-    class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._encoder = SetEncoder.of(schema)
+        super().__init__(schema)
         m = self._encoder.dimension
         self._items = require_array(parameters, "item_shares", np.float64, (None, None))
         require_well_formed(bool(((self._items >= 0) & (self._items <= 1)).all()), "item_shares")
@@ -57,7 +55,6 @@ class ItemClasses:
         self._others = np.flatnonzero(rest > 0)
         self._cumulated = np.cumsum(rest[self._others])
         self.width = max(1, 2 * f + int(self._starts[-1]))
-        self.possible = np.ones(1, dtype=bool)
 
     def _few_and_many(self, parameters: Mapping[str, np.ndarray], sizes: np.ndarray) -> None:
         """Read the laws of short sets and of longer ones."""
@@ -123,10 +120,6 @@ class ItemClasses:
             pairs = np.union1d(pairs, owners * m + codes)
             missing = numbers - np.bincount(pairs // m, minlength=numbers.size)
         return pairs // m, pairs % m
-
-    def given(self, codes: Mapping[str, float]) -> ItemClasses:
-        """Refuse: sets are not given."""
-        raise ConfigError("Expected no given values for a release of sets. Leave them out.")
 
 
 def reach(items: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """A release that is a data set: noisy mixtures of records, features and soft labels, given back whole or in part.
 
-Rows of a table as vectors of a public bounded domain, and back, for methods that work on vectors.
+Rows of a table as vectors of a public bounded domain, for methods that work on vectors.
 
 A level column is one-hot, its missing level included. A numeric column is its code in [0, 1], and in
 a nullable column an indicator of missing beside it, with 0 for the code. So every column's entries
@@ -23,8 +23,6 @@ from sfumato.maths.arrays import require_array
 from sfumato.maths.streams import public_stream
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.schema.schema import Schema
-
-_MISSING_ABOVE = 0.5
 
 
 @final
@@ -60,17 +58,6 @@ class Block:
         into[:, 0] = np.clip(values, 0.0, 0.0 if self.kind.is_constant else 1.0)
         if self.kind.nullable:
             into[:, 1] = np.isnan(codes)
-
-    def decode(self, vectors: np.ndarray) -> np.ndarray:
-        """Return n codes for entries of shape (n, entries), of any values."""
-        if not self.kind.is_numeric:
-            comparable = np.where(np.isnan(vectors), -np.inf, vectors)
-            return comparable.argmax(axis=1).astype(np.int32)
-        values = np.where(np.isnan(vectors[:, 0]), 0.0, vectors[:, 0])
-        codes = np.clip(values, 0.0, 0.0 if self.kind.is_constant else 1.0)
-        if self.kind.nullable:
-            codes[vectors[:, 1] > _MISSING_ABOVE] = np.nan
-        return codes
 
 
 @final
@@ -144,22 +131,53 @@ class TableEncoder:
             block.encode(codes, vectors[:, block.entries])
         return vectors
 
-    def decode(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
-        """Return coded rows for vectors; the inverse of `encode`, and total.
 
-        The largest entry says the level, the first of equals; numbers are clamped to [0, 1], and
-        missing where their indicator is above ½. NaN counts as the smallest value.
+@final
+@dataclass(frozen=True, slots=True)
+class SplitEncoder:
+    """The map from coded records to their features and labels; a function of the schema and the target alone.
 
-        Args:
-            vectors: shape (n, dimension), any floats.
+    Attributes:
+        images: the layout of images, whose labels are the label column; None of a table.
+        table: the encoder of a table, whose labels are the entries of the target; None of images.
+        is_label: which entries of a table's vectors these are, shape (dimension,).
+    """
+
+    images: ImageLayout | None
+    table: TableEncoder | None
+    is_label: np.ndarray
+
+    @classmethod
+    def of(cls, schema: Schema, target: object) -> SplitEncoder:
+        """Read it off a schema.
 
         Raises:
-            ConfigError: the shape is another.
+            ConfigError: images with other columns than one label.
         """
-        vectors = np.asarray(vectors, dtype=np.float64)
-        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
-            raise ConfigError(f"Expected vectors of shape (n, {self.dimension}), got {vectors.shape}.")
-        return {block.name: block.decode(vectors[:, block.entries]) for block in self.blocks}
+        if schema.images:
+            return cls(ImageLayout.of(schema), None, np.zeros(0, dtype=bool))
+        table = TableEncoder.of(schema)
+        is_label = np.zeros(table.dimension, dtype=bool)
+        for block in table.blocks:
+            is_label[block.entries] = block.name == target
+        return cls(None, table, is_label)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of features d_X and of labels d_Y."""
+        if self.images is not None:
+            return self.images.dimension, self.images.n_classes if self.images.label else 0
+        return int((~self.is_label).sum()), int(self.is_label.sum())
+
+    def encode(self, rows: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return features (n, d_X) and labels (n, d_Y) of some rows, all ≥ 0; each row depends on itself alone."""
+        if self.images is not None:
+            pictures, n_labels = self.images.pictures(rows[self.images.image]), self.sizes[1]
+            one_hot = np.eye(max(n_labels, 1))[self.images.classes(rows)][:, :n_labels]
+            return pictures.reshape(len(pictures), -1), one_hot
+        assert self.table is not None
+        vectors = self.table.encode(rows)
+        return vectors[:, ~self.is_label], vectors[:, self.is_label]
 
 
 _WIDEST_DENOISING = 100.0
@@ -201,30 +219,19 @@ class MixtureSet(DataSet):
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         self._features = require_array(parameters, "features", np.float32, (None, None))
         self._labels = require_array(parameters, "labels", np.float32, (len(self._features), None))
-        self._layout = None
         denoise = settings.get("denoise")
         if isinstance(denoise, bool) or not isinstance(denoise, int | float) or not 0 <= denoise <= _WIDEST_DENOISING:
             raise ReleaseError(f"Expected denoise between 0 and {_WIDEST_DENOISING:g} in the release.")
         self._denoise = float(denoise)
         self.width = self._features.shape[1] + self._labels.shape[1]
-        if schema.images:
-            self._layout = ImageLayout.of(schema)
-            sizes = self._layout.dimension, self._layout.n_classes if self._layout.label else 0
-        else:
-            sizes = self._tabular(schema, settings.get("target"))
-        if (self._features.shape[1], self._labels.shape[1]) != sizes or not len(self._features):
+        target = settings.get("target")
+        if not schema.images:
+            if target is not None and target not in schema.released:
+                raise ReleaseError("Expected the release's target to be one of its columns.")
+            self._names = mixture_columns(schema)
+        self._split = SplitEncoder.of(schema, target)
+        if (self._features.shape[1], self._labels.shape[1]) != self._split.sizes or not len(self._features):
             raise ReleaseError("Expected mixtures of the schema's columns in the release.")
-
-    def _tabular(self, schema: Schema, target: object) -> tuple[int, int]:
-        if target is not None and target not in schema.released:
-            raise ReleaseError("Expected the release's target to be one of its columns.")
-        self._names = mixture_columns(schema)
-        encoder = TableEncoder.of(schema)
-        labels = [range(encoder.dimension)[b.entries] for b in encoder.blocks if b.name == target]
-        self._is_label = np.zeros(encoder.dimension, dtype=bool)
-        for entries in labels:
-            self._is_label[list(entries)] = True
-        return int((~self._is_label).sum()), int(self._is_label.sum())
 
     @property
     def n_rows(self) -> int:
@@ -244,21 +251,21 @@ class MixtureSet(DataSet):
     def table(self, chosen: np.ndarray) -> pa.Table:
         """Return the mixtures of these numbers, as `sample` shows them."""
         features, labels = self._features[chosen], self._labels[chosen]
-        if self._layout is not None:
-            columns = {self._layout.image: self._pictures(features)}
-            if self._layout.label is not None:
-                columns[self._layout.label] = labels
+        layout, is_label = self._split.images, self._split.is_label
+        if layout is not None:
+            columns = {layout.image: self._pictures(features, layout)}
+            if layout.label is not None:
+                columns[layout.label] = labels
             return pa.table({n: pa.FixedShapeTensorArray.from_numpy_ndarray(c) for n, c in columns.items()})
         entries = np.empty((len(chosen), len(self._names)), dtype=np.float32)
-        entries[:, ~self._is_label], entries[:, self._is_label] = features, labels
+        entries[:, ~is_label], entries[:, is_label] = features, labels
         return pa.table({name: np.ascontiguousarray(entries[:, j]) for j, name in enumerate(self._names)})
 
-    def _pictures(self, features: np.ndarray) -> np.ndarray:
-        assert self._layout is not None
-        channels, height, width = self._layout.picture
+    def _pictures(self, features: np.ndarray, layout: ImageLayout) -> np.ndarray:
+        channels, height, width = layout.picture
         pictures = features.reshape(len(features), channels, height, width)
         if self._denoise:
             from scipy import ndimage
 
             pictures = ndimage.gaussian_filter(pictures, self._denoise, axes=(2, 3))
-        return self._layout.pixels(pictures)
+        return layout.pixels(pictures)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from scipy import sparse
@@ -129,14 +129,27 @@ def shortened(owners: np.ndarray, codes: np.ndarray, n: int, longest: int, rng: 
     return sets
 
 
-class IndependentItems:
+class SetSampler:
+    """What samplers of sets share: the column, and no classes and no given values."""
+
+    class_column: str | None = None
+
+    def __init__(self, schema: Schema) -> None:
+        self._encoder = SetEncoder.of(schema)
+        self.possible = np.ones(1, dtype=bool)
+
+    def given(self, codes: Mapping[str, float]) -> Self:
+        """Refuse: sets are not given."""
+        raise ConfigError("Expected no given values for a release of sets. Leave them out.")
+
+
+class IndependentItems(SetSampler):
     """Sets of items, each there with its own probability; of more than `max_length`, random ones are left out."""
 
     name = "independent_items"
-    class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        self._encoder = SetEncoder.of(schema)
+        super().__init__(schema)
         probabilities = parameters.get("probabilities")
         if probabilities is None or probabilities.shape != (self._encoder.dimension,):
             raise ReleaseError("Expected one probability per item in the release.")
@@ -146,13 +159,8 @@ class IndependentItems:
         self._items = np.flatnonzero(probabilities > 0)
         self._probabilities = probabilities[self._items]
         self.width = max(1, self._items.size)
-        self.possible = np.ones(1, dtype=bool)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded sets."""
         owners, places = np.nonzero(rng.random((n, self._items.size)) < self._probabilities)
         return {self._encoder.name: shortened(owners, self._items[places], n, self._encoder.kind.longest, rng)}
-
-    def given(self, codes: Mapping[str, float]) -> IndependentItems:
-        """Refuse: sets are not given."""
-        raise ConfigError("Expected no given values for a release of sets. Leave them out.")

@@ -49,10 +49,10 @@ def autoencoders(hidden=(5,), k=K, rule=assign):
 
 def machines(k=K, rule=assign):
     biases = np.linspace(-1, 1, k * M).reshape(k, M)
-    network = StackedMachines(M, 4, biases)
+    network = StackedMachines(4, biases, PARTS)
     with torch.no_grad():
         network.weight.copy_(torch.from_numpy(np.random.default_rng(1).standard_normal((k, 4, M))))
-    return MachineGradients(network, PARTS, n_chains=6, gibbs_steps=2, assign=rule)
+    return MachineGradients(network, n_chains=6, gibbs_steps=2, assign=rule)
 
 
 MAKE = {"autoencoders": autoencoders, "two layers": lambda: autoencoders((6, 4)), "machines": machines}
@@ -239,11 +239,13 @@ def test_it_learns_without_noise(name):
     settings = Descent(clip_norm=10.0, learning_rate=2e-2)
     run(learner, rows, ledger(400, 1.0), noise=NoNoise(0), settings=settings)
     if name == "machines":
-        draws = np.concatenate([m.gibbs(c, 50, rng) for m, c in zip(learner.machines(), learner.chains, strict=True)])
+        draws = np.concatenate(
+            [m.gibbs(c, 50, rng) for m, c in zip(learner.network.machines(), learner.chains, strict=True)]
+        )
         pairs = np.concatenate([draws] * 1)[:, :4]
         assert np.abs(np.corrcoef(pairs[:, 0] + 1e-9 * rng.random(len(pairs)), pairs[:, 3])[0, 1]) > 0.3
         return
-    outputs = np.concatenate([layers(rng.standard_normal((500, 2))) for layers in learner.layers()])
+    outputs = np.concatenate([layers(rng.standard_normal((500, 2))) for layers in learner.network.layers()])
     assert np.corrcoef(outputs[:, 0], outputs[:, 3])[0, 1] > 0.8
 
 

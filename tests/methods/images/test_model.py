@@ -15,8 +15,8 @@ from sfumato.methods.images.model import (
     sums_clip_norm,
 )
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
-from sfumato.models.images.coefficients import AREA_BINS, Lit
-from sfumato.models.images.warps import PoseRange
+from sfumato.models.images.coefficients import AREA_BINS, Lit, area_bins
+from sfumato.models.images.warps import pose_limits
 from sfumato.records.engine import reduce
 from sfumato.release.samplers import build_sampler
 
@@ -70,9 +70,9 @@ class TestWithoutNoise:
         assert intensities.curves.shape == (AREA_BINS, D)
         assert (np.diff(intensities.curves, axis=1) <= 1e-12).all()
         # a curve ÷ exposure has the area of its bin
-        common = np.bincount(lit.bins(D)).argmax()
+        common = np.bincount(area_bins(lit.area, D)).argmax()
         area = intensities.curves[common].sum()
-        assert area == pytest.approx(lit.area[lit.bins(D) == common].mean(), rel=0.15)
+        assert area == pytest.approx(lit.area[area_bins(lit.area, D) == common].mean(), rel=0.15)
 
     def test_shares_and_means(self, truth):
         known = truth[1]
@@ -139,7 +139,7 @@ def test_whatever_the_noise_arrays_are_those_of_a_sampler(size, rows, seed):
     assert (known.counts > 0).all()
     assert 0 <= intensities.bordered <= 1
     assert 0 < intensities.area <= D
-    assert (np.abs(intensities.pose) <= PoseRange(*SHAPE).limits).all()
+    assert (np.abs(intensities.pose) <= pose_limits(*SHAPE)).all()
     assert ((intensities.curves >= 0) & (intensities.curves <= 20)).all()
     assert intensities.curves.any(axis=1).all()
     schema_arrays = sampler_arrays(intensities, known, spread, factors, ENCODER)
@@ -154,7 +154,7 @@ def test_images_have_their_light_where_counts_of_bins_are_below_their_noise(seed
     statistic = Profiles(ENCODER.layout)
     intensities = Intensities.of(statistic, with_noise(10, seed, ROWS)(statistic))
     lit = Lit.of(ENCODER.layout.pictures(ROWS["x"]))
-    light = intensities.curves[lit.bins(D)].sum(axis=1) / lit.area
+    light = intensities.curves[area_bins(lit.area, D)].sum(axis=1) / lit.area
     assert np.abs(light - 1).mean() < 0.08
     assert light.min() > 0.7
 

@@ -9,7 +9,7 @@ from sfumato.columns.kinds import Boolean, Image
 from sfumato.mechanisms.contributions import SAFETY
 from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMoment, Profiles
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout, Lit, area_bins, touches_border
-from sfumato.models.images.warps import PoseRange, poses
+from sfumato.models.images.warps import pose_limits, poses
 from sfumato.records.engine import reduce
 from sfumato.schema.schema import Schema
 
@@ -43,7 +43,7 @@ def test_profiles():
         curves = -np.sort(-PICTURES[bins == b].reshape(-1, D).astype(float), axis=1) / lit.exposure[bins == b, None]
         # below the bound by the weight of the bin: nothing is clipped
         np.testing.assert_allclose(by_bin[b, :-1], SAFETY * statistic.weights[b] * curves.sum(axis=0), atol=1e-5)
-    shares = (poses(PICTURES[:, 0]) / PoseRange(*SHAPE).limits + 1) / 2
+    shares = (poses(PICTURES[:, 0]) / pose_limits(*SHAPE) + 1) / 2
     np.testing.assert_allclose(rest[:-1], SAFETY * statistic.constant / np.sqrt(5) * shares.sum(axis=0), rtol=1e-5)
     touching = touches_border(PICTURES, lit.exposure).sum()
     assert rest[-1] == pytest.approx(statistic.constant * touching)

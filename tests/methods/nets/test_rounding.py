@@ -19,9 +19,9 @@ from sfumato.methods.nets.clipped import (  # noqa: E402  # noqa: E402
     clip_factors,
     products_are_whole,
 )
-from sfumato.methods.nets.gradients import Task, TaskGradients  # noqa: E402
+from sfumato.methods.nets.gradients import LossGradients  # noqa: E402
 from sfumato.methods.nets.sgd import BatchSums  # noqa: E402
-from sfumato.methods.nets.shares import ConvShare, LinearShare  # noqa: E402
+from sfumato.methods.nets.shares import LinearShare  # noqa: E402
 
 FACTORS = 2 * 2.0**-24  # what clip factors and weighted gradients are rounded by: the margin of clipping covers it
 SIZES = [1, 7, 30, 300, 600]
@@ -174,14 +174,6 @@ def test_networks_side_by_side_are_summed_apart():
     assert not got[12:24].any()
 
 
-def test_convolutions_are_summed_in_64_bits_and_rounded_once():
-    rng = np.random.default_rng(4)
-    per_record = torch.from_numpy(rng.standard_normal((300, 2, 10)))
-    share = ConvShare(per_record, torch.Size((2, 1, 3, 3)), True)
-    found = RecordGradients((share,), torch.sqrt(share.squared_norms()), torch.zeros(300))
-    np.testing.assert_array_equal(sums_of(found, [(2, 1, 3, 3), (2,)], 64), exact_of(found).astype(np.float32))
-
-
 def test_products_that_lose_bits_are_noticed(monkeypatch):
     """Settings of torch let products round factors to 8 or 11 bits."""
     assert products_are_whole([(30, 20), (1, 5)], 64, "cpu")
@@ -194,7 +186,7 @@ class TestBatches:
     def sums(self, expected=30.0):
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 6))
-        gradients = TaskGradients(Task(network, lambda x, _: ((network(x) - x) ** 2).sum(1)))
+        gradients = LossGradients(network, lambda x, _: ((network(x) - x) ** 2).sum(1))
         return gradients, BatchSums(gradients, "cpu", expected)
 
     def total(self, gradients, sums, n):
@@ -249,7 +241,7 @@ class TestBatches:
         np.testing.assert_allclose(got, expected, atol=1e-12)
 
     def test_where_products_lose_bits_sums_are_made_in_64(self, monkeypatch):
-        monkeypatch.setattr(ClippedGradients, "whole_products", lambda self, block: False)
+        monkeypatch.setattr(ClippedGradients, "narrow", lambda self, block: False)
         gradients, sums = self.sums()
         assert sums.slack == 0
         got, expected = self.total(gradients, sums, 40)

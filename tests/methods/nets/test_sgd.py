@@ -13,11 +13,8 @@ from sfumato.data_ledger.journal import Progress  # noqa: E402
 from sfumato.errors import LedgerError, TrainingError  # noqa: E402
 from sfumato.mechanisms.noise import NoNoise, SeededNoise  # noqa: E402
 from sfumato.methods.nets.clipped import blocks_for  # noqa: E402
-from sfumato.methods.nets.sgd import (  # noqa: E402
-    Descent,
-    Task,
-    descend,
-)
+from sfumato.methods.nets.gradients import LossGradients  # noqa: E402
+from sfumato.methods.nets.sgd import Descent, descend  # noqa: E402
 from sfumato.privacy.ledger import Ledger  # noqa: E402
 from sfumato.privacy.plan import Plan, Stage  # noqa: E402
 
@@ -44,7 +41,7 @@ def network(seed: int = 0) -> nn.Module:
 
 
 def reconstruction(net):
-    return Task(net, lambda x, _: ((net(x) - x) ** 2).sum(1))
+    return LossGradients(net, lambda x, _: ((net(x) - x) ** 2).sum(1))
 
 
 def records(n: int, seed: int = 0) -> FakeRecords:
@@ -168,7 +165,7 @@ class TestSensitivity:
             rows[:, 0] = rng.uniform(0.3, 1.2, len(rows))
             more = np.insert(rows, int(rng.integers(len(rows))), 1.5 * np.eye(D)[0], axis=0)
             for x in (rows, more):
-                task = Task(net := copy.deepcopy(line), lambda v, _, net=net: net(v).sum(1))
+                task = LossGradients(net := copy.deepcopy(line), lambda v, _, net=net: net(v).sum(1))
                 run(task, FakeRecords([{"x": x}]), ledger(1, 1.0), noise=NoNoise())
             without, beside = (exact for exact, _ in released[-2:])
             apart.append(np.linalg.norm(beside.open_in_mechanism() - without.open_in_mechanism()))
@@ -212,7 +209,7 @@ class TestSensitivity:
                 return super().normals(shape)
 
         net = network()
-        task = Task(net, lambda x, e: ((net(x + e) - x) ** 2).sum(1), n_normals=D)
+        task = LossGradients(net, lambda x, e: ((net(x + e) - x) ** 2).sum(1), n_normals=D)
         run(task, records(60), ledger(3), noise=Watched())
         assert len(asked) == 3
         assert all(shape[1] == D for shape in asked)
@@ -222,7 +219,7 @@ def test_an_error_does_not_tell_how_many_are_in_a_batch():
     """Libraries put shapes into their messages."""
     wrong = nn.Sequential(nn.Linear(D + 1, 2))
     with pytest.raises(TrainingError) as error:
-        run(Task(wrong, lambda x, _: wrong(x).sum(1)), records(317), ledger(1, 1.0))
+        run(LossGradients(wrong, lambda x, _: wrong(x).sum(1)), records(317), ledger(1, 1.0))
     assert "317" not in str(error.value)
     assert error.value.__context__ is None
 

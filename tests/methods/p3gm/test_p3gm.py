@@ -10,7 +10,7 @@ from sfumato import P3GM, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.methods.p3gm.recipe import Mixture, Multipliers, Random, Shares
-from sfumato.methods.p3gm.settings import StandardNormal, released_noise, written_noise
+from sfumato.methods.p3gm.settings import StandardNormal, released, written
 from sfumato.privacy.accounting import account
 from sfumato.privacy.plan import Plan, Stage
 
@@ -36,7 +36,7 @@ class TestPublished:
         [("mnist", 63_000, 300, 840, 0.5611), ("adult", 40_699, 200, 1_018, 0.5868)],
     )
     def test_as_written(self, data, rows, batch, steps, epsilon):
-        assert account(plan_of(written_noise(data), rows, steps, batch), 1e-5).epsilon == pytest.approx(
+        assert account(plan_of(written(data)["noise"], rows, steps, batch), 1e-5).epsilon == pytest.approx(
             epsilon, abs=2e-3
         )
 
@@ -45,7 +45,7 @@ class TestPublished:
         [("mnist", 63_000, 300, 840, 0.901), ("esr", 10_350, 100, 207, 0.909), ("credit", 9_442, 100, 1_417, 0.890)],
     )
     def test_as_released(self, data, rows, batch, steps, epsilon):
-        assert account(plan_of(released_noise(data), rows, steps, batch), 1e-5).epsilon == pytest.approx(
+        assert account(plan_of(released(data)["noise"], rows, steps, batch), 1e-5).epsilon == pytest.approx(
             epsilon, abs=2e-3
         )
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from sfumato.models.images.warps import POSE_PARTS, PoseRange, elastic, poses, with_pose, without_pose
+from sfumato.models.images.warps import POSE_PARTS, elastic, pose_limits, poses, with_pose, without_pose
 
 HEIGHT, WIDTH = 28, 24
 
@@ -49,7 +49,7 @@ class TestPoses:
         pictures = (rng.random((4, height, width)) ** power * scale).astype(np.float32)
         pose = poses(pictures)
         assert pose.shape == (4, POSE_PARTS)
-        assert (np.abs(pose) <= PoseRange(height, width).limits).all()
+        assert (np.abs(pose) <= pose_limits(height, width)).all()
 
     def test_moved_to_pose_zero_little_is_left_of_it(self):
         blob = bump(centre=(2, -3), sizes=(2.5, 4.0), shear=0.5)
@@ -109,7 +109,7 @@ class TestMoves:
     def test_the_farthest_poses_stay_finite(self, seed):
         rng = np.random.default_rng(seed)
         height, width = rng.integers(2, 20, 2)
-        pose = rng.choice([-2, -1, 0, 1, 2], (6, POSE_PARTS)) * PoseRange(height, width).limits
+        pose = rng.choice([-2, -1, 0, 1, 2], (6, POSE_PARTS)) * pose_limits(height, width)
         for move in (with_pose, without_pose):
             moved = move(np.ones((6, height, width), np.float32), pose)
             assert np.isfinite(moved).all()

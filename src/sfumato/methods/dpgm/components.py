@@ -95,34 +95,30 @@ class AutoencoderGradients(NetworkGradients):
         order, parts = _sorted(vectors, self._assign)
         self._stack.groups.set(parts)
         x, e = vectors[order], normals[order]
-        return self._clipped.per_record(lambda _: self._stack.losses(x, e)), parts
-
-    def layers(self) -> tuple[Layers, ...]:
-        """Return the k decoders as arrays."""
-        return self._stack.layers()
+        return self.per_record(lambda _: self._stack.losses(x, e)), parts
 
 
 class StackedMachines(nn.Module):
     """k restricted Boltzmann machines.
 
     Args:
-        dimension: m.
         hidden: h.
         biases: where visible biases start, shape (k, m).
+        parts: of a visible vector.
     """
 
-    def __init__(self, dimension: int, hidden: int, biases: np.ndarray) -> None:
+    def __init__(self, hidden: int, biases: np.ndarray, parts: Sequence[Part]) -> None:
         super().__init__()
-        k = len(biases)
+        self.parts, (k, dimension) = parts, biases.shape
         draws = public_stream(_START_SEED).standard_normal((k, hidden, dimension))
         self.weight = nn.Parameter(as_tensor(_SMALL_WEIGHTS * draws), requires_grad=False)
         self.visible = nn.Parameter(as_tensor(biases), requires_grad=False)
         self.hidden = nn.Parameter(torch.zeros(k, hidden), requires_grad=False)
 
-    def machines(self, parts: Sequence[Part]) -> tuple[Boltzmann, ...]:
+    def machines(self) -> tuple[Boltzmann, ...]:
         """Return the k machines as arrays."""
         weight, visible, hidden = _array(self.weight), _array(self.visible), _array(self.hidden)
-        return tuple(Boltzmann(weight[c], visible[c], hidden[c], parts) for c in range(len(weight)))
+        return tuple(Boltzmann(weight[c], visible[c], hidden[c], self.parts) for c in range(len(weight)))
 
 
 class MachineGradients(Gradients):
@@ -136,7 +132,6 @@ class MachineGradients(Gradients):
 
     Args:
         network: the machines.
-        parts: of a visible vector.
         n_chains: per machine.
         gibbs_steps: by which chains move after a step.
         assign: clusters of records.
@@ -144,15 +139,13 @@ class MachineGradients(Gradients):
 
     n_normals = 0
 
-    def __init__(
-        self, network: StackedMachines, parts: Sequence[Part], *, n_chains: int, gibbs_steps: int, assign: Assign
-    ) -> None:
+    def __init__(self, network: StackedMachines, *, n_chains: int, gibbs_steps: int, assign: Assign) -> None:
         self.network: nn.Module = network
         self.n_parts = len(network.weight)
-        self._stack, self._parts, self._steps, self._assign = network, parts, gibbs_steps, assign
+        self._stack, self._steps, self._assign = network, gibbs_steps, assign
         rng = public_stream(_START_SEED, 1)
         self.chains = np.stack(
-            [machine.visible_draws(np.tile(machine.visible, (n_chains, 1)), rng) for machine in network.machines(parts)]
+            [machine.visible_draws(np.tile(machine.visible, (n_chains, 1)), rng) for machine in network.machines()]
         )
 
     def parameters(self) -> list[nn.Parameter]:
@@ -171,10 +164,6 @@ class MachineGradients(Gradients):
         chain_means = torch.sigmoid(torch.einsum("cnm,chm->cnh", chains, weight) + hidden[:, None])
         return MachineDirections.of(v, h, chains, chain_means, groups.slices()), parts
 
-    def machines(self) -> tuple[Boltzmann, ...]:
-        """Return the k machines as arrays."""
-        return self._stack.machines(self._parts)
-
     def narrow(self, block: int) -> bool:
         """Return that they are summed in 64 bits."""
         return False
@@ -182,7 +171,7 @@ class MachineGradients(Gradients):
     def stepped(self, step: int) -> None:
         """Move the chains by the machines that were just released."""
         rng = public_stream(_START_SEED, 2, step)
-        machines = self._stack.machines(self._parts)
+        machines = self._stack.machines()
         self.chains = np.stack([m.gibbs(c, self._steps, rng) for m, c in zip(machines, self.chains, strict=True)])
 
     def keep(self) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -264,7 +265,7 @@ class DPGM(Synthesizer):
     ) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
         """Return the rule that gives a vector its cluster, and what was measured for it."""
         if self.n_clusters == 1:
-            return _OneCluster(), ()
+            return _one_cluster, ()
         distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance
         features = FourierFeatures.of(
             vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
@@ -277,7 +278,7 @@ class DPGM(Synthesizer):
         def make() -> dict[str, np.ndarray]:
             clusters = fit_kmeans(
                 records,
-                _Features(features, vectors),
+                partial(_encoded, features, vectors),
                 start,
                 stage=CLUSTERS,
                 ledger=fit.ledger,
@@ -288,7 +289,7 @@ class DPGM(Synthesizer):
 
         arrays = fit.account.once(CLUSTERS, make)
         centres = arrays["centres"]
-        return _NearestCentre(features, centres), ((CLUSTERS, noisy_of(arrays, CLUSTERS)),)
+        return partial(_nearest_centre, features, centres), ((CLUSTERS, noisy_of(arrays, CLUSTERS)),)
 
     def _start(self, features: FourierFeatures, classes: slice | None) -> np.ndarray:
         """Return centres that no record has a part in: as given, or a class each, or random directions."""
@@ -323,50 +324,29 @@ class DPGM(Synthesizer):
         if isinstance(chosen, VAE):
             output = Output(Heads.NATIVE, level_slices(vectors.parts))
             stack = StackedAutoencoders(Groups(k), m, chosen.latent_dim, chosen.hidden, output, biases)
-            encoders = AutoencoderGradients(stack, assign)
-            train(fit, NETWORKS, encoders, records, vectors, settings)
-            layers = encoders.layers()
+            train(fit, NETWORKS, AutoencoderGradients(stack, assign), records, vectors, settings)
+            layers = stack.layers()
             return Decoders(layers), {"component": "vae", "layers": len(layers[0].weights)}
-        machines = MachineGradients(
-            StackedMachines(m, chosen.hidden, biases),
-            vectors.parts,
-            n_chains=chosen.n_chains,
-            gibbs_steps=chosen.gibbs_steps,
-            assign=assign,
-        )
+        stack = StackedMachines(chosen.hidden, biases, vectors.parts)
+        machines = MachineGradients(stack, n_chains=chosen.n_chains, gibbs_steps=chosen.gibbs_steps, assign=assign)
         train(fit, NETWORKS, machines, records, vectors, settings)
-        released = Machines(machines.machines(), machines.chains, chosen.burn_in)
+        released = Machines(stack.machines(), machines.chains, chosen.burn_in)
         return released, {"component": "rbm", "steps": chosen.burn_in}
 
 
-@dataclass(frozen=True)
-class _OneCluster:
+def _one_cluster(vectors: np.ndarray) -> np.ndarray:
     """The rule that gives every vector cluster 0."""
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        return np.zeros(len(vectors), dtype=np.int64)
+    return np.zeros(len(vectors), dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class _NearestCentre:
+def _nearest_centre(features: FourierFeatures, centres: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """The rule that gives a vector the cluster of the nearest released centre."""
-
-    features: FourierFeatures
-    centres: np.ndarray
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        return nearest(self.features.encode(vectors), self.centres)
+    return nearest(features.encode(vectors), centres)
 
 
-@dataclass(frozen=True)
-class _Features:
-    """The map from coded rows to Fourier features; workers get it as it is."""
-
-    features: FourierFeatures
-    vectors: AnyVectors
-
-    def __call__(self, rows: Rows) -> np.ndarray:
-        return self.features.encode(self.vectors.encode(rows))
+def _encoded(features: FourierFeatures, vectors: AnyVectors, rows: Rows) -> np.ndarray:
+    """The map from coded rows to Fourier features; workers get it with the first two."""
+    return features.encode(vectors.encode(rows))
 
 
 def _entries_of_classes(fit: Fit, vectors: AnyVectors) -> slice | None:

@@ -12,7 +12,7 @@ from scipy.optimize import isotonic_regression
 from sfumato.maths.gaussian import nearest_positive, shrink_spectrum, shrinkage_weight, symmetric_noise_edge
 from sfumato.methods.images.statistics import ClassSums, PooledMoment, Profiles
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder
-from sfumato.models.images.warps import PoseRange
+from sfumato.models.images.warps import pose_limits
 from sfumato.plugins import Noisy
 
 MOST_AXES = 40
@@ -51,7 +51,7 @@ class Intensities:
             counts, by_bin = np.ones(AREA_BINS), by_bin * 0
         total = counts.sum()
         each = np.maximum(counts, 1.0) * statistic.weights
-        limits = PoseRange(*layout.picture[1:]).limits
+        limits = pose_limits(*layout.picture[1:])
         share = rest[:-1] / total / (statistic.constant / np.sqrt(len(limits)))
         return cls(
             curves=_curves(by_bin[:, :-1] / each[:, None], (noisy.noise_std / each) ** 2, counts / total, area, reach),

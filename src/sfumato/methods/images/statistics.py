@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, touches_border
-from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses
+from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, area_bins, touches_border
+from sfumato.models.images.warps import POSE_PARTS, pose_limits, poses
 from sfumato.plugins import (
     PRODUCT_BITS,
     NonNegativeSum,
@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 4096
 _SMALL = 0.1  # weight of what is counted beside the vector it comes with ÷ that vector's bound
 
 
-def _blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield pictures and classes of a few rows at a time."""
     classes = layout.classes(rows)
     for start in range(0, len(classes), _ROWS_AT_ONCE):
@@ -96,9 +96,9 @@ class Profiles(NonNegativeSum):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         by_bin, rest = self.split(total)
-        for pictures, _ in _blocks(self.layout, rows):
+        for pictures, _ in blocks(self.layout, rows):
             lit = Lit.of(pictures)
-            bins = lit.bins(self.layout.dimension)
+            bins = area_bins(lit.area, self.layout.dimension)
             values = np.sort(pictures.reshape(len(pictures), -1), axis=1)[:, ::-1] / lit.exposure[:, None]
             values = whole_rows(values * self.weights[bins][:, None], self.radius)
             for b in np.unique(bins):
@@ -106,7 +106,7 @@ class Profiles(NonNegativeSum):
             by_bin[:, -1] += np.bincount(bins, minlength=AREA_BINS)
             if not self.layout.can_be_posed:
                 continue
-            limits = PoseRange(*self.layout.picture[1:]).limits
+            limits = pose_limits(*self.layout.picture[1:])
             shares = (poses(pictures.sum(axis=1)) / limits + 1) / 2
             rest[:-1] += whole_rows(shares * self.constant / np.sqrt(POSE_PARTS), self.constant).sum(axis=0)
             rest[-1] += np.count_nonzero(touches_border(pictures, lit.exposure))
@@ -153,7 +153,7 @@ class ClassSums:
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
-        for pictures, classes in _blocks(self.encoder.layout, rows):
+        for pictures, classes in blocks(self.encoder.layout, rows):
             vectors = whole_rows(self.encoder.encode(pictures), self.clip_norm)
             for k in np.unique(classes):
                 total[k, :-1] += vectors[classes == k].sum(axis=0)
@@ -196,7 +196,7 @@ class PooledMoment(OuterProducts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         low, d, high = self.encoder.n_low, self.encoder.layout.dimension, self.high_frequencies
-        for pictures, classes in _blocks(self.encoder.layout, rows):
+        for pictures, classes in blocks(self.encoder.layout, rows):
             residuals = (self.encoder.encode(pictures) - self.means[classes])[:, :d]
             residuals = whole_rows(residuals, self.clip_norm, self.bits)
             total[:low, :low] += residuals[:, :low].T @ residuals[:, :low]
@@ -231,7 +231,7 @@ class ClassMoments(OuterProducts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
         low, d = self.encoder.n_low, self.encoder.layout.dimension
-        for pictures, classes in _blocks(self.encoder.layout, rows):
+        for pictures, classes in blocks(self.encoder.layout, rows):
             residuals = self.encoder.encode(pictures) - self.means[classes]
             inner = row_by_row(lambda some: some @ self.axes, residuals[:, :low])
             along = np.concatenate([inner, residuals[:, d:]], axis=1)

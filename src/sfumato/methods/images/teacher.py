@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
+from sfumato.methods.images.statistics import blocks
 from sfumato.models.images.coefficients import ImageEncoder
 from sfumato.models.images.gradients import gradient_features
 from sfumato.plugins import (
@@ -35,7 +36,6 @@ _WARM_STEPS, _WARM_RATE = 60, 30.0
 _RIDGE = 0.1  # of the mean eigenvalue
 _TYPICAL_NORM = 0.75  # of standardised features, before the constant; few are clipped
 _CONSTANT = 0.3
-_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,12 @@ class TeacherGradient(ClippedSum):
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some images."""
-        layout = self.standardised.encoder.layout
-        classes = layout.classes(rows)
-        for start in range(0, len(classes), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            features = gradient_features(layout.pictures(rows[layout.image][part]), self.standardised.encoder)
+        encoder = self.standardised.encoder
+        for pictures, classes in blocks(encoder.layout, rows):
+            features = gradient_features(pictures, encoder)
             vectors = row_by_row(self.standardised.vectors, features)
             scores = row_by_row(lambda some: some @ self.weights, vectors)
-            errors = whole_rows(_errors(scores, classes[part]), self.clip_norm, self.bits)
+            errors = whole_rows(_errors(scores, classes), self.clip_norm, self.bits)
             total += whole_rows(vectors, 1.0, self.bits).T @ errors
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -108,8 +108,15 @@ def joined(tables: LinkedTables, units: FittedModel, steps: FittedModel | None) 
     """Return the model of linked rows."""
     weighted = {"weight": tables.weight} if tables.weight else {}
     parts = {"units": units} | ({} if steps is None else {"steps": steps})
+    return side_by_side(
+        {"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}}, parts
+    )
+
+
+def side_by_side(sampler: Mapping[str, Any], parts: Mapping[str, FittedModel]) -> FittedModel:
+    """Return the model of a sampler of several models, with the arrays and measurements of each under its name."""
     return FittedModel(
-        sampler={"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}},
+        sampler=sampler,
         parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
         measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),
     )

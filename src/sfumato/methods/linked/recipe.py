@@ -49,8 +49,18 @@ from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import weight_bound
 
-UNITS = Names("units: marginals", "units: second moments")
-STEPS = Names("steps: marginals", "steps: second moments")
+
+@dataclass(frozen=True, slots=True)
+class LinkedNames:
+    """What the stages of linked rows are called."""
+
+    units: Names
+    steps: Names
+
+
+NAMES = LinkedNames(
+    Names("units: marginals", "units: second moments"), Names("steps: marginals", "steps: second moments")
+)
 _STEP_SHARE = 0.65  # of the squared budget
 _LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
@@ -62,13 +72,12 @@ _SUMS = 20_000  # records of which numbers of rows are drawn
 
 
 def linked_stages(
-    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: LinkedNames | None = None
+    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: LinkedNames = NAMES
 ) -> list[Stage]:
     """Return two stages for units and two for steps; of units of one row, those of units alone.
 
     `share` is that of the squared budget.
     """
-    names = names or LinkedNames()
     settings = {"marginal_share": marginal_share, "level_groups": level_groups}
     units, steps = _facts(facts)
     if steps is None:
@@ -79,18 +88,17 @@ def linked_stages(
     ]
 
 
-def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames | None = None) -> dict[str, str]:
+def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames = NAMES) -> dict[str, str]:
     """Say what the noise of each stage means; of steps, where every unit has two rows."""
-    names = names or LinkedNames()
     units, steps = _facts(facts)
     return table_forecast(plan, units, names.units) | (
         {} if steps is None else table_forecast(plan, steps, names.steps)
     )
 
 
-def linked_error(plan: Plan, facts: Facts, names: LinkedNames | None = None) -> float:
+def linked_error(plan: Plan, facts: Facts, names: LinkedNames = NAMES) -> float:
     """Return the noise of a label's share among units."""
-    return one_way_error(plan, _facts(facts)[0], (names or LinkedNames()).units)
+    return one_way_error(plan, _facts(facts)[0], names.units)
 
 
 def _facts(facts: Facts) -> tuple[Facts, Facts | None]:
@@ -178,21 +186,13 @@ class Owners:
     n: float
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedNames:
-    """What the stages of linked rows are called."""
-
-    units: Names = UNITS
-    steps: Names = STEPS
-
-
 def run_linked(
     fit: Fit,
     *,
     level_groups: int,
     clip_slack: float,
     simulated: int | None,
-    names: LinkedNames | None = None,
+    names: LinkedNames = NAMES,
     given: bool = False,
     owners: Owners | None = None,
     simulate: Simulation | None = None,
@@ -209,7 +209,7 @@ def run_linked(
         owners: whose the units are; None where each unit is a record.
         simulate: draws units with constants that are known before; by default their own chain draws these.
     """
-    data, names = fit.data, names or LinkedNames()
+    data = fit.data
     if not isinstance(data, LinkedRecords):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
     tables, facts = data.tables, _facts(fit.facts)[0]

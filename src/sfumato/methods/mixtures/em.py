@@ -80,26 +80,26 @@ def em_stages(
     n_components: int,
     dimension: int,
     iterations: int,
-    share: float = 1.0,
 ) -> tuple[Stage, ...]:
-    """Return all stages of a fit, which together take `share` of the squared budget.
+    """Return all stages of a fit, which together take the squared budget.
 
-    Tied covariances measure their pooled second moment first. Splitting the squared budget as f' + J·f = share with
+    Tied covariances measure their pooled second moment first. Splitting the squared budget as f' + J·f = 1 with
     f' ∝ √c' and f ∝ √(c/J), c' and c the noisy coordinates of either release, minimises their summed squared errors.
     """
     pooled: tuple[Stage, ...] = ()
+    share = 1.0
     if not form.per_component:
         ours = np.sqrt(dimension * (dimension + 1) / 2)
         theirs = np.sqrt(iterations * n_components * (dimension + 1))
         pooled = (
             Stage(
                 name=pooled_stage_name(name),
-                noise_multiplier=multiplier_for_share(share * float(ours / (ours + theirs))),
+                noise_multiplier=multiplier_for_share(float(ours / (ours + theirs))),
                 replace_distance=_SQRT2,
                 measures="the second moment of all records",
             ),
         )
-        share *= float(theirs / (ours + theirs))
+        share = float(theirs / (ours + theirs))
     moments = em_stage(
         name, form=form, n_components=n_components, dimension=dimension, iterations=iterations,
         noise_multiplier=multiplier_for_share(share / iterations),
@@ -115,7 +115,7 @@ def fit_mixture(
     stage: str,
     ledger: Ledger,
     noise: NoiseSource,
-    step: MStep | None = None,
+    step: MStep = MStep(),  # noqa: B008 - immutable
     average_last: int | None = None,
     bits: int = PRODUCT_BITS,
 ) -> tuple[GaussianMixture, list[Noisy]]:
@@ -146,7 +146,6 @@ def fit_mixture(
     Reference: Park, Foulds, Chaudhuri and Welling 2017 (DP-EM) release means and covariances of each component apart,
         and divide by exact masses; here sums are released, jointly, and divided by their noisy masses.
     """
-    step = step or MStep()
     count = ledger.plan[stage].count
     is_measured = isinstance(start, MomentStart)
     if is_measured and count < 2:

@@ -195,14 +195,12 @@ class Clusters:
     Attributes:
         centres: shape (k, d), of norm at most 1.
         counts: noisy numbers of records that were nearest to the centres before these last moved, shape (k,).
-        count_std: standard deviation of the noise of a count.
         releases: the noisy statistics that all of it follows from, in order: counts of a grid's cells, if they were
             measured, and one per round.
     """
 
     centres: np.ndarray
     counts: np.ndarray
-    count_std: float
     releases: tuple[Noisy, ...]
 
 
@@ -301,17 +299,17 @@ def fit_kmeans(
     else:
         centres = _checked(start)
     weights = Weights.of(centres.shape[1])
-    counts, count_std = np.zeros(len(centres)), 0.0
+    counts = np.zeros(len(centres))
     origins, reach = np.zeros_like(centres), 1.0
     for _ in range(ledger.plan[stage].count):
         statistic = ClusterSums(vectors, centres, weights, origins, reach, bits=bits)
         releases.append(account.measure(stage, statistic, records))
         read = statistic.of(releases[-1])
-        counts, count_std = read.counts, read.count_std
+        counts = read.counts
         centres = moved(read, origins, rng)
         if recentred:
             origins, reach = centres, reach_of(centres, read)
-    return Clusters(centres, counts, count_std, tuple(releases))
+    return Clusters(centres, counts, tuple(releases))
 
 
 def _checked(start: np.ndarray) -> np.ndarray:

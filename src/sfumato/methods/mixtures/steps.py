@@ -19,7 +19,7 @@ from sfumato.methods.mixtures.centres import into_ball
 from sfumato.models.mixtures.covariances import CovarianceForm, FullCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
 
-LEAST_VARIANCE = 1e-9
+LEAST_VARIANCE = 1e-9  # floor of the eigenvalues of covariances, besides the level of the noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +89,23 @@ class MStep:
 
     Attributes:
         estimate: `MLE()` or `MAP(...)`.
-        least_mass: a component of less noisy mass is dead; None is 4 standard deviations of a mass's noise, at least
-            q + 1.
-        least_variance: floor of the eigenvalues of covariances, besides the level of the noise.
         split_dead: a dead component takes half of the heaviest one, to one side along its main axis; if not, it stays.
     """
 
     estimate: MLE | MAP = MLE()
-    least_mass: float | None = None
-    least_variance: float = LEAST_VARIANCE
     split_dead: bool = True
-
-    def __post_init__(self) -> None:
-        require_positive(least_variance=self.least_variance)
-        if self.least_mass is not None:
-            require_positive(least_mass=self.least_mass)
 
     def __call__(self, moments: MixtureMoments, previous: GaussianMixture) -> GaussianMixture:
         """Return the mixture of these moments.
+
+        A component is dead whose noisy mass is below 4 standard deviations of its noise, or q + 1.
 
         Args:
             moments: noisy or not.
             previous: gives the form, and what dead components keep.
         """
         form, q = previous.form, previous.dimension
-        least = self.least_mass or max(4 * moments.noise_stds[0], q + 1.0)
+        least = max(4 * moments.noise_stds[0], q + 1.0)
         alive = moments.masses >= least
         masses = np.maximum(moments.masses, least)
         shares, means, covariances = self._estimate(moments, masses, form)
@@ -150,7 +142,7 @@ class MStep:
             weight, divisor = heavier.sum(), masses.sum() + degrees
             covariances = form.of_seconds(seconds / weight, means, heavier / weight) * (weight / divisor)
             floor = np.full(len(masses), moments.noise_stds[2] * form.noise_reach(q) / divisor)
-        floor = np.clip(floor, self.least_variance, 1.0)
+        floor = np.clip(floor, LEAST_VARIANCE, 1.0)
         return shares, means, form.project(covariances, floor, 1.0)
 
 

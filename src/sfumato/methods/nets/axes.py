@@ -139,21 +139,9 @@ class LatentAxes:
         """Return m̃ + C·Vz, shape (n, d)."""
         return self.centre + self.radius * latents @ self.axes.T
 
-    def reader(self, encoder: VectorEncoder) -> LatentReader:
-        """Return the map from coded rows to latents."""
-        return LatentReader(self, encoder)
-
-
-@dataclass(frozen=True)
-class LatentReader:
-    """The map from coded rows to latents; workers get it as it is."""
-
-    axes: LatentAxes
-    encoder: VectorEncoder
-
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def read(self, encoder: VectorEncoder, rows: Rows) -> np.ndarray:
         """Return the latents of coded rows, shape (n, q)."""
-        return row_by_row(self.axes.latents, _vectors(self.encoder, rows)) * SAFETY
+        return row_by_row(self.latents, _vectors(encoder, rows)) * SAFETY
 
 
 def spread_about(vectors: Vectors, centre: np.ndarray) -> float:

@@ -3,7 +3,7 @@
 For a linear layer with input a and output gradient g, the gradient of one record is g aᵀ, of norm ‖g‖·‖a‖ (Goodfellow
 2015, arXiv:1510.01799). So a backward pass to the layers' outputs gives every record's norm, and one product
 Σ cᵢ gᵢ aᵢᵀ with the clip factors cᵢ the clipped sum, at the price of an ordinary backward pass ("book-keeping": Bu,
-Wang, Zha and Karypis 2023, arXiv:2210.00038). A convolution's gradient per record is small and is made.
+Wang, Zha and Karypis 2023, arXiv:2210.00038).
 
 Every layer may be used once in a forward pass, and nothing in it may couple records.
 
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from sfumato.errors import ConfigError
 from sfumato.methods.nets.autoencoder import StackedLinear
-from sfumato.methods.nets.shares import Share, share_of
+from sfumato.methods.nets.shares import LinearShare, share_of
 from sfumato.plugins import SAFETY
 
 UNIT = 2.0**-24  # half a unit in the last place of a 32-bit float, relative
@@ -38,21 +38,10 @@ _BLOCKS = (128, 96, 64)  # records a product: the first of which the slack is sm
 _TAIL = 4.0  # standard deviations of a batch's size above its mean: what is larger takes 64 bits, which is slower
 _SMALL_SLACK, _MOST_SLACK = 0.005, 0.01
 _UPWARD = 1 + 2.0**-40  # the reckoning below is in 64 bits
-_FREE = (
-    nn.ReLU,
-    nn.Tanh,
-    nn.Sigmoid,
-    nn.Softplus,
-    nn.SiLU,
-    nn.GELU,
-    nn.Flatten,
-    nn.Unflatten,
-    nn.Upsample,
-    nn.Identity,
-)
+_FREE = (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Softplus, nn.SiLU, nn.GELU, nn.Identity, nn.Sequential, nn.ModuleList)
 
 
-_Layer: TypeAlias = nn.Linear | nn.Conv2d | StackedLinear
+_Layer: TypeAlias = nn.Linear | StackedLinear
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +116,7 @@ class ClippedGradients:
     """Clipped gradients of a network's per-record losses.
 
     Args:
-        network: made of linear layers and plain two-dimensional convolutions, each used once, and activations.
+        network: made of linear layers, each used once, and activations.
 
     Raises:
         ConfigError: the network has another layer with parameters, or one of torch's that couples records. A module of
@@ -181,10 +170,10 @@ class ClippedGradients:
             norms = torch.sqrt(torch.stack([share.squared_norms() for share in shares]).sum(0))
         return RecordGradients(tuple(shares), norms, loss.detach())
 
-    def whole_products(self, block: int) -> bool:
+    def narrow(self, block: int) -> bool:
         """Return whether the products of `RecordGradients.sum_into` keep all bits of 32-bit floats on this machine."""
         device = next(iter(self._layers)).weight.device
-        shapes = {tuple(layer.weight.shape[-2:]) for layer in self._layers if not isinstance(layer, nn.Conv2d)}
+        shapes = {tuple(layer.weight.shape[-2:]) for layer in self._layers}
         with torch.autocast(device.type, enabled=False):
             return products_are_whole([(rows, columns) for rows, columns in shapes], block, device)
 
@@ -198,7 +187,7 @@ class RecordGradients:
         losses: shape (b,).
     """
 
-    _shares: tuple[Share, ...]
+    _shares: tuple[LinearShare, ...]
     norms: Tensor
     losses: Tensor
 
@@ -242,28 +231,14 @@ def _layers(network: nn.Module) -> Iterator[_Layer]:
         if any(id(p) in known for p in own):
             raise ConfigError("Expected layers that share no parameters, got a parameter of two layers.")
         known.update(map(id, own))
-        if isinstance(module, nn.Flatten | nn.Unflatten) and _first_axis(module) == 0:
-            raise ConfigError(f"Expected {type(module).__name__} to leave the axis of records alone, got axis 0.")
         if isinstance(module, nn.Linear | StackedLinear):
             yield module
-        elif isinstance(module, nn.Conv2d):
-            if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
-                raise ConfigError("Expected convolutions of one group with zeros for padding.")
-            yield module
-        elif own or (not isinstance(module, _FREE) and _is_torchs_own(module) and not _is_container(module)):
+        elif own or (not isinstance(module, _FREE) and _is_torchs_own(module)):
             raise ConfigError(
-                f"Expected a network of linear layers, convolutions and activations, got {type(module).__name__}: "
-                "a record's gradient could not be clipped alone."
+                f"Expected a network of linear layers and activations, got {type(module).__name__}: a record's "
+                "gradient could not be clipped alone."
             )
-
-
-def _first_axis(module: nn.Flatten | nn.Unflatten) -> int | str:
-    return module.start_dim if isinstance(module, nn.Flatten) else module.dim
 
 
 def _is_torchs_own(module: nn.Module) -> bool:
     return type(module).__module__.startswith("torch.")
-
-
-def _is_container(module: nn.Module) -> bool:
-    return isinstance(module, nn.Sequential | nn.ModuleList)

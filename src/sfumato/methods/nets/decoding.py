@@ -69,7 +69,7 @@ def flat_dimension(schema: Schema) -> int:
     """Return the number of entries of a vector, from the schema alone."""
     if not is_table(schema):
         return ImageVectors(ImageLayout.of(schema)).dimension
-    grid = rank_grid(schema, 2)  # the number of cells does not matter to it
+    grid = Grid.of(schema, numeric_cells=2)  # the number of cells does not matter to it
     return RankVectors(grid, tuple(np.full(c.n_cells, 1 / c.n_cells) for c in grid.columns)).dimension
 
 
@@ -77,11 +77,6 @@ def cells_of(noise_multiplier: float, n_columns: int, n_public: float) -> int:
     """Return how many cells a number is cut into: as many as an even cell's count is four times its noise."""
     noise_std = noise_multiplier * np.sqrt(n_columns)
     return int(np.clip(n_public / (_CELL_COUNT_TO_NOISE * noise_std), _FEWEST_CELLS, _MOST_CELLS))
-
-
-def rank_grid(schema: Schema, cells: int) -> Grid:
-    """Return the cells of a table's columns."""
-    return Grid.of(schema, numeric_cells=cells)
 
 
 MARGINALS = "marginals"
@@ -158,8 +153,7 @@ def map_records(fit: Fit) -> Mapped:
     if not is_table(schema):
         return Mapped(ImageVectors(ImageLayout.of(schema)), {}, ())
     multiplier = fit.plan[MARGINALS].noise_multiplier
-    cells = cells_of(multiplier, len(schema.released), fit.n_public)
-    grid = rank_grid(schema, cells)
+    grid = Grid.of(schema, numeric_cells=cells_of(multiplier, len(schema.released), fit.n_public))
     counts = fit.measure(MARGINALS, cell_counts(grid))
     shares = cell_shares(counts, grid.columns)
     shares = without_idle_distances(
@@ -188,16 +182,6 @@ def schedule(n_public: int, batch_size: int, epochs: float) -> tuple[float, int]
     """Return the sampling probability and the number of steps of so many epochs."""
     probability = min(1.0, batch_size / n_public)
     return probability, max(1, round(epochs / probability))
-
-
-def require_heads(heads: str) -> None:
-    """Refuse heads that there are not.
-
-    Raises:
-        ConfigError: neither "squared" nor "native".
-    """
-    if heads not in ("squared", "native"):
-        raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={heads!r}.")
 
 
 def require_device(device: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,23 +13,6 @@ from torch import Tensor, nn
 from sfumato.methods.nets.clipped import ClippedGradients
 
 Losses = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What is learned.
-
-    Attributes:
-        network: its parameters, all of them, are trained.
-        losses: (vectors (b, d), standard normals (b, q)) → per-record losses (b,). Record i's loss may depend on row i
-            of both alone.
-        n_normals: q, random numbers that a record's loss takes. They come from the secret source too: whoever could
-            predict them would know, of all later records, by whose presence they were shifted.
-    """
-
-    network: nn.Module
-    losses: Losses
-    n_normals: int = 0
 
 
 class BatchGradients(Protocol):
@@ -46,17 +28,8 @@ class BatchGradients(Protocol):
         ...
 
 
-@runtime_checkable
-class NarrowGradients(BatchGradients, Protocol):
-    """Gradients of some records whose sum can be had in 32 bits."""
-
-    def sum_into(self, out: Sequence[Tensor], factors: Tensor, block: int, scratch: Tensor) -> None:
-        """Fill `out` with Σ fᵢ gᵢ per parameter, off by `Blocks.rounding` of the terms' sizes at most; ‖fᵢ gᵢ‖ ≤ 1."""
-        ...
-
-
 class Gradients(ABC):
-    """What is learned, where a task with a loss does not say it: k networks side by side, or none of layers.
+    """What is learned: a network by its losses, k networks side by side, or none of layers.
 
     A record's gradient is 0 in all parts but its own, which a public rule gives it from its vector alone.
 
@@ -93,30 +66,30 @@ class Gradients(ABC):
         """Go on from what `keep` returned."""
 
 
-class NetworkGradients(Gradients):
-    """The gradients of a network that holds nothing but its parameters, as `ClippedGradients` finds them."""
+class NetworkGradients(ClippedGradients, Gradients):
+    """The gradients of a network that holds nothing but its parameters."""
 
     def __init__(self, network: nn.Module, n_parts: int, n_normals: int) -> None:
-        self.network, self.n_parts, self.n_normals = network, n_parts, n_normals
-        self._clipped = ClippedGradients(network)
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Return the network's parameters."""
-        return self._clipped.parameters()
-
-    def narrow(self, block: int) -> bool:
-        """Return whether 32-bit products are whole here."""
-        return self._clipped.whole_products(block)
+        super().__init__(network)
+        self.n_parts, self.n_normals = n_parts, n_normals
 
 
-class TaskGradients(NetworkGradients):
-    """The gradients of a task's losses: one network."""
+class LossGradients(NetworkGradients):
+    """The gradients of one network's losses.
 
-    def __init__(self, task: Task) -> None:
-        super().__init__(task.network, 1, task.n_normals)
-        self._losses = task.losses
+    Args:
+        network: its parameters, all of them, are trained.
+        losses: (vectors (b, d), standard normals (b, q)) → per-record losses (b,). Record i's loss may depend on row i
+            of both alone.
+        n_normals: q, random numbers that a record's loss takes. They come from the secret source too: whoever could
+            predict them would know, of all later records, by whose presence they were shifted.
+    """
+
+    def __init__(self, network: nn.Module, losses: Losses, n_normals: int = 0) -> None:
+        super().__init__(network, 1, n_normals)
+        self._losses = losses
 
     def of(self, vectors: Tensor, normals: Tensor) -> tuple[BatchGradients, Tensor]:
         """Return the gradients of the losses; all records are of part 0."""
-        gradients = self._clipped.per_record(lambda _: self._losses(vectors, normals))
+        gradients = self.per_record(lambda _: self._losses(vectors, normals))
         return gradients, torch.zeros(len(vectors), dtype=torch.long)

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from sfumato.errors import TrainingError, require_integer, require_positive
 from sfumato.methods.nets.batches import VectorEncoder, poisson_batches
 from sfumato.methods.nets.clip_norms import AdaptiveClip, ClipNorms
-from sfumato.methods.nets.clipped import Blocks, blocks_for, clip_factors
-from sfumato.methods.nets.gradients import Gradients, NarrowGradients, Task, TaskGradients
+from sfumato.methods.nets.clipped import Blocks, RecordGradients, blocks_for, clip_factors
+from sfumato.methods.nets.gradients import Gradients
 from sfumato.plugins import (
     Exact,
     Fit,
@@ -97,7 +97,7 @@ class BatchSums:
         if not len(batch):
             return np.zeros(self.size), np.empty(0), np.empty(0, dtype=np.int64)
         gradients, parts = self._gradients.of(*self._inputs(batch, noise))
-        if not isinstance(gradients, NarrowGradients):
+        if not isinstance(gradients, RecordGradients):
             raise TypeError("Expected gradients that can be summed in 32 bits, as they say. This is a bug.")
         gradients.sum_into(self._places(self._flat), factors(gradients.norms, parts), blocks.block, self._scratch)
         total = to_host(self._flat).astype(np.float64)
@@ -149,17 +149,17 @@ class Descent:
 
 
 def train(
-    fit: Fit, stage: str, task: Task | Gradients, records: Records, encoder: VectorEncoder, settings: Descent
+    fit: Fit, stage: str, gradients: Gradients, records: Records, encoder: VectorEncoder, settings: Descent
 ) -> None:
-    """Train the task's network in place for a stage of a fit; arguments, errors and privacy as `descend`."""
+    """Train a network in place for a stage of a fit; arguments, errors and privacy as `descend`."""
     descend(
-        task, records, encoder, settings,
+        gradients, records, encoder, settings,
         stage=stage, ledger=fit.ledger, noise=fit.noise, n_public=fit.n_public, progress=fit.account.descent(stage),
     )  # fmt: skip
 
 
 def descend(
-    task: Task | Gradients,
+    gradients: Gradients,
     records: Records,
     encoder: VectorEncoder,
     settings: Descent,
@@ -170,7 +170,7 @@ def descend(
     n_public: float,
     progress: Progress | None = None,
 ) -> None:
-    """Train the task's network in place, as many steps as the stage has, charging each.
+    """Train a network in place, as many steps as the stage has, charging each.
 
     Privacy: per step one `PoissonSampled(q, Gaussian(σ))` event. The statistic is the sum of a Poisson sample's
         clipped gradients: sensitivity C under add/remove, 2C under replace-one, and up to 1 % more where it is made
@@ -180,7 +180,7 @@ def descend(
         docs/proofs/clip_norms.md.
 
     Args:
-        task: what is learned.
+        gradients: what is learned.
         records: one per unit.
         encoder: of coded rows, to vectors.
         settings: public settings.
@@ -197,7 +197,6 @@ def descend(
     n_steps = require_integer(at_least=1, n_steps=ledger.plan[stage].count)
     probability = sampling_probability(stage, ledger)
     divisor = max(probability * n_public, 1e-12)
-    gradients: Gradients = TaskGradients(task) if isinstance(task, Task) else task
     gradients.network.to(settings.device)
     state = _State(gradients, settings)
     sums = BatchSums(gradients, settings.device, divisor)
@@ -247,12 +246,6 @@ class _Clip:
         clip_norms = torch.from_numpy(self.norms.norms).to(norms.device)[parts]
         return clip_factors(norms, clip_norms) / clip_norms
 
-    def in_data_units(self, total: np.ndarray) -> np.ndarray:
-        """Return a sum in units of a fixed clip norm as one of gradients, in place; following, leave it."""
-        if self.fixed != 1:
-            total *= self.fixed
-        return total
-
     def counts(self, norms: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """Return how many records there are by part and bin of their norm, float64."""
         counts = np.zeros((len(self.norms.norms), self.norms.edges.size))
@@ -273,7 +266,8 @@ def _guarded_sum(sums: BatchSums, batch: np.ndarray, clip: _Clip, noise: NoiseSo
     """Return the clipped sum and counts of norms; errors of libraries state shapes, and with them a batch's size."""
     try:
         total, norms, parts = sums.of(batch, clip.factors, noise)
-        return clip.in_data_units(total), clip.counts(norms, parts)
+        total *= clip.fixed  # of units of a fixed clip norm a sum of gradients; following, it is 1
+        return total, clip.counts(norms, parts)
     except (RuntimeError, MemoryError):
         pass
     raise TrainingError(

@@ -2,7 +2,7 @@
 
 Factors of a linear layer's gradient, w = c g and a, are brought to norms near 1 by powers of two before they are
 multiplied in 32 bits: then nothing overflows, and what vanishes is below 2^-80 of a clip norm. What 32 bits make of a
-sum is bounded in `sfumato.methods.nets.clipped`; a convolution's gradients are summed in 64 bits.
+sum is bounded in `sfumato.methods.nets.clipped`.
 """
 
 from __future__ import annotations
@@ -79,55 +79,13 @@ class LinearShare:
                 block_product(left[records], ones, block, bias[:, None], scratch)
 
 
-@dataclass(frozen=True)
-class ConvShare:
-    """A convolution's share: one gradient per record, shape (b, o, i·k·k + 1), 64-bit."""
-
-    per_record: Tensor
-    weight_shape: torch.Size
-    has_bias: bool
-
-    def squared_norms(self) -> Tensor:
-        """Return the squared norm per record."""
-        return torch.linalg.vector_norm(self.per_record.flatten(1), dim=1) ** 2
-
-    def weighted(self, factors: Tensor, fine: Tensor) -> Iterator[Tensor]:
-        """Yield the weighted sums for weight and bias, 64-bit."""
-        finite = torch.where(fine[:, None, None], self.per_record, 0.0)
-        total = torch.einsum("b,boj->oj", factors, finite)
-        yield total[:, : self.weight_shape[1:].numel()].reshape(self.weight_shape)
-        if self.has_bias:
-            yield total[:, -1]
-
-    def sum_into(self, out: list[Tensor], factors: Tensor, fine: Tensor, block: int, scratch: Tensor) -> None:
-        """Fill `out` with the 64-bit sums, rounded once."""
-        for place, total in zip(out, self.weighted(factors, fine), strict=True):
-            place.copy_(total)
-
-
-Share = LinearShare | ConvShare
-
-
-def share_of(layer: nn.Linear | nn.Conv2d | StackedLinear, inputs: Tensor, grads: Tensor) -> Share:
+def share_of(layer: nn.Linear | StackedLinear, inputs: Tensor, grads: Tensor) -> LinearShare:
     """Return a layer's share, of its inputs and the gradients of the losses by its outputs."""
     if isinstance(layer, StackedLinear):
         return LinearShare.of(inputs, grads, True, layer.groups.slices())
-    if isinstance(layer, nn.Linear):
-        if inputs.dim() != 2:
-            raise ConfigError(f"Expected linear layers of inputs (records, features), got {inputs.dim()} axes.")
-        return LinearShare.of(inputs, grads, layer.bias is not None, None)
-    patches = nn.functional.unfold(
-        inputs.double(),
-        layer.kernel_size,
-        dilation=layer.dilation,
-        padding=layer.padding,  # type: ignore[arg-type]
-        stride=layer.stride,  # type: ignore[arg-type]
-    )
-    flat = grads.double().flatten(2)
-    per_record = torch.bmm(flat, patches.transpose(1, 2))
-    if layer.bias is not None:
-        per_record = torch.cat([per_record, flat.sum(2, keepdim=True)], dim=2)
-    return ConvShare(per_record, layer.weight.shape, layer.bias is not None)
+    if inputs.dim() != 2:
+        raise ConfigError(f"Expected linear layers of inputs (records, features), got {inputs.dim()} axes.")
+    return LinearShare.of(inputs, grads, layer.bias is not None, None)
 
 
 def block_product(left: Tensor, right: Tensor, block: int, out: Tensor, scratch: Tensor) -> None:

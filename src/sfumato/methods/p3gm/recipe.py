@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -39,7 +40,6 @@ from sfumato.methods.nets.decoding import (
     marginal_stages,
     nominal_budget,
     require_device,
-    require_heads,
     require_networks,
     sampler_of,
     schedule,
@@ -140,7 +140,8 @@ class P3GM(Synthesizer):
             require_positive(**{name: getattr(self, name)})
         if self.record_norm is not None:
             require_positive(record_norm=self.record_norm)
-        require_heads(self.heads)
+        if self.heads not in ("squared", "native"):
+            raise ConfigError(f"Expected heads to be 'squared' or 'native', got heads={self.heads!r}.")
         require_device(self.device)
         if not isinstance(self.prior, Mixture | ByClass | StandardNormal):
             raise ConfigError(
@@ -300,12 +301,12 @@ class P3GM(Synthesizer):
         """Return the mixture of latents scaled to order 1, and what its iterations released."""
 
         def make() -> dict[str, np.ndarray]:
-            reader, k, q = axes.reader(vectors), self._n_components(fit.facts), axes.latent_dim
+            reader, k, q = partial(axes.read, vectors), self._n_components(fit.facts), axes.latent_dim
             if isinstance(self.prior, Mixture):
                 form = self.prior.form
                 mixture, noisy = fit_mixture_prior(fit, MIXTURE, reader, n_components=k, form=form, dimension=q)
             else:
-                classes = _Classes(_class_column(fit.facts))
+                classes = partial(_classes, _class_column(fit.facts))
                 mixture, noisy = fit_class_prior(fit, MIXTURE, reader, classes, n_classes=k, dimension=q)
             return {**mixture.to_arrays(), **arrays_of(noisy)}
 
@@ -326,7 +327,8 @@ class P3GM(Synthesizer):
     ) -> Layers:
         """Train the decoder, without axes the encoder with it, and return it."""
         from sfumato.methods.nets.autoencoder import Autoencoder, Heads, Output, level_slices
-        from sfumato.methods.nets.sgd import Descent, Task, train
+        from sfumato.methods.nets.gradients import LossGradients
+        from sfumato.methods.nets.sgd import Descent, train
 
         q = self.latent_dim if axes is None else axes.latent_dim
         network = Autoencoder(
@@ -341,7 +343,7 @@ class P3GM(Synthesizer):
         if axes is not None and prior is not None and isinstance(self.start, PrincipalAxes):
             network.start_from(axes, prior)
         settings = Descent(clip_norm=self.clip_norm, learning_rate=self.learning_rate, device=self.device)
-        train(fit, stage, Task(network, network.losses, q), fit.data, vectors, settings)
+        train(fit, stage, LossGradients(network, network.losses, q), fit.data, vectors, settings)
         return network.layers()
 
 
@@ -352,13 +354,8 @@ def _class_column(facts: Facts) -> str | None:
     return facts.target if facts.target in facts.schema.of_kind(LevelKind) else None
 
 
-@dataclass(frozen=True)
-class _Classes:
-    """The class of each row: the level of a column; without one, all are of one class. Workers get it as it is."""
-
-    column: str | None
-
-    def __call__(self, rows: Rows) -> np.ndarray:
-        if self.column is None:
-            return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
-        return rows[self.column].astype(np.intp)
+def _classes(column: str | None, rows: Rows) -> np.ndarray:
+    """The class of each row: the level of a column; without one, all are of one class."""
+    if column is None:
+        return np.zeros(len(next(iter(rows.values()))), dtype=np.intp)
+    return rows[column].astype(np.intp)

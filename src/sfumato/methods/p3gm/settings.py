@@ -276,40 +276,30 @@ def published(data: str) -> Published:
     return PUBLISHED[data]
 
 
-def written_noise(data: str) -> Multipliers:
-    """Return the noise that the paper writes, with a noisy centre beside it.
-
-    Raises:
-        ConfigError: no such data set.
-    """
-    run = published(data)
-    return Multipliers(centre=_CENTRE, moment=_AXES_WRITTEN, mixture=run.mixture / _STATISTICS, decoder=run.decoder)
-
-
-def released_noise(data: str) -> Multipliers:
-    """Return the noise in the authors' code, with a noisy centre beside it."""
-    run = published(data)
-    axes = _AXES_RELEASED_CREDIT if data == "credit" else _AXES_RELEASED
-    return Multipliers(centre=_CENTRE, moment=axes, mixture=_MIXTURE_RELEASED / _STATISTICS, decoder=run.decoder)
-
-
 def written(data: str) -> dict[str, Any]:
     """Return what the paper writes: three diagonal components on ten axes, a decoder that starts at random.
 
+    Its noise has that of a centre beside it.
+
     Raises:
         ConfigError: no such data set.
     """
-    noise = written_noise(data)
+    run = published(data)
+    noise = Multipliers(centre=_CENTRE, moment=_AXES_WRITTEN, mixture=run.mixture / _STATISTICS, decoder=run.decoder)
     return {"latent_dim": 10, "prior": Mixture(n_components=3), "start": Random(), "noise": noise, **_of_run(data)}
 
 
 def released(data: str) -> dict[str, Any]:
     """Return what the authors' code has: one diagonal component on thirty axes, a decoder from the inverse projection.
 
+    Its noise has that of a centre beside it.
+
     Raises:
         ConfigError: no such data set.
     """
-    noise = released_noise(data)
+    run = published(data)
+    axes = _AXES_RELEASED_CREDIT if data == "credit" else _AXES_RELEASED
+    noise = Multipliers(centre=_CENTRE, moment=axes, mixture=_MIXTURE_RELEASED / _STATISTICS, decoder=run.decoder)
     return {"latent_dim": 30, "prior": Mixture(), "start": PrincipalAxes(), "noise": noise, **_of_run(data)}
 
 

@@ -17,10 +17,9 @@ import numpy as np
 from sfumato.errors import require_integer, require_open_unit
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.shrinkage import denoised
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.items import COUNTS, ItemCounts, count_stages, item_share_error
+from sfumato.methods.items import COUNTS, ItemCounts, SetMethod
 from sfumato.methods.sets.latent import Classes, CountedItems, fit_classes
 from sfumato.methods.sets.pairs import ItemPairCounts, most_in_full, squared_length
 from sfumato.models.item_classes import ItemClasses, drawn_shares, reach
@@ -37,7 +36,7 @@ _LEAST = 0.5  # sets, that an item's count stands for at least
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class LatentClasses(Synthesizer):
+class LatentClasses(SetMethod):
     """Sets of items by latent classes: given its class, a set's items are independent.
 
     Attributes:
@@ -57,7 +56,6 @@ class LatentClasses(Synthesizer):
     """
 
     method: ClassVar[str] = "latent-classes"
-    resumable: ClassVar[bool] = True
 
     n_classes: int = 40
     most_items: int = 200
@@ -71,7 +69,7 @@ class LatentClasses(Synthesizer):
     def stages(self, facts: Facts) -> list[Stage]:
         """Two releases of all sets."""
         return [
-            *count_stages(facts, self.method, multiplier_for_share(1 - self.pairs)),
+            self.count_stage(facts, multiplier_for_share(1 - self.pairs)),
             Stage(
                 name=PAIRS,
                 noise_multiplier=multiplier_for_share(self.pairs),
@@ -89,10 +87,6 @@ class LatentClasses(Synthesizer):
             PAIRS: f"standard error of a pair's share ±{noise_std / facts.rows:.2g}; sets of more than {in_full} "
             "frequent items count less",
         }
-
-    def one_way_error(self, plan: Plan, facts: Facts) -> float:
-        """The noise of an item's share of the sets."""
-        return item_share_error(plan, facts)
 
     def run(self, fit: Fit) -> FittedModel:
         """Measure both counts, and fit the classes."""

@@ -22,7 +22,7 @@ from scipy import fft
 
 from sfumato.columns.kinds import Image, LevelKind
 from sfumato.errors import ConfigError
-from sfumato.models.images.warps import POSE_PARTS, PoseRange, poses, with_pose, without_pose
+from sfumato.models.images.warps import POSE_PARTS, pose_limits, poses, with_pose, without_pose
 from sfumato.schema.schema import Schema
 
 AREA_BINS = 32
@@ -121,19 +121,14 @@ class ImageLayout:
 
     def stored(self, pictures: np.ndarray) -> np.ndarray:
         """Return pictures in [0, 1], shape (n, channels, height, width), as images of the schema's dtype and bounds."""
-        return stored(self.pixels(pictures), self.kind)
-
-
-def stored(shares: np.ndarray, kind: Image) -> np.ndarray:
-    """Return pixels in [0, 1] as numbers between the kind's bounds, of its dtype."""
-    dtype = np.dtype(kind.dtype)
-    whole = dtype.kind in "iu"
-    limits = np.iinfo(dtype) if whole else np.finfo(dtype)
-    # so written, bounds that are far apart do not overflow
-    shares = shares.astype(np.float64)
-    pixels = kind.lower * (1 - shares) + kind.upper * shares
-    pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
-    return pixels.astype(dtype)
+        dtype = np.dtype(self.kind.dtype)
+        whole = dtype.kind in "iu"
+        limits = np.iinfo(dtype) if whole else np.finfo(dtype)
+        # so written, bounds that are far apart do not overflow
+        shares = self.pixels(pictures).astype(np.float64)
+        pixels = self.kind.lower * (1 - shares) + self.kind.upper * shares
+        pixels = np.clip(np.rint(pixels) if whole else pixels, float(limits.min), float(limits.max))
+        return pixels.astype(dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +153,6 @@ class Lit:
         exposure = np.divide(squares, total, out=np.ones_like(total), where=some)
         area = np.divide(total**2, squares, out=np.zeros_like(total), where=some)
         return cls(np.clip(exposure, _LEAST_EXPOSURE, 1.0), np.clip(area, 0.0, flat.shape[1]))
-
-    def bins(self, dimension: int) -> np.ndarray:
-        """Return the bin of each area: bins of equal width in √(a/d), shape (n,)."""
-        return area_bins(self.area, dimension)
 
 
 def area_bins(area: np.ndarray, dimension: int) -> np.ndarray:
@@ -258,7 +249,7 @@ class ImageEncoder:
         d = self.layout.dimension
         exposure = np.exp(np.clip(columns[:, -2], np.log(_LEAST_EXPOSURE), 0.0))
         area = np.clip(columns[:, -1], 0.0, np.sqrt(d)) ** 2
-        limits = PoseRange(*self.layout.picture[1:]).limits
+        limits = pose_limits(*self.layout.picture[1:])
         pose = columns[:, :-2]
         return (np.clip(pose, -2 * limits, 2 * limits) if pose.size else pose), exposure, area
 

@@ -6,8 +6,6 @@ convolution (Keys 1981, a = −1/2) along one axis at a time, which an affine ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 POSE_PARTS = 5
@@ -15,21 +13,13 @@ _PADDING = 4
 _FIELD_KNOTS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class PoseRange:
-    """Public ranges of a pose: shift ±height·0.18 and ±width·0.18 pixels, shear ±1, log scales ±0.9."""
-
-    height: int
-    width: int
-
-    @property
-    def limits(self) -> np.ndarray:
-        """Largest absolute value of (x shift, y shift, shear, log x scale, log y scale), shape (5,)."""
-        return np.array([0.18 * self.width, 0.18 * self.height, 1.0, 0.9, 0.9])
+def pose_limits(height: int, width: int) -> np.ndarray:
+    """Return the largest absolute value of (x shift, y shift, shear, log x scale, log y scale), shape (5,), public."""
+    return np.array([0.18 * width, 0.18 * height, 1.0, 0.9, 0.9])
 
 
 def poses(pictures: np.ndarray) -> np.ndarray:
-    """Return the pose of each picture from its first and second moments, within `PoseRange`.
+    """Return the pose of each picture from its first and second moments, within `pose_limits`.
 
     Centre of mass, shear that makes the second moments axis-parallel, and 0.7 times the logarithm of the standard
     deviations after the shear, against a seventh of the width and 5/28 of the height.
@@ -57,7 +47,7 @@ def poses(pictures: np.ndarray) -> np.ndarray:
     scale_y = 0.7 * np.log(np.sqrt(np.maximum(yy, 0.05)) * 5.6 / height)
     pose = np.stack([shift_x, shift_y, shear, scale_x, scale_y], axis=1)
     pose[by_row.sum(axis=1) <= 0] = 0.0
-    limits = PoseRange(height, width).limits
+    limits = pose_limits(height, width)
     return np.clip(pose, -limits, limits)
 
 

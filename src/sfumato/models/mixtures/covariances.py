@@ -27,9 +27,9 @@ class CovarianceForm(ABC):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return the shape of the stored covariances."""
 
-    @abstractmethod
     def n_seconds(self, q: int) -> int:
         """Return how many coordinates the second moment of one component has; 0 if it is pooled."""
+        return self.identity_seconds(q).size if self.per_component else 0
 
     @abstractmethod
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -64,8 +64,8 @@ class CovarianceForm(ABC):
         """Return the second moment of a unit covariance about 0, in this form's coordinates."""
 
     def noise_reach(self, q: int) -> float:
-        """Return how far noise of standard deviation 1 on the second moment moves an eigenvalue, about."""
-        return 1.0
+        """Return how far noise of standard deviation 1 on the second moment moves an eigenvalue, about: √q."""
+        return float(np.sqrt(q))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,6 @@ class FullCovariance(CovarianceForm):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return (k, q, q)."""
         return (k, q, q)
-
-    def n_seconds(self, q: int) -> int:
-        """Return q(q + 1)/2."""
-        return q * (q + 1) // 2
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − μμᵀ per component."""
@@ -119,10 +115,6 @@ class FullCovariance(CovarianceForm):
         """Return them as they are."""
         return covariances
 
-    def noise_reach(self, q: int) -> float:
-        """Return √q."""
-        return float(np.sqrt(q))
-
 
 @dataclass(frozen=True, slots=True)
 class DiagonalCovariance(CovarianceForm):
@@ -133,10 +125,6 @@ class DiagonalCovariance(CovarianceForm):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return (k, q)."""
         return (k, q)
-
-    def n_seconds(self, q: int) -> int:
-        """Return q."""
-        return q
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[x∘x] − μ∘μ per component."""
@@ -166,6 +154,10 @@ class DiagonalCovariance(CovarianceForm):
         """Return diagonal matrices."""
         return covariances[:, :, None] * np.eye(q)
 
+    def noise_reach(self, q: int) -> float:
+        """Return 1: a variance has noise of its own."""
+        return 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class SphericalCovariance(CovarianceForm):
@@ -176,10 +168,6 @@ class SphericalCovariance(CovarianceForm):
     def shape(self, k: int, q: int) -> tuple[int, ...]:
         """Return (k,)."""
         return (k,)
-
-    def n_seconds(self, q: int) -> int:
-        """Return 1."""
-        return 1
 
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return (E‖x‖² − ‖μ‖²)/q per component."""
@@ -229,10 +217,6 @@ class TiedCovariance(CovarianceForm):
         """Return (q, q)."""
         return (q, q)
 
-    def n_seconds(self, q: int) -> int:
-        """Return 0: components have none of their own."""
-        return 0
-
     def of_seconds(self, seconds: np.ndarray, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return E[xxᵀ] − Σₖ πₖ μₖμₖᵀ, given E[xxᵀ] of shape (q, q)."""
         return seconds - (shares * means.T) @ means
@@ -260,10 +244,6 @@ class TiedCovariance(CovarianceForm):
     def dense(self, covariances: np.ndarray, k: int, q: int) -> np.ndarray:
         """Return the matrix k times."""
         return np.broadcast_to(covariances, (k, q, q))
-
-    def noise_reach(self, q: int) -> float:
-        """Return √q."""
-        return float(np.sqrt(q))
 
 
 FORMS: dict[str, CovarianceForm] = {

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import aslinearoperator, eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sfumato.errors import ConfigError
 
@@ -109,24 +109,10 @@ def _leading(moment: Moment, rank: int) -> tuple[np.ndarray, np.ndarray]:
     if q <= _SMALL or rank >= q - 1:
         matrix = moment.times(np.eye(q))
         return linalg.eigh((matrix + matrix.T) / 2, subset_by_index=(q - rank, q - 1))
-    operator: Any = aslinearoperator(_Product(moment, q))
+    operator: Any = LinearOperator((q, q), matvec=lambda v: moment.times(v.reshape(-1, 1))[:, 0], dtype=np.float64)  # type: ignore[call-arg]
     # a fixed start: the same release gives the same model
     values, vectors = eigsh(operator, k=rank, which="LA", v0=np.ones(q) / np.sqrt(q))  # type: ignore[misc]
     return np.asarray(values), np.asarray(vectors)
-
-
-class _Product:
-    """A moment as scipy's iterative solvers want it."""
-
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, moment: Moment, q: int) -> None:
-        self._moment = moment
-        self.shape = (q, q)
-
-    def matvec(self, vector: np.ndarray) -> np.ndarray:
-        """Return the product with one vector."""
-        return self._moment.times(vector.reshape(-1, 1))[:, 0]
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,8 @@ class LatentDecoder(NetworkSampler):
         k = 1 if column is None else schema.of_kind(LevelKind)[column].n_levels
         if column is not None and self._prior.n_components != k:
             raise ReleaseError("Expected one component per class in the release.")
-        self._decoder = decoder_of(parameters, self._prior.means.shape[1], self._vectors.dimension)
+        weights, biases = read_layers(parameters, _LAYERS, self._prior.means.shape[1], self._vectors.dimension)
+        self._decoder = Layers(weights, biases)
         self.width = self._vectors.dimension + sum(len(bias) for bias in self._decoder.biases)
         self.possible = np.ones(k, dtype=bool)
 
@@ -238,21 +239,29 @@ def flat_vectors(schema: Schema, parameters: Mapping[str, np.ndarray]) -> Vector
     return RankVectors(grid, shares)
 
 
-def decoder_of(parameters: Mapping[str, np.ndarray], inputs: int, outputs: int) -> Layers:
-    """Return the decoder that a release holds.
+def read_layers(
+    arrays: Mapping[str, np.ndarray], n_layers: int, inputs: int | None, outputs: int, stack: tuple[int, ...] = ()
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Return weights and biases of a decoder's layers as a release holds them; of k side by side, stacked.
+
+    Args:
+        arrays: a stranger may have written them.
+        n_layers: how many.
+        inputs: of the first; None where any number will do.
+        outputs: of the last.
+        stack: (k,) for k decoders.
 
     Raises:
         ReleaseError: arrays are missing or do not fit one another.
     """
-    weights, biases = [], []
-    width: int | None = inputs
-    for i in range(_LAYERS):
-        last = i == _LAYERS - 1
-        weights.append(require_array(parameters, f"decoder_weight{i}", np.float32, (outputs if last else None, width)))
-        width = int(weights[-1].shape[0])
-        biases.append(require_array(parameters, f"decoder_bias{i}", np.float32, (width,)))
-        require_well_formed(width >= 1, f"decoder_weight{i}")
-    return Layers(tuple(weights), tuple(biases))
+    weights, biases, width = [], [], inputs
+    for i in range(n_layers):
+        shape = (*stack, outputs if i == n_layers - 1 else None, width)
+        weights.append(require_array(arrays, f"decoder_weight{i}", np.float32, shape))
+        width = int(weights[-1].shape[-2])
+        biases.append(require_array(arrays, f"decoder_bias{i}", np.float32, (*stack, width)))
+        require_well_formed(min(weights[-1].shape[-2:]) >= 1, f"decoder_weight{i}")
+    return tuple(weights), tuple(biases)
 
 
 def decoder_arrays(layers: Layers) -> dict[str, np.ndarray]:

@@ -19,8 +19,16 @@ from scipy import special
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import ReleaseError
 from sfumato.maths.arrays import require_array, require_shares, require_well_formed
-from sfumato.models.nets.decoder import LARGEST, Layers, NetworkSampler, draw_levels, flat_vectors, mean_of_heads
-from sfumato.models.nets.flat import AnyVectors, Part, SetVectors
+from sfumato.models.nets.decoder import (
+    LARGEST,
+    Layers,
+    NetworkSampler,
+    draw_levels,
+    flat_vectors,
+    mean_of_heads,
+    read_layers,
+)
+from sfumato.models.nets.flat import Part, SetVectors
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema
 
@@ -97,15 +105,8 @@ class Decoders:
         Raises:
             ReleaseError: arrays are missing or do not fit one another.
         """
-        stacks, width = [], None
-        for i in range(n_layers):
-            outputs = m if i == n_layers - 1 else None
-            weight = require_array(arrays, f"decoder_weight{i}", np.float32, (k, outputs, width))
-            width = int(weight.shape[1])
-            bias = require_array(arrays, f"decoder_bias{i}", np.float32, (k, width))
-            require_well_formed(weight.shape[1] >= 1 and weight.shape[2] >= 1, f"decoder_weight{i}")
-            stacks.append((weight, bias))
-        return cls(tuple(Layers(tuple(w[c] for w, _ in stacks), tuple(b[c] for _, b in stacks)) for c in range(k)))
+        weights, biases = read_layers(arrays, n_layers, None, m, (k,))
+        return cls(tuple(Layers(tuple(w[c] for w in weights), tuple(b[c] for b in biases)) for c in range(k)))
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class NetworkMixture(NetworkSampler):
     class_column: str | None = None
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        super().__init__(vectors_of(schema, parameters), parameters)
+        sets = bool(schema.of_kind(ItemSet))
+        super().__init__(SetVectors(SetEncoder.of(schema)) if sets else flat_vectors(schema, parameters), parameters)
         self._shares = require_shares(parameters, "component_shares")
         k, m = self._shares.size, self._vectors.dimension
         self._networks: Decoders | Machines
@@ -203,17 +205,6 @@ class NetworkMixture(NetworkSampler):
                 if not part.levels:
                     vectors[:, part.entries] = rng.random(vectors[:, part.entries].shape) < vectors[:, part.entries]
         return vectors
-
-
-def vectors_of(schema: Schema, parameters: Mapping[str, np.ndarray]) -> AnyVectors:
-    """The map between records and vectors that a release was made with.
-
-    Raises:
-        ReleaseError: its arrays do not fit the schema.
-    """
-    if schema.of_kind(ItemSet):
-        return SetVectors(SetEncoder.of(schema))
-    return flat_vectors(schema, parameters)
 
 
 def _count(settings: Mapping[str, Any], name: str, most: int) -> int:

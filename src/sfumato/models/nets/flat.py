@@ -52,11 +52,6 @@ class ImageVectors:
         return self.layout.dimension + (0 if self.layout.label is None else self.layout.n_classes)
 
     @property
-    def norm_bound(self) -> float:
-        """Largest ℓ2 norm of a vector."""
-        return float(np.sqrt(self.layout.dimension + (self.layout.label is not None)))
-
-    @property
     def typical_norm(self) -> float:
         """What a clip norm is set to without looking: a third of the largest norm of an image, and the label."""
         return float(np.sqrt(self.layout.dimension * TYPICAL_SHARE**2 + (self.layout.label is not None)))
@@ -132,11 +127,6 @@ class RankVectors:
     def dimension(self) -> int:
         """Number of entries."""
         return [entries.stop for _, _, entries in self._columns()][-1]
-
-    @property
-    def norm_bound(self) -> float:
-        """Largest ℓ2 norm of a vector: each column's entries have norm at most √1.25."""
-        return float(np.sqrt(1.25 * len(self.grid.columns)))
 
     @property
     def typical_norm(self) -> float:

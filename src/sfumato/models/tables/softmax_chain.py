@@ -125,15 +125,7 @@ class SoftmaxChain:
 
     def draw(self, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return cells for rows of some classes, shape (n, columns)."""
-        cells = np.empty((len(self.columns), classes.size), dtype=np.int64)
-        with np.errstate(all="ignore"):
-            for start in range(0, classes.size, SAMPLING.block_rows):
-                some = slice(start, start + SAMPLING.block_rows)
-                rows = RowsByClass.of(self, classes[some])
-                for step in self.steps:
-                    rows.draw(step, rng, raked=True)
-                cells[:, some] = rows.cells(rng, {})
-        return cells.T
+        return self.followed(np.empty((classes.size, 0), dtype=np.int64), rng, classes, raked=True)
 
     def followed(
         self,
@@ -143,10 +135,9 @@ class SoftmaxChain:
         *,
         rough: int = 0,
         never: Mapping[int, np.ndarray] | None = None,
+        raked: bool = False,
     ) -> np.ndarray:
         """Return cells of rows whose first drawn columns are known, shape (n, columns): the law given these, exactly.
-
-        Blocks of rows are not raked to the columns' shares: those given what is known differ.
 
         Args:
             known: cells of the columns 0 … m − 1, which come first in the chain's order, shape (n, m).
@@ -155,6 +146,7 @@ class SoftmaxChain:
             rough: of how many of these, the last ones, only the run is known, in which a cell is drawn.
             never: place of a column to cells that rows have not: its run is drawn given that it is none that holds
                 such cells alone, if a row's law leaves any other.
+            raked: whether blocks of rows are raked to the columns' shares; those given what is known differ.
         """
         n, m = known.shape
         barred = {j: self.columns[j].runs_of(cells) for j, cells in (never or {}).items()}
@@ -167,7 +159,7 @@ class SoftmaxChain:
                 for step in self.steps[:m]:
                     rows.put(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
-                    rows.draw(step, rng, never=barred.get(step.column))
+                    rows.draw(step, rng, raked=raked, never=barred.get(step.column))
                 cells[:, start : start + SAMPLING.block_rows] = rows.cells(rng, dict(enumerate(some[:, : m - rough].T)))
         return cells.T
 
