@@ -45,6 +45,23 @@ class Sampler(Protocol):
         ...
 
 
+class Around:
+    """What a sampler of other rows has of the one that it is made of.
+
+    Args:
+        inner: the other sampler.
+        more: numbers that drawing a row takes beside those of its own.
+    """
+
+    def __init__(self, inner: Sampler, more: int = 0) -> None:
+        self._inner, self.width, self.class_column = inner, inner.width + more, inner.class_column
+
+    @property
+    def possible(self) -> np.ndarray:
+        """Which classes rows can have."""
+        return self._inner.possible
+
+
 class DataSet(ABC):
     """A release that is a data set, not a model: its rows are given back, whole or in part, and no more are drawn.
 
