@@ -15,7 +15,7 @@ from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError
 from sfumato.lenses.lens import Sampler, UnitSampler
 from sfumato.lenses.unit_rules import RuledUnits, implied_values, value_of
-from sfumato.rules.cells import Column, Table, codes_of, joined, put, size, taken
+from sfumato.rules.cells import Column, Table, codes_of, from_codes, joined, put, size, taken
 from sfumato.rules.repair import Keeper, chosen, examples, raked, share_codes
 from sfumato.rules.rule_plan import RulePlan
 
@@ -75,7 +75,7 @@ class RuledSampler:
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes: see `given_values`."""
-        table = {name: _value(self._plan.kinds[name], code) for name, code in codes.items()}
+        table = {name: from_codes(self._plan.kinds[name], np.array([code])) for name, code in codes.items()}
         return self._with(table)
 
     def given_values(self, values: Mapping[str, GivenValue]) -> Sampler:
@@ -217,12 +217,6 @@ def _hint(plan: RulePlan, known: Mapping[str, Column]) -> str:
         f"{', '.join(map(repr, plan.follows[name].sources))} instead."
         for name in names
     )
-
-
-def _value(kind: TabularKind, code: float) -> Column:
-    if isinstance(kind, NumericKind):
-        return Values(*kind.decoded(np.array([code], dtype=np.float64)))
-    return np.array([int(code)])
 
 
 def _code(kind: TabularKind, column: Column) -> float:

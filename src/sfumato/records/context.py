@@ -15,7 +15,7 @@ from sfumato.lenses.chain import plain_records
 from sfumato.records.engine import Rows
 from sfumato.records.histories import GRAIN
 from sfumato.records.sequences import Sequences, absent_code
-from sfumato.rules.cells import fitted, from_codes
+from sfumato.rules.cells import as_values, fitted
 from sfumato.schema.branch_features import Feature
 from sfumato.schema.branch_schemas import BranchView
 from sfumato.schema.database import Database
@@ -188,8 +188,7 @@ def sequences_of(schema: Schema, view: BranchView, levels: Levels) -> Sequences:
 def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:
     """Return where the order of rows lies between two columns of rows above, in [0, 1]; outside is at an end."""
     start, end, kind = _ends(schema, view, context)
-    order = from_codes(kind, codes)
-    assert isinstance(order, Values)
+    order = as_values(kind, codes)
     span = (end - start).astype(np.float64)
     place = (order.values - start).astype(np.float64) / np.where(span > 0, span, 1.0)
     return np.where(span > 0, np.clip(place, 0.0, 1.0), 0.0)
@@ -208,7 +207,5 @@ def _ends(schema: Schema, view: BranchView, context: Rows) -> tuple[np.ndarray, 
     assert view.branch.within is not None
     assert view.branch.order is not None
     kinds = schema.of_kind(NumericKind)
-    start, end = (from_codes(kinds[name], context[name]) for name in view.branch.within)
-    assert isinstance(start, Values)
-    assert isinstance(end, Values)
+    start, end = (as_values(kinds[name], context[name]) for name in view.branch.within)
     return start.values, end.values, kinds[view.branch.order]

@@ -176,12 +176,11 @@ class _Part:
         rest = [name for name in self.columns if name not in anchors]
         if anchors and rest:
             before = taken(table, rows)
-            missed = self._copy(donors, table, rows, rest, self._key(before, fixed), self._key(donors, fixed), rng)
+            self._copy(donors, table, rows, rest, self._key(before, fixed), self._key(donors, fixed), rng)
             self._follow(table, rows)
             still = self.keeper.broken(taken(table, rows), self.rules)
             for name in table:  # what was not mended is as it was
                 put(table, rows[still], name, before[name][still])
-            del missed
             rows = rows[still]
         ours, theirs = (
             _only({name: some[name] for name in fixed}, size(some)) for some in (taken(table, rows), donors)
