@@ -27,7 +27,7 @@ from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema
-from sfumato.schema.schema_facts import readable_weight_kind
+from sfumato.schema.schema_facts import readable_weight_kind, weight_kind
 
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:
@@ -44,7 +44,7 @@ def lenses_of(schema: Schema) -> tuple[Lens, ...]:
     if clocks := schema.clocks:
         lenses.append(DatesLens(clocks, ClockRows))
     if schema.weight is not None:
-        lenses.append(WeightLens.of(schema))
+        lenses.append(WeightLens(schema.weight.column, weight_kind(schema)))
     return tuple(lenses)
 
 

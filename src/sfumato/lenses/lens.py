@@ -136,6 +136,19 @@ class UnitSampler(ABC):
         return self.units(n, rng, classes).rows
 
 
+class UnitsAround(UnitSampler):
+    """What a sampler of other units has of the one that it is made of: as `Around`."""
+
+    def __init__(self, inner: UnitSampler, more: int) -> None:
+        self._inner, self.width, self.possible = inner, inner.width + more, inner.possible
+        self.class_column, self.ends = inner.class_column, inner.ends
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The columns that no row may have otherwise once a unit is drawn."""
+        return self._inner.fixed
+
+
 @runtime_checkable
 class ByValue(Protocol):
     """A sampler that is given values as they are written, which codes round."""

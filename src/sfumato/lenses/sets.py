@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind, GivenValue
-from sfumato.lenses.lens import Around, Sampler, Units, UnitSampler, given_values
+from sfumato.lenses.lens import Around, Sampler, Units, UnitSampler, UnitsAround, given_values
 from sfumato.schema.set_columns import IN, SetColumn, with_items
 
 
@@ -68,7 +68,7 @@ class SetRows(Around):
         return SetRows(self.sets, inner, {name: value.code for name, value in values.items()})
 
 
-class SetUnits(UnitSampler):
+class SetUnits(UnitsAround):
     """Units in whose rows sets hold the items that a sampler draws, at most `max_length` of them.
 
     Args:
@@ -77,14 +77,8 @@ class SetUnits(UnitSampler):
     """
 
     def __init__(self, sets: Mapping[str, SetColumn], inner: UnitSampler) -> None:
-        self.sets, self._inner = sets, inner
-        self.width = inner.width + sum(len(column.items) for column in sets.values())
-        self.possible, self.class_column, self.ends = inner.possible, inner.class_column, inner.ends
-
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """The columns that no row may have otherwise once a unit is drawn."""
-        return self._inner.fixed
+        super().__init__(inner, sum(len(column.items) for column in sets.values()))
+        self.sets = sets
 
     def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows with `CodedSets`."""
