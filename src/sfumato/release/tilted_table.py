@@ -60,10 +60,15 @@ class TableSoftmax:
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
         cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
-        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
+        shares = self._chain.class_shares
+        if self.class_column is not None and self.class_column in codes:
+            shares = (np.arange(shares.size) == int(codes[self.class_column])).astype(np.float64)
         chain = SoftmaxGiven(self._chain, cells, shares)
         if not chain.possible or not shares.sum() > 0:
-            raise _impossible(codes)
+            raise ConfigError(
+                f"Expected given values that this release's rows can have together, got {', '.join(map(repr, codes))} "
+                "with values of probability 0. Give fewer columns or other values."
+            )
         return GivenSoftmax(self, chain)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -129,21 +134,6 @@ class GivenSoftmax:
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes instead."""
         return self._plain.given(codes)
-
-
-def _impossible(codes: Mapping[str, float]) -> ConfigError:
-    names = ", ".join(map(repr, codes))
-    return ConfigError(
-        f"Expected given values that this release's rows can have together, got {names} with values of "
-        "probability 0. Give fewer columns or other values."
-    )
-
-
-def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, float]) -> np.ndarray:
-    """Return the shares of the classes, or all of them for the class that is given."""
-    if column is None or column not in codes:
-        return shares
-    return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
