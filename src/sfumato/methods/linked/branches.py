@@ -20,7 +20,7 @@ from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import LINKS
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.consistency import Simulation, simulated_units
+from sfumato.methods.linked.consistency import Simulation, of_parts, simulated_units
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
@@ -138,13 +138,5 @@ def _units_of(branch: FittedModel) -> FittedModel:
 
 
 def _joined(branches: Mapping[str, FittedModel]) -> FittedModel:
-    return FittedModel(
-        sampler={
-            "name": DatabaseTables.name,
-            "branches": {name: dict(branch.sampler) for name, branch in branches.items()},
-        },
-        parameters={f"{name}.{key}": a for name, branch in branches.items() for key, a in branch.parameters.items()},
-        measurements=tuple(
-            (f"{name}: {key}", m) for name, branch in branches.items() for key, m in branch.measurements
-        ),
-    )
+    samplers = {name: dict(branch.sampler) for name, branch in branches.items()}
+    return of_parts({"name": DatabaseTables.name, "branches": samplers}, branches)

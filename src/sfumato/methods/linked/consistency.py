@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class FittedUnits:
 
     Attributes:
         measured: the releases.
-        chain: fitted to them.
+        chain: fitted to them, at first with rows that it simulates itself.
         n_given: how many columns, the first ones, are known before others are drawn.
         sharing: how much each row of a record counts; None where a record is one.
     """
@@ -47,11 +47,6 @@ class FittedUnits:
     chain: SoftmaxChain
     n_given: int
     sharing: Sharing | None
-
-    @classmethod
-    def of(cls, measured: MeasuredTable, n_given: int, sharing: Sharing | None) -> FittedUnits:
-        """Return the first fit, to rows that its own chain simulates."""
-        return cls(measured, measured.chain(), n_given, sharing)
 
     @property
     def model(self) -> FittedModel:
@@ -108,8 +103,14 @@ def joined(tables: LinkedTables, units: FittedModel, steps: FittedModel | None) 
     """Return the model of linked rows."""
     weighted = {"weight": tables.weight} if tables.weight else {}
     parts = {"units": units} | ({} if steps is None else {"steps": steps})
+    samplers = {name: dict(part.sampler) for name, part in parts.items()}
+    return of_parts({"name": LinkedTable.name, **weighted, **samplers}, parts)
+
+
+def of_parts(sampler: Mapping[str, Any], parts: Mapping[str, FittedModel]) -> FittedModel:
+    """Return the model of a sampler that is made of others, with the arrays and measurements of these by name."""
     return FittedModel(
-        sampler={"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}},
+        sampler=sampler,
         parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
         measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),
     )
