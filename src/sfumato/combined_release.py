@@ -20,7 +20,7 @@ from sfumato.columns.kinds import ItemSet
 from sfumato.errors import ConfigError, ReleaseError, require_flag, require_integer, require_name, require_path
 from sfumato.inference.estimate import Estimate, Estimates
 from sfumato.inference.intervals import most_variance, of_variance, possible_range, within_bounds
-from sfumato.inference.parts import function_of_parts, in_all, number, pooled_variance, times, weighted_mean
+from sfumato.inference.parts import function_of_parts, number, pooled_variance, times, weighted_mean
 from sfumato.io.sinks import write_table
 from sfumato.io.sources import to_container
 from sfumato.maths.streams import public_stream, seed_of
@@ -204,7 +204,7 @@ class CombinedRelease:
         return [_present(share, n) for share, n in zip(absent, self._rows, strict=True)]
 
     def _by(
-        self, ask: Callable[[Release], Any], by: str, target: str, finish: Callable[[Estimate], Estimate] | None = None
+        self, ask: Callable[[Release], Any], by: str, target: str, finish: Callable[[Estimate], Estimate]
     ) -> Estimates:
         """Return means over the groups of a column, by the parts' means and their numbers of rows in each group."""
         if not isinstance(by, str):
@@ -212,11 +212,10 @@ class CombinedRelease:
         answers: list[Estimates] = self._each(ask)
         left_out = {group: why for own in answers for group, why in own.left_out.items()}
         estimates = {}
-        for group in in_all(answers):
+        for group in (group for group in answers[0] if all(group in own for own in answers)):
             shares = self._each(lambda part, label=group: part.share({by: label}, target=target))
             sizes = [times(share, n) for share, n in zip(shares, self._rows, strict=True)]
-            mean = weighted_mean([own[group] for own in answers], sizes)
-            estimates[group] = mean if finish is None else finish(mean)
+            estimates[group] = finish(weighted_mean([own[group] for own in answers], sizes))
         return Estimates(estimates, (by,), left_out)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -2445,14 +2445,14 @@ BUGS = [
     PlantedBug(
         "distances between dates are told of the record before",
         "schema/distances.py",
-        "d.read(codes[d.earlier], codes[d.later])",
-        "d.read(np.roll(codes[d.earlier], 1), codes[d.later])",
+        "self.read(rows[self.earlier], rows[self.later])",
+        "self.read(np.roll(rows[self.earlier], 1), rows[self.later])",
         "tests/attacks/test_distances.py",
     ),
     PlantedBug(
         "a distance is kept out of the norm",
         "lenses/date_columns.py",
-        "        return {**columns} | {distance.column: distance.steps for distance in self.distances.values()}\n",
+        "        return {**columns} | {own.column: own.beside for own in self.dates.values()}\n",
         "        return {**columns}\n",
         "tests/schema/test_distances.py -k which_dates",
     ),

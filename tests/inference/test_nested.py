@@ -206,7 +206,7 @@ def test_rows_that_noise_hides_are_refused(noisy, monkeypatch):
 def _without(levels):
     level = levels["measurements"]
     none = {name: codes[:0] for name, codes in level.codes.items()}
-    levels.put("measurements", replace(level, above=level.above[:0], owners=level.owners[:0], codes=none))
+    levels["measurements"] = replace(level, above=level.above[:0], owners=level.owners[:0], codes=none)
     return levels
 
 

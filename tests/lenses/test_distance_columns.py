@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import ConfigError
-from sfumato.lenses.date_columns import DistancesLens
+from sfumato.lenses.date_columns import DatesLens, DistantRows
 from sfumato.schema.schema import Schema
 
 DATE = {"kind": "datetime", "lower": "2020-01-01", "upper": "2022-12-31"}
@@ -24,7 +24,7 @@ class Drawn:
     def rows(self, n, rng, classes=None):
         rows = {name: rng.integers(300, 700, n) / LAST for name in "abc"}
         for distance in SCHEMA.distances.values():
-            steps = distance.steps
+            steps = distance.beside
             gap = np.full(n, (GAPS[distance.later] - steps.lower) / (steps.upper - steps.lower))
             rows[distance.column] = gap
         return {**rows, **{name: np.full(n, code) for name, code in self.codes.items()}}
@@ -40,7 +40,7 @@ def days(rows):
 
 
 def sampled(given=None, **options):
-    sampler = DistancesLens(SCHEMA.distances).rows(Drawn(**options))
+    sampler = DatesLens(SCHEMA.distances, DistantRows).rows(Drawn(**options))
     if given:
         sampler = sampler.given({name: day / LAST for name, day in given.items()})
     rows = sampler.rows(50, np.random.default_rng(0))
@@ -58,9 +58,9 @@ def test_all_distances_hold_and_what_is_given_stays(given):
 
 
 def test_two_given_dates_give_their_distance():
-    sampler = DistancesLens(SCHEMA.distances).rows(Drawn()).given({"a": 500 / LAST, "b": 507 / LAST})
+    sampler = DatesLens(SCHEMA.distances, DistantRows).rows(Drawn()).given({"a": 500 / LAST, "b": 507 / LAST})
     own = SCHEMA.distances["b"]
-    assert own.steps.decoded(np.array([sampler._inner.codes[own.column]]))[0].tolist() == [7]
+    assert own.beside.decoded(np.array([sampler._inner.codes[own.column]]))[0].tolist() == [7]
 
 
 def test_a_distance_that_no_row_has_is_not_given():

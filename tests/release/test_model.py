@@ -195,7 +195,7 @@ def test_a_number_of_workers_that_is_none_is_refused(small):
 class Dying:
     """A worker that ends."""
 
-    def tables(self, block, classes):
+    def each(self, block, classes):
         os._exit(3)
 
 

@@ -39,9 +39,9 @@ def test_times_are_those_of_the_moments(resolution):
     step = {"hour": moments.dt.hour, "minute": moments.dt.hour * 60 + moments.dt.minute}
     expected = step.get(resolution, step["minute"])
     codes = own.kind.code(_arrow(moments), missing=())
-    np.testing.assert_allclose(own.read(codes) * own.times.upper, expected)
+    np.testing.assert_allclose(own.read(codes) * own.beside.upper, expected)
     noon = 12 if resolution == "hour" else 12 * 60
-    moved = own.kind.decode(own.set(codes, np.full(3, noon / own.times.upper)), _arrow(moments).type)
+    moved = own.kind.decode(own.set(codes, np.full(3, noon / own.beside.upper)), _arrow(moments).type)
     assert pd.Series(moved.to_pandas()).dt.hour.tolist() == [12, 12, 12]
     assert pd.Series(moved.to_pandas()).dt.date.tolist() == moments.dt.date.tolist()
 

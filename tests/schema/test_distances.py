@@ -44,7 +44,7 @@ def test_distances_are_those_of_the_dates(resolution):
     codes = [whole_codes(of, rng) for of in own.kinds]
     read = own.read(*codes)
     apart = steps_of(own.kinds[1], codes[1]) - steps_of(own.kinds[0], codes[0])
-    np.testing.assert_allclose(own.steps.decoded(read)[0][~np.isnan(read)], apart[~np.isnan(apart)])
+    np.testing.assert_allclose(own.beside.decoded(read)[0][~np.isnan(read)], apart[~np.isnan(apart)])
     np.testing.assert_array_equal(np.isnan(read), np.isnan(codes[0]) | np.isnan(codes[1]))
     assert np.nanmin(read) >= 0
     assert np.nanmax(read) <= 1
@@ -74,7 +74,7 @@ def code_of(of, day):
 
 
 def apart_code(own, days):
-    return (days - own.steps.lower) / (own.steps.upper - own.steps.lower)
+    return (days - own.beside.lower) / (own.beside.upper - own.beside.lower)
 
 
 def test_dates_go_to_the_distances_that_are_drawn():
@@ -165,7 +165,7 @@ def test_records_have_their_distance_beside_them():
     schema = described(a=entry(), b=entry())
     rows = plain_records(schema, {"a": np.array([0.0, 0.5]), "b": np.array([0.0, 0.25])})
     own = schema.distances["b"]
-    assert own.steps.decoded(rows["b: time since a"])[0].tolist() == [0, -274]
+    assert own.beside.decoded(rows["b: time since a"])[0].tolist() == [0, -274]
 
 
 def stays(n=N, seed=0):

@@ -51,7 +51,7 @@ def test_save_and_load_are_inverse(tmp_path, name):
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_any_labels_survive_a_file(tmp_path_factory, labels):
     labels = tuple(dict.fromkeys(label.strip() for label in labels))
-    schema = Schema(columns={"a\tb: #": Categorical(categories=labels)})
+    schema = Schema(columns={"a\tb: #": Categorical.of_text(labels)})
     for suffix in ("yaml", "json"):
         path = tmp_path_factory.getbasetemp() / f"labels.{suffix}"
         schema.save(path, overwrite=True)

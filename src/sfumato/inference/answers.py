@@ -20,8 +20,6 @@ from sfumato.inference.answer_batches import Batch, ratios, shares
 from sfumato.inference.associations import ranked_pairs, strongest
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.estimated_bounds import EstimatedBounds
-from sfumato.inference.estimator import Estimator
 from sfumato.inference.families import FAMILIES, LINEAR
 from sfumato.inference.formulas import Design
 from sfumato.inference.joint_errors import each_level
@@ -112,11 +110,9 @@ def answers(
 
     `columns` are those that are asked of by themselves, by default all.
     """
-    require_open_unit(level=level)
-    require_flag(simultaneous=simultaneous)
+    lister = TableLister(questions, target, level, simultaneous=simultaneous)
     ranked = ranked_pairs(questions)
     pairs = strongest(ranked, most_pairs)
-    lister = TableLister(questions, cast("Target", target), level)  # which the first question checks
     lines = [lister.line(question) for question in questions_about() if question.ask]
     for name in itemised(questions.measured.release.schema) if columns is None else columns:
         lines += lister.column(name)
@@ -128,35 +124,29 @@ def answers(
         left = len(ranked) - len(pairs)
         lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
     lines += lister.by_class(pairs)
-    if simultaneous:
-        lines = all_at_once(lines, level)
-    return answer_table(lines, _NO_THREE, _NO_RECORDS)
-
-
-def all_at_once(lines: list[AnswerLine], level: float) -> list[AnswerLine]:
-    """Return lines with intervals that all hold at once with the chance of the level, whatever their joint law."""
-    n = sum(line.interval is not None for line in lines)
-    own = each_level(level, n)
-    widened = []
-    for line in lines:
-        low, high = (line.low, line.high) if line.interval is None else line.interval(own)
-        widened.append(replace(line, low=low, high=high))
-    return widened
-
-
-def answer_table(lines: list[AnswerLine], no_three: str, no_records: str) -> Answers:
-    """Return lines as a table, after them that no release answers three columns together, or single records."""
-    refused = [("three columns", no_three), ("single records", no_records)]
-    lines = [*lines, *(AnswerLine(question, answered="no", numbers=0, why=why) for question, why in refused)]
-    return Answers([line.row() for line in lines])
+    return lister.table(lines, _NO_THREE, _NO_RECORDS)
 
 
 class Lister(Generic[Q]):
     """Lines about questions with one number, of any release."""
 
-    def __init__(self, questions: Q, target: Target, level: float) -> None:
-        self.questions, self.level = questions, level
-        self.target: Target = target
+    def __init__(self, questions: Q, target: str, level: float, *, simultaneous: bool) -> None:
+        self.target: Target = cast("Target", target)  # which the first question checks
+        self.questions, self.level, self.simultaneous = questions, require_open_unit(level=level), simultaneous
+        require_flag(simultaneous=simultaneous)
+
+    def table(self, lines: list[AnswerLine], no_three: str, no_records: str) -> Answers:
+        """Return lines, after them that no release answers three columns together, or single records.
+
+        If `simultaneous`, their intervals all hold at once with the chance of the level, whatever their joint law.
+        """
+        if self.simultaneous:
+            own = each_level(self.level, sum(line.interval is not None for line in lines))
+            ends = [(line.low, line.high) if line.interval is None else line.interval(own) for line in lines]
+            lines = [replace(line, low=low, high=high) for line, (low, high) in zip(lines, ends, strict=True)]
+        refused = [("three columns", no_three), ("single records", no_records)]
+        lines = [*lines, *(AnswerLine(question, answered="no", numbers=0, why=why) for question, why in refused)]
+        return Answers([line.row() for line in lines])
 
     def line(self, question: QuestionKind, *columns: str) -> AnswerLine:
         """Return the line of a question about columns in its own order."""
@@ -174,10 +164,9 @@ class Lister(Generic[Q]):
         assert question.ask is not None
         estimate: Estimate = question.ask(self.questions, *columns, self.target)
         low, high = estimate.interval(self.level)
-        value, error = estimate.value, estimate.std_error
         return AnswerLine(
-            kind, *columns, answered="yes", numbers=1, value=value, std_error=error, low=low, high=high,
-            interval=estimate.interval,
+            kind, *columns, answered="yes", numbers=1, value=estimate.value, std_error=estimate.std_error,
+            low=low, high=high, interval=estimate.interval,
         )  # fmt: skip
 
 
@@ -254,13 +243,10 @@ class TableLister(Lister[Questions]):
         wholes = indicators(codes, n) * present[:, None]
         means = ratios(estimator, values[:, None] * wholes, wholes)
         if bounds is not None:
-            means = replace(means, std_error=np.hypot(means.std_error, self._beyond(bounds, estimator, wholes)))
+            rows = np.maximum(estimator.calibration.total(wholes), 1.0)
+            beyond = [bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()]
+            means = replace(means, std_error=np.hypot(means.std_error, beyond))
         return self.several(kind, means, number, label)
-
-    def _beyond(self, bounds: EstimatedBounds, estimator: Estimator, wholes: np.ndarray) -> np.ndarray:
-        """Return the errors of means of groups by what lies beyond estimated bounds, shape (k,)."""
-        rows = np.maximum(estimator.calibration.total(wholes), 1.0)
-        return np.array([bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()])
 
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""

@@ -90,7 +90,7 @@ class CalibratedRows(Rows):
         """
         for name in columns:
             self.require_column(name, following=True)
-        sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
+        sums = [self.terms(name) for name in dict.fromkeys(columns)]
         if not named:
             require_terms_together(self.measured, sums, what)
         measured_columns = sorted(frozenset().union(*(term for terms in sums for term in terms)))
@@ -105,7 +105,7 @@ class CalibratedRows(Rows):
         """
         if name not in self._bounds:
             if name in self.following:
-                for source in sorted(frozenset().union(*self.rules.terms(name))):
+                for source in sorted(frozenset().union(*self.terms(name))):
                     if source in self.measured.columns and estimated_bounds(self.measured.release, source) is not None:
                         raise EstimateError(
                             f"Expected declared bounds of what {name!r} follows from, got estimated ones of "
@@ -204,7 +204,7 @@ class CalibratedRows(Rows):
         """
         weights, variance = np.maximum(estimator.calibration.weights, 0.0) * rows, 0.0
         for name, value in condition.items():
-            if is_missing(value) or not self.is_span(name):
+            if is_missing(value) or not self.kind(name).is_numeric:
                 continue
             others = self.having({other: part for other, part in condition.items() if other != name})
             cells = self.measured.cells(name)

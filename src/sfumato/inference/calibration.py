@@ -99,10 +99,6 @@ class Variances:
         squares = np.outer(factors, factors)
         return replace(self, noise=self.noise * squares, unmeasured=self.unmeasured * squares)
 
-    def allowing(self, covariance: np.ndarray) -> Variances:
-        """Return it with an allowance more, shape (k, k)."""
-        return replace(self, unmeasured=self.unmeasured + covariance)
-
     def of(self, target: Target) -> np.ndarray:
         """Return the sum over the causes of a target's errors."""
         inside = self.noise + self.unmeasured

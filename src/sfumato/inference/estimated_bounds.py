@@ -50,7 +50,6 @@ class EstimatedBounds:
         below: the lower end, of the column with the other sign.
         above: the upper end.
         first, last: cells of the bounds.
-        lower, upper: the bounds, in the column's steps.
         unit: steps of a unit of the grid.
         start: step of its 0.
     """
@@ -61,8 +60,6 @@ class EstimatedBounds:
     above: UpperEnd
     first: int
     last: int
-    lower: float
-    upper: float
     unit: float = 1.0
     start: float = 0.0
 
@@ -148,12 +145,12 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
     size = release.certificate.n_public if units is None else float(units.value[0])
     n = max(size - float(counted.value[-1]), 1.0)
     hidden = _SURELY * counted.noise_std * np.sqrt(_HIDDEN_CELLS) / n
-    lower, upper = _bounds(kind)
+    one_value = not isinstance(kind, DateTime) and not kind.lower < kind.upper
     columns = sum(m.name.startswith(OPEN_COUNTS) for m in release.measurements)
     edges, whole = open_edges(_OPEN[type(kind)]), not isinstance(kind, Continuous)
     cells = counted.value[:BEYOND]
     both = ends(NoisyColumn.counted(cells, counted.noise_std, edges, whole=whole, columns=columns, n=n))
-    if both is None or (counted.noise_std and not lower < upper):
+    if both is None or (counted.noise_std and one_value):
         raise EstimateError(
             f"Expected values of {name!r} that stand out of the noise, got estimated bounds of no or one value: "
             f"nothing says what lies beyond. {_CURE}"
@@ -167,7 +164,7 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
         (_YEAR / kind.microseconds, -1970 * _YEAR / kind.microseconds) if isinstance(kind, DateTime) else (1, 0)
     )
     first, last = _cells(kind)
-    return EstimatedBounds(name, n, *both, first, last, lower, upper, unit, start)
+    return EstimatedBounds(name, n, *both, first, last, unit, start)
 
 
 def is_clock(kind: ColumnKind | None) -> bool:
@@ -175,18 +172,12 @@ def is_clock(kind: ColumnKind | None) -> bool:
     return isinstance(kind, DateTime) and kind.is_clock
 
 
-def _bounds(kind: Integer | Continuous | DateTime) -> tuple[float, float]:
-    if isinstance(kind, DateTime):
-        return float(int(kind.lower[:4])), float(int(kind.upper[:4])) + 1
-    return float(kind.lower), float(kind.upper)
-
-
 def _cells(kind: Integer | Continuous | DateTime) -> tuple[int, int]:
     """Return the cells in which the bounds lie, of an upper one the cell that ends there."""
     if isinstance(kind, DateTime):
         first, last = (int(bound[:4]) - MIDDLE_YEAR + SIDE for bound in (kind.lower, kind.upper))
         return first, last
-    lower, upper = _bounds(kind)
+    lower, upper = float(kind.lower), float(kind.upper)
     if isinstance(kind, Continuous):
         lower, upper = np.nextafter(lower, np.inf) if lower else lower, np.nextafter(upper, -np.inf) if upper else upper
     first, last = cells_of(np.array([lower, upper]))

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
 from sfumato.columns.facts import shown
-from sfumato.errors import ConfigError, EstimateError, require_choice
-from sfumato.inference.calibration import STRONG, Calibration, Target
+from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate
 from sfumato.inference.intervals import size_of
 from sfumato.inference.joint_errors import JointErrors
-from sfumato.inference.noisy_totals import Totals, tables_of
 from sfumato.inference.rows import require_together
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.times import figure
@@ -98,15 +96,10 @@ class Estimator:
             value, sizes["beyond"] = value + beyond.value, beyond.std_error
         rests = self.preface + over + rests_on(self, sizes)
         std_error = size_of(sizes)
-        rows = self._effective_rows(influence, std_error)
+        calibration, rows = self.calibration, np.nan
+        if std_error > 0 and calibration.size > 0:  # the variance of a row's part by the weighted rows
+            rows = calibration.size**2 * calibration.variance_of_row(influence) / std_error**2
         return Estimate(float(value), std_error, self.target, rests, sizes, ends and ends(sizes), rows, influence)
-
-    def _effective_rows(self, influence: np.ndarray, std_error: float) -> float:
-        """Return how many independent rows have such an error: the variance of a row's part by the weighted rows."""
-        calibration = self.calibration
-        if not (std_error > 0 and calibration.size > 0):
-            return np.nan
-        return calibration.size**2 * calibration.variance_of_row(influence) / std_error**2
 
     def joint(self, estimates: Sequence[Estimate]) -> JointErrors:
         """Return the errors of estimates of this estimator together; one without influence stands by itself."""
@@ -183,20 +176,6 @@ def set_column(measured: TableMeasurements, name: object) -> SetColumn:
         known = ", ".join(map(repr, sets)) or "none"
         raise ConfigError(f"Expected a column of sets, got {shown(name)}. Columns of sets: {known}.")
     return sets[name]
-
-
-def rows_by_counts(measured: TableMeasurements, column: SetColumn, target: str) -> Estimator:
-    """Rows calibrated to the counts of each item: a sum of these needs no products."""
-    require_choice(("population", "table"), target=target)
-    parts = [
-        table.totals(measured.base, measured.n_rows)
-        for item in column.items
-        for table in tables_of(measured.tables, {item})
-        if table.columns
-    ]
-    calibration = measured.calibration(Totals.joined(parts).with_rows(), STRONG)
-    weight = None if measured.weight is None else measured.weight.column
-    return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)
 
 
 def require_items_by(measured: TableMeasurements, column: SetColumn, by: str) -> None:

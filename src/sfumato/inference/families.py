@@ -206,10 +206,6 @@ class Family:
         )
 
 
-def _itself(predictor: np.ndarray) -> np.ndarray:
-    return predictor
-
-
 def _power(predictor: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(predictor, _LARGEST_POWER))
 
@@ -233,7 +229,7 @@ def _of_sizes(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.n
     return relative - 1.0, relative
 
 
-LINEAR = Family("ols", "least squares", _itself, _of_squares)
+LINEAR = Family("ols", "least squares", np.asarray, _of_squares)
 LOGISTIC = Family("logit", "logistic", special.expit, _of_chances, two_values=True)
 POISSON = Family("poisson", "Poisson", _power, _of_counts)
 GAMMA = Family("gamma", "gamma", _power, _of_sizes, pairs=False)

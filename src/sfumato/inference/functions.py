@@ -130,11 +130,6 @@ class SharedPart(UnitPart):
         """Itself."""
         return (self,)
 
-    @property
-    def rows_of_unit(self) -> int:
-        """1: a unit is one record."""
-        return 1
-
     def counts(self, name: str) -> None:
         """None: no count of cells is one of all rows."""
         del name

@@ -175,13 +175,8 @@ class PairTotals:
         errors = [one.measurement.noise_std / self._worth(one) / pairs for one in (self.first, self.second)]
         wider = max(1 + sums[1] / pairs / (2 * vx), _LEAST_WIDTH)
         value = stated + sums[0] / pairs / (root * wider)
-        away, lost = (
-            (value - stated) / wider,
-            [
-                _MISSED * abs(part) / self._worth(one) / pairs
-                for one, part in zip((self.first, self.second), missed, strict=True)
-            ],
-        )
+        away, both = (value - stated) / wider, zip((self.first, self.second), missed, strict=True)
+        lost = [_MISSED * abs(part) / self._worth(one) / pairs for one, part in both]
         noise = np.hypot(errors[0] / (root * wider), away * errors[1] / (2 * vx))
         hidden = np.hypot(lost[0] / (root * wider), away * lost[1] / (2 * vx))
         return float(value), {"noise": float(noise), "unmeasured": float(hidden)}

@@ -25,11 +25,12 @@ from sfumato.inference.questions import Questions
 from sfumato.inference.table_measurements import OnGivenRows, column_grid
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Units, UnitSampler
+from sfumato.lenses.unit_rules import together
 from sfumato.maths.streams import public_stream
 from sfumato.records.context import sequences_of
 from sfumato.records.sequences import Sequences, steps_at, unit_records
 from sfumato.release.database_sampler import DatabaseTables
-from sfumato.release.model import ReleaseValue
+from sfumato.release.model import ReleaseValue, kept
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import branch_of, is_nested, steps_of, units_of
 from sfumato.schema.branch_schemas import BranchView
@@ -197,11 +198,7 @@ def model_units(sampler: UnitSampler, stream: tuple[int, ...], fewest: int = _FE
             "Expected units of fewer rows for estimates about all rows, got some of some tens. Ask "
             "release.units (--units) about constants, numbers of rows and first rows."
         )
-    return Units(
-        np.concatenate([part.owners + i * _BLOCK for i, part in enumerate(parts)]),
-        {name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
-        np.concatenate([part.without for part in parts]),
-    )
+    return together([part._replace(owners=part.owners + i * _BLOCK) for i, part in enumerate(parts)])
 
 
 class LinkedQuestions(Questions):
@@ -246,7 +243,7 @@ class LinkedQuestions(Questions):
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules."""
         for name in columns:
             self.require_column(name, following=True)
-        sums = [self.rules.terms(name) for name in dict.fromkeys(columns)]
+        sums = [self.terms(name) for name in dict.fromkeys(columns)]
         if len(sums) > 1 or any(len(term) > 1 for terms in sums for term in terms):
             self._require_pairs(columns)
         return super().estimator_of_sums(columns, target, what, named=named)
@@ -327,9 +324,7 @@ def questions_of(release: ReleaseValue) -> Questions:
         raise ConfigError(
             f"Expected a question to one table of the database: release.table(NAME) (--table), one of {names}."
         )
-    if "_questions" not in release.__dict__:
-        release.__dict__["_questions"] = (LinkedQuestions if release.schema.linked else Questions)(release)
-    return release.__dict__["_questions"]
+    return kept(release, "_questions", LinkedQuestions if release.schema.linked else Questions)
 
 
 def questions_of_units(release: ReleaseValue, units: ReleaseValue) -> Questions:
@@ -341,6 +336,4 @@ def questions_of_units(release: ReleaseValue, units: ReleaseValue) -> Questions:
     """
     if not is_nested(release):
         return questions_of(units)
-    if "_of_units" not in release.__dict__:
-        release.__dict__["_of_units"] = RowsAboveQuestions(release)
-    return release.__dict__["_of_units"]
+    return kept(release, "_of_units", RowsAboveQuestions)

@@ -280,10 +280,6 @@ class CountTable:
         value = self.value.transpose([*axes, *summed]).reshape(*(self.axes[i].size for i in axes), -1).sum(axis=-1)
         return CountTable(tuple(self.axes[i] for i in axes), value, self.variance * terms)
 
-    def same_cells(self, other: CountTable) -> bool:
-        """Whether both count the same cells."""
-        return len(self.axes) == len(other.axes) and all(map(Cells.same, self.axes, other.axes))
-
     def totals(self, base: BaseCells, n_rows: int, most: int | None = None) -> Totals:
         """The cells' indicators on a model's rows, but of cells with hardly a row, and their counts.
 
@@ -305,7 +301,7 @@ def pool_tables(tables: Iterable[CountTable]) -> list[CountTable]:
     groups: dict[tuple[tuple[str, int], ...], list[list[CountTable]]] = {}
     for table in tables:
         alike = groups.setdefault(tuple((axis.column, axis.size) for axis in table.axes), [])
-        same = next((group for group in alike if group[0].same_cells(table)), None)
+        same = next((group for group in alike if all(map(Cells.same, group[0].axes, table.axes))), None)
         alike.append([table]) if same is None else same.append(table)
     return [_average(group) for alike in groups.values() for group in alike]
 

@@ -8,7 +8,7 @@ an allowance, and may have the same sign in all parts: it adds up over parts too
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sfumato.errors import ConfigError
 from sfumato.inference.estimate import Estimate
@@ -84,8 +84,3 @@ def number(value: float | Estimate) -> float:
     if not isinstance(plain, int | float):
         raise ConfigError("Expected a column of numbers to ask combined releases of, got one of dates. Ask each part.")
     return float(plain)
-
-
-def in_all(answers: Sequence[Mapping[object, Estimate]]) -> list[object]:
-    """Return the groups that every part answers for, in the order of the first."""
-    return [group for group in answers[0] if all(group in own for own in answers[1:])]

@@ -1,19 +1,20 @@
-"""Questions to a release of a table as methods, answered from its measurements.
+"""Questions to a release of a table as methods, regressions among them, answered from its measurements.
 
 What answers them is imported when a question is asked.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, named_arguments, require_name
-from sfumato.inference.regression_methods import RegressionMethods
+from sfumato.extras import require_extra
 from sfumato.maths.threads import few_threads
-from sfumato.release.model import ReleaseValue
+from sfumato.release.model import ReleaseValue, kept
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.set_columns import sets_alone
 from sfumato.schema.unit_features import features_in
@@ -25,20 +26,32 @@ if TYPE_CHECKING:
     from sfumato.inference.estimate import Correlations, Estimate, Estimates
     from sfumato.inference.joint_errors import HypothesisTest
     from sfumato.inference.questions import Questions
+    from sfumato.inference.regression_results import Regression, Regressions
     from sfumato.inference.set_questions import SetQuestions
 
 
-class QuestionMethods(RegressionMethods):
+class QuestionMethods(ABC):
     """Answers from the noisy measurements that a release holds, with standard errors.
 
     All are functions of the release: they cost no budget, and read no record.
     """
 
     @property
-    def _of_sets(self) -> SetQuestions:
-        from sfumato.inference.set_questions import set_questions_of
+    @abstractmethod
+    def _release(self) -> ReleaseValue:
+        """The release whose measurements answer."""
 
-        return set_questions_of(self._release)
+    @property
+    def _questions(self) -> Questions:
+        from sfumato.inference.linked_rows import questions_of
+
+        return questions_of(self._release)
+
+    @property
+    def _of_sets(self) -> SetQuestions:
+        from sfumato.inference.set_questions import SetQuestions
+
+        return kept(self._release, "_set_questions", SetQuestions)
 
     @property
     def _rows_or_sets(self) -> Questions | SetQuestions:
@@ -218,6 +231,80 @@ class QuestionMethods(RegressionMethods):
         from sfumato.inference.associations import independence
 
         return independence(self._questions, first, second, target=target)
+
+    @overload
+    def ols(self, formula: str, *, by: None = None, target: str = "population") -> Regression: ...
+    @overload
+    def ols(self, formula: str, *, by: str, target: str = "population") -> Regressions: ...
+    @few_threads
+    def ols(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return least squares, from the noisy moments; of a left side of two labels, of its second.
+
+        Args:
+            formula: such as "wage ~ age + C(sex)", read by formulaic. What the measurements do not say is refused:
+                products of three columns, unless the target of the fit is one of them, and squares beside others.
+            by: a column of labels: a regression for each label's rows.
+            target: "population", of which the records are independent draws, or "table", the records themselves.
+
+        Raises:
+            ConfigError: it is no formula of the release's columns, or formulaic is not installed.
+            EstimateError: the release holds no measurements, or they do not answer it.
+
+        Example:
+            >>> release.ols("wage ~ age + C(sex)").conf_int(level=0.9)  # doctest: +SKIP
+        """
+        return self._fit("ols", formula, by, target)
+
+    @overload
+    def logit(self, formula: str, *, by: None = None, target: str = "population") -> Regression: ...
+    @overload
+    def logit(self, formula: str, *, by: str, target: str = "population") -> Regressions: ...
+    @few_threads
+    def logit(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return logistic regression of a column of two labels, of which the second is meant; arguments as `ols`.
+
+        Example:
+            >>> release.logit("member ~ age + C(sex)").params  # doctest: +SKIP
+        """
+        return self._fit("logit", formula, by, target)
+
+    @overload
+    def poisson(self, formula: str, *, by: None = None, target: str = "population") -> Regression: ...
+    @overload
+    def poisson(self, formula: str, *, by: str, target: str = "population") -> Regressions: ...
+    @few_threads
+    def poisson(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return Poisson regression of a left side that is never below 0, with a logarithmic link; arguments as `ols`.
+
+        Standard errors are right whatever the law of the left side, if the logarithm of its mean is a sum of terms.
+
+        Example:
+            >>> release.poisson("visits ~ age + C(sex)").params  # doctest: +SKIP
+        """
+        return self._fit("poisson", formula, by, target)
+
+    @overload
+    def gamma(self, formula: str, *, by: None = None, target: str = "population") -> Regression: ...
+    @overload
+    def gamma(self, formula: str, *, by: str, target: str = "population") -> Regressions: ...
+    @few_threads
+    def gamma(self, formula: str, *, by: str | None = None, target: str = "population") -> Regression | Regressions:
+        """Return gamma regression of a left side that is never below 0, with a logarithmic link; arguments as `ols`.
+
+        Its scores are functions of all columns of the formula together: of more than two columns, three with the
+        target of the fit, it is refused. Poisson regression has the same coefficients where the mean is right.
+
+        Example:
+            >>> release.gamma("cost ~ C(arm)").params  # doctest: +SKIP
+        """
+        return self._fit("gamma", formula, by, target)
+
+    def _fit(self, family: str, formula: str, by: str | None, target: str) -> Regression | Regressions:
+        require_extra("regression", "read formulas")
+        from sfumato.inference.families import FAMILIES
+        from sfumato.inference.regression import fit_formula
+
+        return fit_formula(self._questions, formula, by, target, FAMILIES[family])
 
     @few_threads
     def answers(

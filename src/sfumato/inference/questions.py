@@ -11,20 +11,20 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
 
 from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
-from sfumato.errors import ConfigError, EstimateError, require_flag, require_instance, require_open_unit
+from sfumato.errors import ConfigError, EstimateError, require_choice, require_flag, require_instance, require_open_unit
 from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
-from sfumato.inference.calibration import STRONG
+from sfumato.inference.calibration import STRONG, Target
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
-from sfumato.inference.estimator import Estimator, require_items_by, rows_by_counts, set_column
+from sfumato.inference.estimator import Estimator, require_items_by, set_column
 from sfumato.inference.intervals import most_variance, of_correlation, of_variance, within_bounds
 from sfumato.inference.joint_errors import HypothesisTest
-from sfumato.inference.noisy_totals import FEWEST_ROWS
+from sfumato.inference.noisy_totals import FEWEST_ROWS, Totals, tables_of
 from sfumato.inference.rows import is_missing, require_together
 from sfumato.inference.times import Value
 from sfumato.schema.set_columns import IN, SetColumn
@@ -263,10 +263,11 @@ class Questions(CalibratedRows):
         weights = estimator.calibration.weights * both / n
         x, y = x - weights @ x, y - weights @ y
         vx, vy = float(weights @ x**2), float(weights @ y**2)
+        constant = EstimateError(
+            f"Expected {first!r} and {second!r} to vary, got a column that does not stand out of noise."
+        )
         if not (vx > 0 and vy > 0):
-            raise EstimateError(
-                f"Expected {first!r} and {second!r} to vary, got a column that does not stand out of noise."
-            )
+            raise constant
         x, y = x / np.sqrt(vx), y / np.sqrt(vy)
         value = float(np.clip(weights @ (x * y), -_NEAREST, _NEAREST))
         influence = both * (x * y - value * (x**2 + y**2) / 2) / n
@@ -275,9 +276,7 @@ class Questions(CalibratedRows):
         moments = both[:, None] * np.column_stack([x * y, x**2, y**2]) / n
         estimate = estimator.estimate(value, influence, what, lambda parts: of_correlation(value, parts), over, moments)
         if estimate.std_error > 1:  # a variance in its denominator is no more than noise
-            raise EstimateError(
-                f"Expected {first!r} and {second!r} to vary, got a column that does not stand out of noise."
-            )
+            raise constant
         return estimate
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
@@ -303,4 +302,13 @@ class Questions(CalibratedRows):
 
     def _rows_of_sizes(self, column: SetColumn, target: str) -> Estimator:
         """Return rows calibrated to what was measured of each item: of their sum no pairs are asked."""
-        return rows_by_counts(self.measured, column, target)
+        require_choice(("population", "table"), target=target)
+        parts = [
+            table.totals(self.measured.base, self.measured.n_rows)
+            for item in column.items
+            for table in tables_of(self.measured.tables, {item})
+            if table.columns
+        ]
+        calibration = self.measured.calibration(Totals.joined(parts).with_rows(), STRONG)
+        weight = None if self.measured.weight is None else self.measured.weight.column
+        return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)

@@ -30,7 +30,7 @@ from sfumato.inference.denominators import UNKNOWN, Denominators, Ratios
 from sfumato.inference.estimate import Estimate, answers_by_group
 from sfumato.inference.estimator import LEAST_KNOWN, Estimator, require_known, rests_on
 from sfumato.inference.families import Family
-from sfumato.inference.formulas import Design, ReadFormula, read_formula
+from sfumato.inference.formulas import Design, read_formula
 from sfumato.inference.intervals import SquaredLength, size_of
 from sfumato.inference.joint_errors import JointErrors
 from sfumato.inference.questions import Questions
@@ -95,18 +95,13 @@ def fit_formula(
     family.require_left(design.left, formula)
     named = by is None and any(scores.of_regression(read, family.name) for scores in questions.measured.scores)
     fit = fit_design(questions, design, read.columns, by, target, formula, family, named=named)
-    rows = _rows(questions, read, design, weights, family)
+    # where the formula is evaluated, for predicted means
+    kinds = {name: questions.measured.column(name).kind for name in read.columns}
+    wanted = frozenset().union(*design.of_terms)
+    rows = DesignRows(read, frame[list(read.columns)], weights, kinds, family.two_values, wanted)
     if isinstance(fit, Regression):
         return replace(fit, rows=rows)
     return Regressions({label: replace(one, rows=rows) for label, one in fit.items()}, fit.left_out)
-
-
-def _rows(questions: Questions, read: ReadFormula, design: Design, weights: np.ndarray, family: Family) -> DesignRows:
-    """Return where the formula is evaluated, for predicted means."""
-    kinds = {name: questions.measured.column(name).kind for name in read.columns}
-    wanted = frozenset().union(*design.of_terms)
-    frame = questions.measured.frame[list(read.columns)]
-    return DesignRows(read, frame, weights, kinds, family.two_values, wanted)
 
 
 def fit_design(
@@ -194,7 +189,8 @@ def _one(
     # a straight line's errors, with those of other terms' denominators; then those of its own
     straight, inside = variances.stretch_noise(factors), _errors(variances.of("table"))
     hidden = np.maximum(Ratios(inside, denominators.lean, denominators.spread).factors() / factors, 1.0)
-    straight = straight.allowing(denominators.others(hidden, inside) + np.outer(solution.doubt, solution.doubt))
+    allowed = denominators.others(hidden, inside) + np.outer(solution.doubt, solution.doubt)
+    straight = replace(straight, unmeasured=straight.unmeasured + allowed)
     ratios = Ratios(_errors(straight.of(estimator.target)), denominators.lean, denominators.spread)
     variances = straight.stretch_noise(hidden)
     unknown = [term for term, factor in zip(design.terms, hidden * factors, strict=True) if factor >= UNKNOWN]

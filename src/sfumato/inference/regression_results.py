@@ -230,7 +230,7 @@ class Regression:
     def _predicted(self, terms: np.ndarray) -> Estimate:
         """Return the mean at the terms of a row, shape (k,); its interval is that of the linear predictor."""
         assert self.joint is not None
-        mean = FAMILIES[self._family].mean
+        mean = next(family for family in FAMILIES.values() if family.kind == self.kind).mean
         middle = float(terms @ self.params.to_numpy())
         sizes = self.joint.along(terms)
         spread = float(np.sqrt(sum(size**2 for size in sizes.values())))
@@ -249,10 +249,6 @@ class Regression:
         assert self.joint is not None
         slopes = np.stack([estimate.influence for estimate in predicted])  # type: ignore[arg-type]
         return JointErrors({cause: slopes @ part @ slopes.T for cause, part in self.joint.by_cause.items()})
-
-    @property
-    def _family(self) -> str:
-        return next(name for name, family in FAMILIES.items() if family.kind == self.kind)
 
     def summary(self, level: float = 0.95) -> str:
         """Return the table as text, with what it rests on."""

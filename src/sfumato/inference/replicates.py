@@ -253,15 +253,10 @@ class _WeightedRows:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""
         assert classes is None  # replicates are asked for no class
-        measured, chosen = self._measured, _weighted_places(self._weights, n, rng)
+        measured, ends = self._measured, np.cumsum(self._weights)
+        chosen = np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), ends.size - 1)
         return {name: column.codes(measured.cells(name)[chosen], rng) for name, column in measured.columns.items()}
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Replicates are drawn whole: nothing of a row is given."""
         raise NotImplementedError
-
-
-def _weighted_places(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the places of n rows drawn by weights, in random order."""
-    ends = np.cumsum(weights)
-    return np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), weights.size - 1)

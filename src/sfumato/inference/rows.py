@@ -83,27 +83,23 @@ def _number(name: str, kind: TabularKind, end: object) -> float:
     return float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])
 
 
-class Following:
-    """The columns of a release that follow from others.
-
-    Args:
-        measured: the release's measurements.
-    """
+class Rows:
+    """Functions of a release's columns on the rows of its model."""
 
     def __init__(self, measured: TableMeasurements) -> None:
-        self._measured = measured
+        self.measured = measured
         self._plan: RulePlan | None = measured.release.schema.rule_plan
         self._table: dict[str, np.ndarray | Values] | None = None
 
     @property
-    def names(self) -> frozenset[str]:
-        """Their names."""
+    def following(self) -> frozenset[str]:
+        """Columns that follow from others by a rule: nothing was measured of them."""
         return frozenset() if self._plan is None else frozenset({**self._plan.follows, **self._plan.gaps})
 
     def terms(self, name: str) -> Terms:
         """Return which measured columns a column is a sum of functions of; one itself is one of itself."""
         plan = self._plan
-        if plan is None or name not in self.names:
+        if plan is None or name not in self.following:
             return frozenset({frozenset({name})})
         if name in plan.gaps:  # under its own name, its distance from the earlier one was measured
             sums = self.terms(plan.gaps[name]) | {frozenset({name})}
@@ -117,28 +113,16 @@ class Following:
         missing = frozenset().union(*(term for terms in null_terms for term in terms))
         return frozenset(term | missing for term in sums)
 
-    def column(self, name: str) -> np.ndarray | Values:
-        """Return a column on the model's rows: levels, or numbers as they are written."""
+    def _followed(self, name: str) -> np.ndarray | Values:
+        """Return one of these on the model's rows: levels, or numbers as they are written."""
         if self._table is None:
             assert self._plan is not None
-            self._table = self._plan.assembled(self._measured.free_codes)
+            self._table = self._plan.assembled(self.measured.free_codes)
         return self._table[name]
-
-
-class Rows:
-    """Functions of a release's columns on the rows of its model."""
-
-    def __init__(self, measured: TableMeasurements) -> None:
-        self.measured, self.rules = measured, Following(measured)
-
-    @property
-    def following(self) -> frozenset[str]:
-        """Columns that follow from others by a rule: nothing was measured of them."""
-        return self.rules.names
 
     def kind(self, name: str) -> TabularKind:
         """The kind of a column, as the schema has it."""
-        plan = self.measured.release.schema.rule_plan
+        plan = self._plan
         return self.measured.column(name).kind if plan is None or name not in self.following else plan.kinds[name]
 
     def require_column(self, name: str, *, following: bool = False) -> None:
@@ -187,7 +171,7 @@ class Rows:
         if not self.kind(name).is_numeric:
             raise ConfigError(f"Expected a column of numbers or dates, got {name!r} of labels. Ask of its shares.")
         if name in self.following:
-            column = self.rules.column(name)
+            column = self._followed(name)
             assert isinstance(column, Values)
             return np.where(column.absent, 0.0, column.values.astype(np.float64)), 1.0 - np.asarray(column.absent)
         values = self.measured.frame[name].to_numpy(dtype=np.float64)
@@ -202,7 +186,7 @@ class Rows:
                 "fit put a value into such cells."
             )
         if name in self.following:
-            return np.asarray(absent(self.kind(name), self.rules.column(name)), dtype=np.float64)
+            return np.asarray(absent(self.kind(name), self._followed(name)), dtype=np.float64)
         return self.measured.frame[name].isna().to_numpy(dtype=np.float64)
 
     def nullable(self, name: str) -> bool:
@@ -215,17 +199,13 @@ class Rows:
         for name, value in condition.items():
             if is_missing(value):
                 matches *= self.missing(name)
-            elif self.is_span(name):
+            elif self.kind(name).is_numeric:
                 matches *= self.within(name, value)
             else:
                 label = _label(name, value)
                 self._require_told_apart(name, label)
                 matches *= self.levels(name, label)[label]
         return matches
-
-    def is_span(self, name: str) -> bool:
-        """Whether a condition on a column is a span of its numbers, and no label."""
-        return self.kind(name).is_numeric
 
     def within(self, name: str, value: object) -> np.ndarray:
         """Return the indicator of rows whose number lies in a span, shape (N,).
@@ -259,7 +239,7 @@ class Rows:
             of = "dates" if isinstance(kind, DateTime) else "numbers"
             raise ConfigError(f"Expected a column of labels, got {name!r} of {of}. Ask of its quantiles or mean.")
         if name in self.following:
-            codes = np.asarray(self.rules.column(name))
+            codes = np.asarray(self._followed(name))
             known = [str(label) for label in kind.labels]
         else:
             labels = self.measured.frame[name]
@@ -332,10 +312,8 @@ def require_together(measured: TableMeasurements, columns: Collection[str], what
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))
-    how, known = (
-        "or fit with one of them as the target, which is measured with every two others",
-        "how two columns go together",
-    )
+    how = "or fit with one of them as the target, which is measured with every two others"
+    known = "how two columns go together"
     if measured.products is None:
         how, known = "or fit with the method max-entropy, which measures every two", "the columns of its tables"
     elif measured.products.by is not None:

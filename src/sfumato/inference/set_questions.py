@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.facts import shown
-from sfumato.errors import ConfigError, EstimateError, require_choice, require_flag, require_open_unit
-from sfumato.inference.answers import AnswerLine, Lister, all_at_once, answer_table
+from sfumato.errors import ConfigError, EstimateError, require_choice
+from sfumato.inference.answers import AnswerLine, Lister
 from sfumato.inference.calibrated_rows import By
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
@@ -61,10 +61,6 @@ class SetQuestions:
         error = size_of(law.parts)
         rows = share * (1 - share) / error**2 if error > 0 else np.nan
         return Estimate(share, error, target, says, law.parts, law.ends, rows)
-
-    def knows(self, pair: tuple[int, int]) -> bool:
-        """Whether enough was measured of two watched items together."""
-        return self.measured.pair(*pair).known >= LEAST_KNOWN
 
     def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
         """Number of sets that hold an item, or both of two; of all sets where it was measured."""
@@ -178,9 +174,8 @@ class SetQuestions:
         return f"Up to {most} sets of a unit may go together: sampling errors are those of independent sets × √{most}. "
 
     def _measured_text(self, codes: tuple[int, ...], target: str) -> str:
-        counts = "a noisy count" if len(codes) == 1 else "a noisy count, in which sets of many items weigh less,"
-        if len(codes) > 1 and self.measured.pair(*codes).known == 1.0:
-            counts = "a noisy count"
+        whole = len(codes) == 1 or self.measured.pair(*codes).known == 1.0
+        counts = "a noisy count" if whole else "a noisy count, in which sets of many items weigh less,"
         return f"{self._unit(target)}Measured: {counts} of {self._names(codes)} in {self.measured.column.name}."
 
     @property
@@ -233,25 +228,14 @@ def _causes(parts: Mapping[str, float]) -> str:
     return f"Its variance is {causes}."
 
 
-def set_questions_of(release: ReleaseValue) -> SetQuestions:
-    """The questions to a release of sets alone, made once and kept in it."""
-    if "_set_questions" not in release.__dict__:
-        release.__dict__["_set_questions"] = SetQuestions(release)
-    return release.__dict__["_set_questions"]
-
-
 def set_answers(
     questions: SetQuestions, *, target: str = "population", level: float = 0.95, simultaneous: bool = False
 ) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`."""
-    require_open_unit(level=level)
-    require_flag(simultaneous=simultaneous)
-    lister = SetLister(questions, cast("Target", target), level)  # which the first question checks
+    lister = SetLister(questions, target, level, simultaneous=simultaneous)
     lines = [lister.line(BY_KIND["rows"])]
     lines += [lister.line(question, questions.measured.column.name) for question in questions_about(_KINDS)]
-    if simultaneous:
-        lines = all_at_once(lines, level)
-    return answer_table(lines, _NO_THREE, _NO_RECORDS)
+    return lister.table(lines, _NO_THREE, _NO_RECORDS)
 
 
 class SetLister(Lister[SetQuestions]):
@@ -268,7 +252,7 @@ class SetLister(Lister[SetQuestions]):
         if query is None or query.watched.size < 2:
             return AnswerLine(kind, name, "", "no", whole, why=_NO_PAIRS if query is None else _RARE)
         pairs = list(islice(combinations(query.watched.tolist(), 2), ASKED_PAIRS))
-        sure = [pair for pair in pairs if self.questions.knows(pair)]
+        sure = [pair for pair in pairs if self.questions.measured.pair(*pair).known >= LEAST_KNOWN]
         if not sure:
             return AnswerLine(kind, name, "", "no", whole, why=_UNSAID)
         every = query.watched.size == m

@@ -85,10 +85,8 @@ class TableMeasurements:
                 "Expected a question about sets of items, share, count or set_size, got another: the release has "
                 "sets and nothing beside them."
             )
-        measurements, weight = (
-            release.measurements,
-            "" if release.schema.weight is None else release.schema.weight.column,
-        )
+        measurements = release.measurements
+        weight = "" if release.schema.weight is None else release.schema.weight.column
         self.tables = [table for m in measurements for table in CountTable.all_of(m, weight)]
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
         if not self.tables or isinstance(self._sampler, DataSet):

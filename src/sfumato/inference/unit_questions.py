@@ -33,7 +33,7 @@ from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.records.linked import feature_records, with_features
 from sfumato.records.sequences import Sequences
-from sfumato.release.model import ReleaseValue
+from sfumato.release.model import ReleaseValue, kept
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.grid import Grid
@@ -172,13 +172,10 @@ class UnitQuestions(Questions):
             ConfigError: there are no such rows; also as `Questions.correlation`.
         """
         for column, other in ((first, second), (second, first)):
-            fault = ""
             try:
                 pairs = lag_of(other, self.measured.plain) if isinstance(other, str) else None
             except SchemaError as error:
-                pairs, fault = None, str(error)
-            if fault:
-                raise ConfigError(fault)
+                raise ConfigError(str(error)) from None
             if pairs is not None and pairs.column == column:
                 return self._of_pairs(pairs, target)
         return super().correlation(first, second, target)
@@ -223,6 +220,4 @@ def unit_questions_of(release: ReleaseValue) -> UnitQuestions:
     """
     if not release.schema.questions:
         raise ConfigError("Expected a release of linked rows with named questions, got one without. Name them.")
-    if "_unit_questions" not in release.__dict__:
-        release.__dict__["_unit_questions"] = UnitQuestions(release)
-    return release.__dict__["_unit_questions"]
+    return kept(release, "_unit_questions", UnitQuestions)

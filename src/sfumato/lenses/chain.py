@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind
-from sfumato.lenses.date_columns import ClocksLens, DistancesLens
-from sfumato.lenses.lens import Lens, Sampler
+from sfumato.lenses.date_columns import ClockRows, DatesLens, DistantRows
+from sfumato.lenses.lens import Around, Lens, Sampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
 from sfumato.schema.schema import Schema
-from sfumato.schema.schema_facts import readable_weight_kind
+from sfumato.schema.schema_facts import readable_weight_kind, weight_kind
 
 
 def lenses_of(schema: Schema) -> tuple[Lens, ...]:
@@ -40,11 +40,11 @@ def lenses_of(schema: Schema) -> tuple[Lens, ...]:
     if (plan := schema.rule_plan) is not None:
         lenses.append(RulesLens(plan))
     if distances := schema.distances:
-        lenses.append(DistancesLens(distances))
+        lenses.append(DatesLens(distances, DistantRows))
     if clocks := schema.clocks:
-        lenses.append(ClocksLens(clocks))
+        lenses.append(DatesLens(clocks, ClockRows))
     if schema.weight is not None:
-        lenses.append(WeightLens.of(schema))
+        lenses.append(WeightLens(schema.weight.column, weight_kind(schema)))
     return tuple(lenses)
 
 
@@ -81,7 +81,7 @@ def shaped(schema: Schema, inner: Sampler) -> Sampler:
     return inner
 
 
-class PlainRows:
+class PlainRows(Around):
     """Samples as plain records: rows of a schema, coded as the records are for a fit.
 
     Args:
@@ -90,21 +90,16 @@ class PlainRows:
     """
 
     def __init__(self, schema: Schema, inner: Sampler) -> None:
-        self._schema, self._rows = schema, shaped(schema, inner)
-        self.width, self.class_column = self._rows.width, self._rows.class_column
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have."""
-        return self._rows.possible
+        super().__init__(shaped(schema, inner))
+        self._schema = schema
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return n coded rows."""
-        rows, weight = dict(self._rows.rows(n, rng, classes)), self._schema.weight
+        rows, weight = dict(self._inner.rows(n, rng, classes)), self._schema.weight
         if weight is not None:  # rows of the weighted population, one as good as another
             rows[weight.column] = np.ones(n)
         return plain_records(self._schema, rows)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes."""
-        return self._rows.given(codes)
+        return self._inner.given(codes)

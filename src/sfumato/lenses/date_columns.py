@@ -9,7 +9,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,10 @@ from scipy import special
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.errors import ConfigError
-from sfumato.lenses.lens import Sampler
+from sfumato.lenses.lens import Around, Sampler
 from sfumato.maths.constants import DISTANCES
 from sfumato.maths.streams import public_stream
-from sfumato.schema.distances import Clock, Distance, with_clocks, with_distances
+from sfumato.schema.distances import Clock, Distance
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.schema import Schema
 
@@ -116,29 +116,31 @@ def _copula(
 
 
 @dataclass(frozen=True, slots=True)
-class ClocksLens:
-    """Columns of moments.
+class DatesLens:
+    """Columns of dates, each of which says one more: its time of day, or its distance from another.
 
     Attributes:
-        clocks: the columns, with those of their times of day.
+        dates: by name.
+        sampler: of rows whose dates are what is drawn beside them.
     """
 
-    clocks: Mapping[str, Clock]
+    dates: Mapping[str, Clock] | Mapping[str, Distance]
+    sampler: Callable[[Any, Sampler], Sampler]
 
     def columns(self, columns: Mapping[str, ColumnKind]) -> dict[str, ColumnKind]:
-        """Columns with times of day."""
-        return {**columns} | {clock.column: clock.times for clock in self.clocks.values()}
+        """Columns with those beside."""
+        return {**columns} | {own.column: own.beside for own in self.dates.values()}
 
     def code(self, rows: dict[str, Any]) -> dict[str, Any]:
-        """Records with times of day."""
-        return with_clocks(rows, self.clocks)
+        """Records with those beside, each from its own cells alone."""
+        return rows | {own.column: own.of(rows) for own in self.dates.values()}
 
     def rows(self, inner: Sampler) -> Sampler:
-        """Rows whose moments have the times of day that are drawn beside them."""
-        return ClockRows(self.clocks, inner)
+        """Rows whose dates are what is drawn beside them."""
+        return self.sampler(self.dates, inner)
 
 
-class ClockRows:
+class ClockRows(Around):
     """Rows whose moments have the times of day that a sampler draws beside them.
 
     Args:
@@ -147,13 +149,8 @@ class ClockRows:
     """
 
     def __init__(self, clocks: Mapping[str, Clock], inner: Sampler) -> None:
-        self._clocks, self._inner = clocks, inner
-        self.width, self.class_column = inner.width + len(clocks), inner.class_column
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have."""
-        return self._inner.possible
+        super().__init__(inner, len(clocks))
+        self._clocks = clocks
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows."""
@@ -170,30 +167,7 @@ class ClockRows:
         return ClockRows(self._clocks, inner)
 
 
-@dataclass(frozen=True, slots=True)
-class DistancesLens:
-    """Columns of dates.
-
-    Attributes:
-        distances: by the name of the later of two columns.
-    """
-
-    distances: Mapping[str, Distance]
-
-    def columns(self, columns: Mapping[str, ColumnKind]) -> dict[str, ColumnKind]:
-        """Columns with distances."""
-        return {**columns} | {distance.column: distance.steps for distance in self.distances.values()}
-
-    def code(self, rows: dict[str, Any]) -> dict[str, Any]:
-        """Records with distances."""
-        return with_distances(rows, self.distances)
-
-    def rows(self, inner: Sampler) -> Sampler:
-        """Rows whose dates have the distances that are drawn beside them."""
-        return DistantRows(self.distances, inner)
-
-
-class DistantRows:
+class DistantRows(Around):
     """Rows whose dates lie as far apart as a sampler says beside them.
 
     The date that is listed first is as it is drawn, and others follow from it; of a date that is given, the others do.
@@ -207,13 +181,8 @@ class DistantRows:
     def __init__(
         self, distances: Mapping[str, Distance], inner: Sampler, given: Mapping[str, float] | None = None
     ) -> None:
-        self._distances, self._inner, self._given = distances, inner, dict(given or {})
-        self.width, self.class_column = inner.width + 2 * len(distances), inner.class_column
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have."""
-        return self._inner.possible
+        super().__init__(inner, 2 * len(distances))
+        self._distances, self._given = distances, dict(given or {})
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows."""

@@ -45,6 +45,23 @@ class Sampler(Protocol):
         ...
 
 
+class Around:
+    """What a sampler of other rows has of the one that it is made of.
+
+    Args:
+        inner: the other sampler.
+        more: numbers that drawing a row takes beside those of its own.
+    """
+
+    def __init__(self, inner: Sampler, more: int = 0) -> None:
+        self._inner, self.width, self.class_column = inner, inner.width + more, inner.class_column
+
+    @property
+    def possible(self) -> np.ndarray:
+        """Which classes rows can have."""
+        return self._inner.possible
+
+
 class DataSet(ABC):
     """A release that is a data set, not a model: its rows are given back, whole or in part, and no more are drawn.
 
@@ -117,6 +134,19 @@ class UnitSampler(ABC):
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return the rows of n units, unit after unit."""
         return self.units(n, rng, classes).rows
+
+
+class UnitsAround(UnitSampler):
+    """What a sampler of other units has of the one that it is made of: as `Around`."""
+
+    def __init__(self, inner: UnitSampler, more: int) -> None:
+        self._inner, self.width, self.possible = inner, inner.width + more, inner.possible
+        self.class_column, self.ends = inner.class_column, inner.ends
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The columns that no row may have otherwise once a unit is drawn."""
+        return self._inner.fixed
 
 
 @runtime_checkable

@@ -11,12 +11,11 @@ import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import ColumnKind, GivenValue, TabularKind
-from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError
 from sfumato.lenses.lens import Sampler, UnitSampler
 from sfumato.lenses.unit_rules import RuledUnits, implied_values, value_of
-from sfumato.rules.cells import Column, Table, codes_of, joined, put, size, taken
-from sfumato.rules.repair import Keeper, chosen, examples, raked, share_codes
+from sfumato.rules.cells import Column, Table, codes_of, from_codes, joined, size, taken
+from sfumato.rules.repair import Keeper, chosen, examples, give, raked, share_codes
 from sfumato.rules.rule_plan import RulePlan
 
 _CANDIDATES = 16  # rows of which the nearest to a given value of what is not modelled is taken
@@ -68,14 +67,9 @@ class RuledSampler:
         self.width = inner.width * (_CANDIDATES if self._targets else 1) + 2 * len(plan.kinds)
         self.class_column = inner.class_column
 
-    @property
-    def plan(self) -> RulePlan:
-        """The rules."""
-        return self._plan
-
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes: see `given_values`."""
-        table = {name: _value(self._plan.kinds[name], code) for name, code in codes.items()}
+        table = {name: from_codes(self._plan.kinds[name], np.array([code])) for name, code in codes.items()}
         return self._with(table)
 
     def given_values(self, values: Mapping[str, GivenValue]) -> Sampler:
@@ -203,9 +197,7 @@ class RuledSampler:
                 away += _distance(self._plan.kinds[name], table[name], self._given[name])
             nearest = np.arange(n) * times + away.reshape(n, times).argmin(axis=1)
             table = taken(table, nearest)
-        for name, value in self._given.items():
-            put(table, np.arange(n), name, value[np.zeros(n, dtype=np.int64)])
-        self._plan.follow(table, tuple(self._given))
+        give(self._plan, table, self._given)
         return table
 
 
@@ -217,12 +209,6 @@ def _hint(plan: RulePlan, known: Mapping[str, Column]) -> str:
         f"{', '.join(map(repr, plan.follows[name].sources))} instead."
         for name in names
     )
-
-
-def _value(kind: TabularKind, code: float) -> Column:
-    if isinstance(kind, NumericKind):
-        return Values(*kind.decoded(np.array([code], dtype=np.float64)))
-    return np.array([int(code)])
 
 
 def _code(kind: TabularKind, column: Column) -> float:
@@ -243,5 +229,4 @@ def _distance(kind: TabularKind, column: Column, value: Column) -> np.ndarray:
         span = float(upper - lower) or 1.0
         apart = np.abs(column.values - value.values[0]) / span
         return np.where(column.absent | value.absent[0], column.absent != value.absent[0], apart)
-    assert isinstance(kind, LevelKind)
     return (column != value).astype(np.float64)

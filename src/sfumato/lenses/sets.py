@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns.kind import ColumnKind, GivenValue
-from sfumato.lenses.lens import Sampler, Units, UnitSampler, given_values
+from sfumato.lenses.lens import Around, Sampler, Units, UnitSampler, UnitsAround, given_values
 from sfumato.schema.set_columns import IN, SetColumn, with_items
 
 
@@ -41,7 +41,7 @@ class SetsLens:
         return SetUnits(self.sets, inner) if isinstance(inner, UnitSampler) else SetRows(self.sets, inner)
 
 
-class SetRows:
+class SetRows(Around):
     """Rows whose sets hold the items that a sampler draws, at most `max_length` of them.
 
     Args:
@@ -51,15 +51,8 @@ class SetRows:
     """
 
     def __init__(self, sets: Mapping[str, SetColumn], inner: Sampler, given: Mapping[str, float] | None = None) -> None:
-        self.sets, self._inner = sets, inner
-        self._fixed = _given_items(sets, given or {})
-        self.width = inner.width + sum(len(column.items) for column in sets.values())
-        self.class_column = inner.class_column
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have."""
-        return self._inner.possible
+        super().__init__(inner, sum(len(column.items) for column in sets.values()))
+        self.sets, self._fixed = sets, _given_items(sets, given or {})
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows with `CodedSets`."""
@@ -75,7 +68,7 @@ class SetRows:
         return SetRows(self.sets, inner, {name: value.code for name, value in values.items()})
 
 
-class SetUnits(UnitSampler):
+class SetUnits(UnitsAround):
     """Units in whose rows sets hold the items that a sampler draws, at most `max_length` of them.
 
     Args:
@@ -84,14 +77,8 @@ class SetUnits(UnitSampler):
     """
 
     def __init__(self, sets: Mapping[str, SetColumn], inner: UnitSampler) -> None:
-        self.sets, self._inner = sets, inner
-        self.width = inner.width + sum(len(column.items) for column in sets.values())
-        self.possible, self.class_column, self.ends = inner.possible, inner.class_column, inner.ends
-
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """The columns that no row may have otherwise once a unit is drawn."""
-        return self._inner.fixed
+        super().__init__(inner, sum(len(column.items) for column in sets.values()))
+        self.sets = sets
 
     def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and coded rows with `CodedSets`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError
-from sfumato.lenses.lens import Units, UnitSampler
-from sfumato.rules.cells import Column, Table, joined, put, size, taken
-from sfumato.rules.repair import Keeper, examples
+from sfumato.lenses.lens import Units, UnitSampler, UnitsAround
+from sfumato.rules.cells import Column, Table, joined, taken
+from sfumato.rules.repair import Keeper, examples, give
 from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
@@ -46,7 +46,7 @@ def value_of(kind: TabularKind, value: GivenValue) -> Column:
     return np.array([int(value.code)])
 
 
-class RuledUnits(UnitSampler):
+class RuledUnits(UnitsAround):
     """Units whose rows keep rules: rows are mended, but for constants and order; a unit that cannot be is drawn anew.
 
     Args:
@@ -56,10 +56,9 @@ class RuledUnits(UnitSampler):
     """
 
     def __init__(self, plan: RulePlan, inner: UnitSampler, given: Mapping[str, Column] | None = None) -> None:
-        self._plan, self._inner, self._given = plan, inner, dict(given or {})
+        super().__init__(inner, 2 * len(plan.kinds))
+        self._plan, self._given = plan, dict(given or {})
         self._keeper = Keeper(plan, inner.fixed)
-        self.width, self.possible = inner.width + 2 * len(plan.kinds), inner.possible
-        self.class_column, self.ends = inner.class_column, inner.ends
 
     def given(self, codes: Mapping[str, float]) -> RuledUnits:
         """Return the sampler given the codes of constants: see its own sampler."""
@@ -75,11 +74,6 @@ class RuledUnits(UnitSampler):
         stored = {name: value_of(self._plan.kinds[name], value) for name, value in values.items()}
         implied_values(self._plan, dict(stored))  # refuses those that break a rule by themselves
         return RuledUnits(self._plan, inner, stored)
-
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """The columns that no row may have otherwise once a unit is drawn."""
-        return self._inner.fixed
 
     def units(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Units:
         """Return n units, numbered from 0, and rows that keep all rules; one of a class takes the place of its like.
@@ -108,8 +102,8 @@ class RuledUnits(UnitSampler):
     def _whole(self, alike: np.ndarray, draw: Callable[[np.ndarray], Units], rng: np.random.Generator) -> Units:
         """Return a unit of each of these likes, in their order, all of whose rows keep the rules."""
         n = alike.size
-        wanted, owners, tables, without, fruitless = np.arange(n), [], [], [], 0
-        while wanted.size or not tables:
+        wanted, parts, fruitless = np.arange(n), list[Units](), 0
+        while wanted.size or not parts:
             of = np.resize(alike[wanted], max(wanted.size, min(n, _FEWEST)))
             (whose, table, empty), good = self._mended(draw(of), rng)
             place = np.full(of.size + 1, -1)
@@ -117,20 +111,16 @@ class RuledUnits(UnitSampler):
             _, mine, others = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
             place[good[mine]] = wanted[others]
             rows = np.flatnonzero(place[whose] >= 0)
-            owners.append(place[whose][rows])
-            tables.append(taken(dict(table), rows))
-            without.append(empty[rows])
+            parts.append(Units(place[whose][rows], taken(table, rows), empty[rows]))
             wanted = np.setdiff1d(wanted, place)
             fruitless = 0 if good.size else fruitless + 1
-            if fruitless == _FRUITLESS or len(tables) == _EXAMPLE_ROUNDS:
+            if fruitless == _FRUITLESS or len(parts) == _EXAMPLE_ROUNDS:
                 break
         if wanted.size:
             raise ConfigError(
                 "Expected units whose rows can keep the rules, found none. Give fewer constants or other values."
             )
-        numbers = np.concatenate(owners)
-        order = np.argsort(numbers, kind="stable")
-        return Units(numbers[order], taken(joined(tables), order), np.concatenate(without)[order])
+        return together(parts)
 
     def _mended(self, units: Units, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
@@ -154,10 +144,15 @@ class RuledUnits(UnitSampler):
     def _table(self, codes: Mapping[str, Any]) -> Table:
         """Return rows as rules compare them, with what is given and what follows."""
         table = self._plan.assembled(codes)
-        for name, value in self._given.items():
-            put(table, np.arange(size(table)), name, value[np.zeros(size(table), dtype=np.int64)])
-        self._plan.follow(table, tuple(self._given))
+        give(self._plan, table, self._given)
         return table
+
+
+def together(parts: Sequence[Units]) -> Units:
+    """Return units of several draws in order."""
+    owners, absent = (np.concatenate(arrays) for arrays in ([u.owners for u in parts], [u.without for u in parts]))
+    order = np.argsort(owners, kind="stable")
+    return Units(owners[order], taken(joined([dict(u.rows) for u in parts]), order), absent[order])
 
 
 def _turns(likes: np.ndarray, most: int) -> np.ndarray:

@@ -15,8 +15,6 @@ import numpy as np
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.numbers import Continuous
 from sfumato.lenses.lens import Sampler
-from sfumato.schema.schema import Schema
-from sfumato.schema.schema_facts import weight_kind
 
 WEIGHT_BITS = 20
 """Of a weight: a sum of 2^16 weights stays below 2^53, and of `MOST_ROWS` below 2^63."""
@@ -33,12 +31,6 @@ class WeightLens:
 
     column: str
     kind: Continuous
-
-    @classmethod
-    def of(cls, schema: Schema) -> WeightLens:
-        """The lens of a schema with a weight."""
-        assert schema.weight is not None
-        return cls(schema.weight.column, weight_kind(schema))
 
     def columns(self, columns: Mapping[str, ColumnKind]) -> dict[str, ColumnKind]:
         """Columns with the weight: how surely others are known depends on what it has to do with them."""

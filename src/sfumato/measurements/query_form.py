@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -166,10 +166,7 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
 
     if form.kind in (ItemQuery.kind, ItemPairQuery.kind):
         return arrays.items(form, place)
-
-    def cells(entries: _Cells) -> Cells:
-        return arrays.cells(entries, place)
-
+    cells = partial(arrays.cells, place=place)
     if form.kind == ScoreQuery.kind:
         if form.scores is None or len(form.tables) != len(form.scores.equations):
             return place.refuse("has no scores, or not the columns of each regression")
@@ -202,11 +199,8 @@ class QueryArrays:
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._arrays = arrays
         self._known: dict[_Cells, Cells] = {}
-        self._edges, self._groups, self._entries = (
-            cache(self._as_edges),
-            cache(self._as_groups),
-            cache(self._as_entries),
-        )
+        self._edges, self._groups = cache(self._as_edges), cache(self._as_groups)
+        self._entries = cache(self._as_entries)
 
     def _array(self, name: str, dimensions: int) -> np.ndarray | None:
         array = self._arrays.get(name)

@@ -15,7 +15,7 @@ from sfumato.lenses.chain import plain_records
 from sfumato.records.engine import Rows
 from sfumato.records.histories import GRAIN
 from sfumato.records.sequences import Sequences, absent_code
-from sfumato.rules.cells import fitted, from_codes
+from sfumato.rules.cells import as_values, fitted
 from sfumato.schema.branch_features import Feature
 from sfumato.schema.branch_schemas import BranchView
 from sfumato.schema.database import Database
@@ -48,7 +48,7 @@ class Level:
         return np.arange(self.size) - np.searchsorted(self.above, self.above)
 
 
-class Levels:
+class Levels(dict[str, Level]):
     """The tables of a database from above down, as far as they are known.
 
     Args:
@@ -56,23 +56,16 @@ class Levels:
     """
 
     def __init__(self, schema: Schema) -> None:
+        super().__init__()
         assert schema.tree is not None
         self._database: Database = schema.tree
-        self._levels: dict[str, Level] = {}
-
-    def __getitem__(self, name: str) -> Level:
-        return self._levels[name]
-
-    def put(self, name: str, level: Level) -> None:
-        """Add a table."""
-        self._levels[name] = level
 
     def ancestors(self, name: str, above: str) -> np.ndarray:
         """Return the row of a table above that each row of a table lies below, shape (n,)."""
         path = (self._database.units, *self._database.path(name))
-        rows = np.arange(self._levels[name].size)
+        rows = np.arange(self[name].size)
         for step in reversed(path[path.index(above) + 1 :]):
-            rows = self._levels[step].above[rows]
+            rows = self[step].above[rows]
         return rows
 
     def rows(self, name: str) -> dict[str, np.ndarray]:
@@ -80,7 +73,7 @@ class Levels:
         rows: dict[str, np.ndarray] = {}
         for step in (self._database.units, *self._database.path(name)):
             place = self.ancestors(name, step)
-            rows |= {column: codes[place] for column, codes in self._levels[step].codes.items()}
+            rows |= {column: codes[place] for column, codes in self[step].codes.items()}
         return rows
 
     def context(self, view: BranchView) -> dict[str, np.ndarray]:
@@ -94,7 +87,7 @@ class Levels:
 
     def _said(self, feature: Feature) -> np.ndarray:
         """Return what a branch says of each row above, shape (rows above,)."""
-        level, n = self._levels[feature.branch], self._levels[feature.above].size
+        level, n = self[feature.branch], self[feature.above].size
         place = self.ancestors(feature.branch, feature.above)
         if feature.form == "number":
             lower, upper = feature.kind.bounds  # type: ignore[attr-defined] - whole numbers
@@ -188,8 +181,7 @@ def sequences_of(schema: Schema, view: BranchView, levels: Levels) -> Sequences:
 def place_between(schema: Schema, view: BranchView, context: Rows, codes: np.ndarray) -> np.ndarray:
     """Return where the order of rows lies between two columns of rows above, in [0, 1]; outside is at an end."""
     start, end, kind = _ends(schema, view, context)
-    order = from_codes(kind, codes)
-    assert isinstance(order, Values)
+    order = as_values(kind, codes)
     span = (end - start).astype(np.float64)
     place = (order.values - start).astype(np.float64) / np.where(span > 0, span, 1.0)
     return np.where(span > 0, np.clip(place, 0.0, 1.0), 0.0)
@@ -208,7 +200,5 @@ def _ends(schema: Schema, view: BranchView, context: Rows) -> tuple[np.ndarray, 
     assert view.branch.within is not None
     assert view.branch.order is not None
     kinds = schema.of_kind(NumericKind)
-    start, end = (from_codes(kinds[name], context[name]) for name in view.branch.within)
-    assert isinstance(start, Values)
-    assert isinstance(end, Values)
+    start, end = (as_values(kinds[name], context[name]) for name in view.branch.within)
     return start.values, end.values, kinds[view.branch.order]

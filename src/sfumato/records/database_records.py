@@ -24,7 +24,7 @@ from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.lenses.chain import plain_schema
 from sfumato.records.context import Level, Levels, sequences_of
 from sfumato.records.engine import Rows
-from sfumato.records.linked import LinkedRecords
+from sfumato.records.linked import LinkedRecords, RecordsOfUnits
 from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.table_sources import TableSources
@@ -36,7 +36,7 @@ from sfumato.schema.schema import Schema
 
 
 @final
-class DatabaseData:
+class DatabaseData(RecordsOfUnits):
     """Records of a database: `branch` gives those of one, linked rows whose constants are their context.
 
     Every table is read once, when its records are first asked for. Memory: as of linked rows, of all tables, and the
@@ -50,9 +50,6 @@ class DatabaseData:
     Raises:
         SchemaError: as `PrivateData`.
     """
-
-    max_rows_per_unit = 1
-    counts_entries = False
 
     def __init__(self, source: TableSources, schema: Schema, *, totals: bool = False) -> None:
         check_columns(source, schema)
@@ -72,16 +69,13 @@ class DatabaseData:
 
     def branch(self, name: str) -> BranchRecords:
         """Return the records of a branch."""
-        if name not in self._branches:
-            for view in branch_views(self.described).values():
-                if view.branch.name not in self._branches:
-                    self._branches[view.branch.name] = BranchRecords(self, view)
+        if not self._branches:
+            self._branches = {key: BranchRecords(self, view) for key, view in branch_views(self.described).items()}
         return self._branches[name]
 
     def read(self) -> None:
         """Read all tables: what is damaged fails before any noise is drawn."""
-        for name in self._database.names:
-            self._require(name)
+        self.level(self._database.names[-1])
 
     def level(self, name: str) -> Level:
         """Return a table, read after those before it."""
@@ -113,7 +107,7 @@ class DatabaseData:
         for chunk in table.with_dictionaries().chunks(order.columns):
             attempt(lambda chunk=chunk: order.take(chunk), message)
         level, self._keys[name] = attempt(order.level, message)
-        self._levels.put(name, level)
+        self._levels[name] = level
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._database.names)})"

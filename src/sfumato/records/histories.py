@@ -44,7 +44,8 @@ def history(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, n_units: 
 
 def line(mean: np.ndarray, change: np.ndarray, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return the code of where the line is at rows of these numbers, of units of so many rows, shape (n,)."""
-    return mean + _rise(change) * ((numbers - 1) / np.maximum(sizes - 1, 1) - 0.5)
+    rise = np.where(np.isnan(change), 0.0, (change - 0.5) * 2 * MOST_CHANGE)
+    return mean + rise * ((numbers - 1) / np.maximum(sizes - 1, 1) - 0.5)
 
 
 def lines_ahead(codes: np.ndarray, units: np.ndarray, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -107,7 +108,3 @@ class Ahead:
     def at(self, units: np.ndarray, number: int) -> np.ndarray:
         """Return where the lines of units are at the row of this number, NaN without one."""
         return np.clip(self._line(units, number) + self._left[units] / (self._sizes[units] - number + 1), 0.0, 1.0)
-
-
-def _rise(change: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(change), 0.0, (change - 0.5) * 2 * MOST_CHANGE)

@@ -29,7 +29,14 @@ from sfumato.schema.schema import Schema
 from sfumato.schema.unit_features import MOMENTS, ONE, UnitFeature
 
 
-class LinkedRecords(ABC):
+class RecordsOfUnits:
+    """Records of which each is a unit with all that it has."""
+
+    max_rows_per_unit = 1
+    counts_entries = False  # cells say how many units there are
+
+
+class LinkedRecords(RecordsOfUnits, ABC):
     """Records of units: their constants, number of rows and first row. `steps` are records of steps.
 
     Attributes:
@@ -37,8 +44,6 @@ class LinkedRecords(ABC):
         described: the public schema, as it was declared.
     """
 
-    max_rows_per_unit = 1
-    counts_entries = False  # cells say how many units there are
     tables: LinkedTables
     described: Schema
 
@@ -76,31 +81,30 @@ class LinkedData(LinkedRecords):
         source: where the rows lie.
         schema: what is public about them; its unit links rows.
 
+    Attributes:
+        source: of the records; its metadata are public, its chunks are not.
+
     Raises:
         SchemaError: as `PrivateData`.
     """
 
     def __init__(self, source: Source, schema: Schema) -> None:
         self._rows = PrivateData(source, schema)
-        self._source = as_records(source, schema)
+        self.source = as_records(source, schema)
         self.described = schema
         self.tables = linked_tables(plain_schema(schema), schema.weight)
         self._sequences: Sequences | None = None
-
-    @property
-    def source(self) -> Source:
-        """The source; its metadata are public, its chunks are not."""
-        return self._source
 
     def sequences(self) -> Sequences:
         """Return the rows that count in their order; read once."""
         if self._sequences is None:
             # of coding and sorting nothing may be said but that it failed
-            message = f"Cannot read the units of {self._source.label}. Please report its types: a fit reads any cell."
+            message = f"Cannot read the units of {self.source.label}. Please report its types: a fit reads any cell."
             schema, unit = self.described, self.described.unit
             assert unit is not None
-            sorting = _Sorting(schema, self._source)
-            for chunk, has_rows in _chunks(self._source.with_dictionaries(), sorting.names(schema)):
+            sorting = _Sorting(schema, self.source)
+            names = list(dict.fromkeys([*read_kinds(schema), unit.column]))
+            for chunk, has_rows in _chunks(self.source.with_dictionaries(), names):
 
                 def take(chunk: Chunk = chunk, has_rows: bool = has_rows) -> None:
                     sorting.take(chunk.columns[unit.column], self._rows._code(chunk), has_rows=has_rows)
@@ -111,30 +115,24 @@ class LinkedData(LinkedRecords):
 
 
 @final
-class StepRecords:
+class StepRecords(RecordsOfUnits):
     """Records of steps: of each unit of two rows or more, coded columns of all its steps side by side.
 
     Columns have shape (units, steps), of which the first ones of a unit count, as many as `STEPS` says. Units come in
     the order of their numbers of steps; nothing depends on it. Weighted units also have their weight at every step,
     which is no column of the schema.
+
+    Attributes:
+        schema: the public one of a step, as it is modelled.
     """
 
-    max_rows_per_unit = 1
-    counts_entries = False
-
     def __init__(self, data: LinkedRecords) -> None:
-        self._data, self._tables = data, data.tables
         assert data.tables.steps is not None
-        self._joint = data.tables.steps
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema of a step, as it is modelled."""
-        return plain_schema(self._joint)
+        self._data, self.schema = data, plain_schema(data.tables.steps)
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns, a unit a row."""
-        return step_records(self._tables, self._data.sequences())
+        return step_records(self._data.tables, self._data.sequences())
 
 
 def _chunks(source: Source, names: list[str]) -> Iterator[tuple[Chunk, bool]]:
@@ -154,12 +152,6 @@ class _Sorting:
         self._numbers = UnitNumbers((*schema.missing_in(source), ""), exact=schema.is_exact(unit.column))
         self._rows = RowOrder(plain.released, unit.order, unit.max_rows, self._numbers.hashes, end_codes(plain))
         self._without: list[np.ndarray] = []
-
-    @staticmethod
-    def names(schema: Schema) -> list[str]:
-        """Return the columns that are read."""
-        assert schema.unit is not None
-        return list(dict.fromkeys([*read_kinds(schema), schema.unit.column]))
 
     def take(self, cells: object, rows: Rows, *, has_rows: bool = True) -> None:
         """Take in the rows of a chunk, but for those of no unit; not `has_rows`: a row for each unit without any."""
@@ -184,25 +176,20 @@ def with_features(tables: LinkedTables, features: Sequence[UnitFeature]) -> Sche
 
 
 @final
-class FeatureRecords:
+class FeatureRecords(RecordsOfUnits):
     """Records of units: constants, number of rows, first row, and features. One record a unit.
 
     Args:
         data: linked rows.
         features: of units.
-    """
 
-    max_rows_per_unit = 1
-    counts_entries = False
+    Attributes:
+        schema: the public one of units with features.
+    """
 
     def __init__(self, data: LinkedRecords, features: Sequence[UnitFeature]) -> None:
         self._data, self._features = data, tuple(features)
-        self._schema = with_features(data.tables, features)
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema of units with features."""
-        return self._schema
+        self.schema = with_features(data.tables, features)
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns, a unit a row."""

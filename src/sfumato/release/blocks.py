@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -132,16 +132,8 @@ class Decoder:
         return as_written(records if n is None else records.slice(0, n), self.schema, self.storage, start)
 
 
-class Draw(Protocol):
-    """What draws one block: it goes to every worker once."""
-
-    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
-        """Return the rows of a block."""
-        ...
-
-
-def drawn_in_order(draw: Draw, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int) -> Iterator[pa.Table]:
-    """Yield the rows of blocks as `draw` makes them.
+def drawn_in_order(draw: Blocks, blocks: Iterable[tuple[int, np.ndarray | None]], workers: int) -> Iterator[pa.Table]:
+    """Yield the rows of blocks as `draw` makes them, which goes to every worker once.
 
     Raises:
         ReleaseError: a worker ended before its block was drawn.
@@ -173,15 +165,15 @@ def _collected(
         yield from waiting.popleft().result()
 
 
-_kept: list[Draw] = []
+_kept: list[Blocks] = []
 
 
-def _keep(draw: Draw) -> None:
+def _keep(draw: Blocks) -> None:
     _kept[:] = [draw]
 
 
 def _drawn(block: int, classes: np.ndarray | None) -> list[pa.Table]:
-    return _kept[0].tables(block, classes)
+    return list(_kept[0].each(block, classes))
 
 
 def block_rows(width: int) -> int:
@@ -217,10 +209,6 @@ class Blocks:
             return drawn_in_order(self, blocks, min(workers, end - first))
         return (table for block, classes in blocks for table in self.each(block, classes))
 
-    def tables(self, block: int, classes: np.ndarray | None) -> list[pa.Table]:
-        """Return the rows of a block."""
-        return list(self.each(block, classes))
-
     def each(self, block: int, classes: np.ndarray | None) -> Iterator[pa.Table]:
         """Yield the rows of a block: cells may be far longer than codes, so not all are made at once."""
         sampler = self.conditions.sampler
@@ -253,14 +241,14 @@ class DatabaseBlocks(Blocks):
 
     def written(self, tables: Mapping[str, TableRows], start: int, count: int) -> dict[str, pa.Table]:
         """Return coded tables as samples have them: of the first `count` units, numbered on from `start`."""
-        schema, values = self.decoder.schema, self.conditions.values
-        database, unit = schema.database, schema.unit
+        database, unit = self.decoder.schema.database, self.decoder.schema.unit
         assert database is not None
         assert unit is not None
         storage = self.decoder.storage[unit.column]
         ids = {database.units: start + np.arange(count) + _FIRST_ID}
         owners, stay = {database.units: np.arange(count)}, {database.units: count}
-        decoded = self._decoded(tables[database.units].rows, unit.constant, count, values)
+        first = {name: tables[database.units].rows[name][:count] for name in unit.constant}
+        decoded = self.decoder.decode(first, self.conditions.values, unit.constant)
         key = number_ids(pa.array(ids[database.units]), storage)
         written = {database.units: pa.table({unit.column: key, **_columns_of(decoded)})}  # keys alone may be all
         for branch in database.branches:
@@ -272,16 +260,10 @@ class DatabaseBlocks(Blocks):
             named = {branch.by: ids[branch.of][above]}
             named |= {} if branch.key is None else {branch.key: ids[branch.name]}
             named |= {} if branch.unit is None else {branch.unit: ids[database.units][owners[branch.name]]}
-            table = self._decoded(level.rows, branch.columns, n, {})
+            table = self.decoder.decode({name: level.rows[name][:n] for name in branch.columns}, {}, branch.columns)
             keys = {name: number_ids(pa.array(named[name]), storage) for name in branch.identifiers}
             written[branch.name] = pa.table({**keys, **_columns_of(table)})
         return written
-
-    def _decoded(
-        self, rows: Mapping[str, Any], columns: tuple[str, ...], n: int, values: Mapping[str, pa.Array]
-    ) -> pa.Table:
-        """Return the columns of the first n rows of a table."""
-        return self.decoder.decode({name: rows[name][:n] for name in columns}, values, columns)
 
 
 def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:

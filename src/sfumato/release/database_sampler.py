@@ -13,9 +13,10 @@ from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import Units, UnitSampler, given_values
+from sfumato.lenses.unit_rules import together
 from sfumato.records.context import Level, Levels, before, between, earlier, totals
 from sfumato.release.linked import LinkedTable
-from sfumato.rules.cells import as_values, codes_of, joined, taken
+from sfumato.rules.cells import as_values, codes_of, taken
 from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
 from sfumato.schema.schema import Schema
 
@@ -63,7 +64,7 @@ class DatabaseTables:
         self._kinds, self._totals = schema.of_kind(NumericKind), schema.tree.branches
         self._schema = schema = without_totals(schema)
         assert schema.tree is not None
-        self._database = schema.tree
+        self._database, self._constant = schema.tree, () if schema.unit is None else schema.unit.constant
         views = branch_views(schema)
         self._views = views if tables is None else {name: views[name] for name in tables}
         self._parts = dict[str, UnitSampler]()
@@ -97,7 +98,7 @@ class DatabaseTables:
         return self._given(values, lambda first: given_values(first, values))
 
     def _given(self, names: Iterable[str], fixed: Callable[[UnitSampler], Any]) -> DatabaseTables:
-        constant = () if self._schema.unit is None else self._schema.unit.constant
+        constant = self._constant
         others = [name for name in names if name not in constant]
         if others:
             raise ConfigError(
@@ -132,12 +133,11 @@ class DatabaseTables:
     ) -> tuple[Levels, dict[str, Mapping[str, Any]]]:
         """Return the rows of n units, coded and as they are written."""
         levels, units = Levels(self._schema), self._parts[self._first].units(n, rng, classes)
-        constant = () if self._schema.unit is None else self._schema.unit.constant
         starts = np.searchsorted(units.owners, np.arange(n))
         written: dict[str, Mapping[str, Any]] = {
-            self._database.units: taken({name: units.rows[name] for name in constant}, starts)
+            self._database.units: taken({name: units.rows[name] for name in self._constant}, starts)
         }
-        levels.put(self._database.units, Level(np.arange(n), np.arange(n), self._codes(written[self._database.units])))
+        levels[self._database.units] = Level(np.arange(n), np.arange(n), self._codes(written[self._database.units]))
         for name, view in self._views.items():
             if name != self._first:
                 units = self._below(view, levels, rng)
@@ -157,7 +157,7 @@ class DatabaseTables:
             place = codes_of(kinds, {name: rows[name] for name in (branch.order, *branch.within)})
             rows[branch.order] = between(self._schema, view, place, place[branch.order])
         rows = {name: rows[name] for name in branch.columns}
-        levels.put(branch.name, Level(owners, levels[branch.of].owners[owners], self._codes(rows)))
+        levels[branch.name] = Level(owners, levels[branch.of].owners[owners], self._codes(rows))
         return rows
 
     def _below(self, view: BranchView, levels: Levels, rng: np.random.Generator) -> Units:
@@ -173,14 +173,14 @@ class DatabaseTables:
             mine = np.flatnonzero(turn == place)
             below = part.below({name: codes[mine] for name, codes in known.items()}, rng)
             parts.append(Units(mine[below.owners], {n: below.rows[n] for n in _columns(view)}, below.without))
-        return _together(parts)
+        return together(parts)
 
     def _so_far(self, view: BranchView, above: Level, parts: list[Units]) -> Level:
         """Return the rows of a branch that are drawn, in the order of the rows above."""
         if not parts:
             none = np.zeros(0, dtype=np.int64)
             return Level(none, none, {name: np.zeros(0) for name in view.branch.columns})
-        units = _together(parts)
+        units = together(parts)
         present = np.flatnonzero(~units.without)
         rows = taken({name: units.rows[name] for name in view.branch.columns}, present)
         owners = units.owners[present]
@@ -190,10 +190,3 @@ class DatabaseTables:
 def _columns(view: BranchView) -> tuple[str, ...]:
     """Return the columns of a branch, and those between which its rows lie."""
     return (*view.branch.columns, *(view.branch.within or ()))
-
-
-def _together(parts: list[Units]) -> Units:
-    """Return units of several draws in order."""
-    owners, absent = (np.concatenate(arrays) for arrays in ([u.owners for u in parts], [u.without for u in parts]))
-    order = np.argsort(owners, kind="stable")
-    return Units(owners[order], taken(joined([dict(u.rows) for u in parts]), order), absent[order])

@@ -22,7 +22,7 @@ import safetensors.numpy
 
 from sfumato.columns.facts import shown
 from sfumato.errors import OutputError, ReleaseError
-from sfumato.io.atomic import atomic_path, reason_of
+from sfumato.io.atomic import atomic_path, write_or_refuse
 from sfumato.io.strict_json import parse_object
 from sfumato.io.untrusted import UnreadableFileError, UntrustedZip, read_bounded
 from sfumato.privacy.combined_certificate import PartCost
@@ -62,9 +62,7 @@ def write_files(path: Path, content: Mapping[str, Any], packed: bytes, *, overwr
     """
     contents = _contents(content, packed)
     with atomic_path(path, overwrite=overwrite, marker=FILES) as partial:
-        failure = reason_of(lambda: _write(contents, partial, archive=path.suffix == ARCHIVE_SUFFIX))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
+        write_or_refuse(path, lambda: _write(contents, partial, archive=path.suffix == ARCHIVE_SUFFIX))
 
 
 def archive_bytes(content: Mapping[str, Any], packed: bytes) -> bytes:
@@ -223,9 +221,7 @@ def write_parts(path: Path, parts: Sequence[bytes], costs: Sequence[PartCost], *
     text = json.dumps(plain(_Combination(format=_FORMAT, parts=tuple(costs))), indent=1)
     contents = {COMBINATION: text.encode(), **{_member(i): part for i, part in enumerate(parts, 1)}}
     with atomic_path(path, overwrite=overwrite) as partial:
-        failure = reason_of(lambda: write_archive(contents, partial))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
+        write_or_refuse(path, lambda: write_archive(contents, partial))
 
 
 def require_archive(path: Path) -> None:
@@ -258,23 +254,19 @@ def read_parts(path: Path) -> tuple[list[bytes], tuple[PartCost, ...]]:
         ReleaseError: no combined release, or damaged. What else a hostile file provokes is the caller's to catch.
     """
     if not is_combination(path):
-        _refuse_combination("It is no combined release")
+        _refuse("It is no combined release.")
     with _opened(path) as archive:
         members = _stored(archive)
         listed = reader(_Combination)(parse_object(archive.read(COMBINATION)), Place("combination"))
         names = [_member(i) for i in range(1, len(listed.parts) + 1)]
         if set(members) != {COMBINATION, *names}:
-            _refuse_combination(f"Expected exactly {COMBINATION} and the parts that it lists in the archive")
+            _refuse(f"Expected exactly {COMBINATION} and the parts that it lists in the archive.")
         contents = [archive.read(name) for name in names]
     for name, content, part in zip(names, contents, listed.parts, strict=True):
         if file_hash(content) != part.sha256:
-            _refuse_combination(f"The part {name} is not the one that was combined: it was changed since")
+            _refuse(f"The part {name} is not the one that was combined: it was changed since.")
     return contents, listed.parts
 
 
 def _member(place: int) -> str:
     return f"{place}{ARCHIVE_SUFFIX}"
-
-
-def _refuse_combination(problem: str) -> NoReturn:
-    raise ReleaseError(f"{problem}.")

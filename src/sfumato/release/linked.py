@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.records.histories import Ahead, off_lines
 from sfumato.release.tilted_table import TableSoftmax
-from sfumato.rules.cells import to_codes
+from sfumato.rules.cells import numbers, numeric, to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Weight
@@ -288,11 +287,8 @@ def later_order(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.nda
     plan = None if tables.steps is None else tables.steps.rule_plan
     assert plan is not None
     assert tables.order is not None
-    column = plan.assembled(steps)[tables.order]
-    kind = plan.kinds[tables.order]
-    assert isinstance(kind, NumericKind)
-    assert isinstance(column, Values)
-    return np.where(np.isnan(steps[tables.before[tables.order]]), np.nan, to_codes(kind, column))
+    codes = to_codes(numeric(plan.kinds, tables.order), numbers(plan.assembled(steps), tables.order))
+    return np.where(np.isnan(steps[tables.before[tables.order]]), np.nan, codes)
 
 
 def _weight(schema: Schema, settings: Mapping[str, Any]) -> Weight | None:

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +71,8 @@ class SourceForm:
     keys: Mapping[str, str] = entry(mapping(str), factory=dict)
 
 
-class ReleaseContent(NamedTuple):
+@dataclass(frozen=True)
+class ReleaseContent:
     """What a release is made of; see the attributes of `Release`."""
 
     schema: Schema

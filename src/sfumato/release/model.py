@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import (
@@ -33,9 +32,7 @@ from sfumato.lenses.chain import plain_schema, shaped
 from sfumato.lenses.lens import DataSet, UnitSampler
 from sfumato.maths.streams import public_stream, seed_of
 from sfumato.maths.threads import few_threads
-from sfumato.measurements.queries import Measurement
 from sfumato.privacy import words
-from sfumato.privacy.certificate import Certificate
 from sfumato.privacy.certificate_form import Bound, Protected
 from sfumato.records.long_tables import written_types
 from sfumato.release.blocks import (
@@ -53,7 +50,6 @@ from sfumato.release.database_sampler import DatabaseTables
 from sfumato.release.files import archive_bytes, packed_arrays, read_files, write_files
 from sfumato.release.manifest import (
     ReleaseContent,
-    SourceForm,
     bound,
     check_binding,
     check_measurements,
@@ -64,7 +60,6 @@ from sfumato.release.manifest import (
 )
 from sfumato.release.samplers import Sampler, build_sampler
 from sfumato.release.unique_rows import UniqueRows, columns_to_compare, repeated_rows, repeated_units
-from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import weighting_of
 from sfumato.schema.sources import read_off
 
@@ -73,10 +68,11 @@ _MOST_ROWS = 2**62
 _LONGEST_PROBLEM = 2_000
 
 _Value = TypeVar("_Value", bound="ReleaseValue")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
-class ReleaseValue:
+class ReleaseValue(ReleaseContent):
     """A generative model made of noisy measurements, with the certificate of what it cost.
 
     It is a value, from which samples come; `sfumato.Release` has questions, a page and scores as well.
@@ -91,12 +87,6 @@ class ReleaseValue:
         part_of: of the part of a database that is of one table, the whole release and the table's name; else None.
     """
 
-    schema: Schema
-    certificate: Certificate
-    sampler: Mapping[str, Any]
-    parameters: Mapping[str, np.ndarray]
-    measurements: tuple[Measurement, ...]
-    form: SourceForm
     part_of: tuple[ReleaseValue, str] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -135,8 +125,9 @@ class ReleaseValue:
             raise ReleaseError(
                 "Expected a certificate with a passed verdict on each criterion of the schema, got others."
             )
-        for name in self._plain():
-            self.schema.columns[name].check_storage(name, self.form.storage[name])
+        for name in self.schema.released:
+            if name not in self.schema.images:  # whose storage types do not say all of their cells
+                self.schema.columns[name].check_storage(name, self.form.storage[name])
         if isinstance(self._sampler, DataSet):
             self._contained(next(self._sampler.batches(1, 0, 1)))
             return
@@ -159,10 +150,6 @@ class ReleaseValue:
         """The column whose classes are modelled apart, but for areas, which nobody wants to predict; None without."""
         target = self.sampler.get("target")
         return None if target in self.schema.areas else target
-
-    def _plain(self) -> list[str]:
-        """The released columns whose storage types say all of their cells."""
-        return [name for name in self.schema.released if name not in self.schema.images]
 
     @cached_property
     def _loaded(self) -> bool:
@@ -397,10 +384,7 @@ class ReleaseValue:
 
     def _manifest(self) -> tuple[dict[str, Any], bytes]:
         """Return what the manifest says, and the arrays, as they are saved."""
-        content = ReleaseContent(
-            self.schema, self.certificate, self.sampler, self.parameters, self.measurements, self.form
-        )
-        manifest, arrays = written(content)
+        manifest, arrays = written(self)
         packed = packed_arrays(arrays)
         return bound(manifest, packed), packed
 
@@ -442,6 +426,13 @@ class ReleaseValue:
         write_table(self.batches(n, **options), path, keys=self.form.keys, **written)
 
 
+def kept(release: ReleaseValue, key: str, make: Callable[[ReleaseValue], _Made]) -> _Made:
+    """Return what is made of a release once, and kept in it: it ends with the release."""
+    if key not in release.__dict__:
+        release.__dict__[key] = make(release)
+    return release.__dict__[key]
+
+
 def read_release(path: str | os.PathLike[str], kind: type[_Value]) -> _Value:
     """Read a release, from anyone.
 
@@ -465,7 +456,7 @@ def read_opened(path: Path | BinaryIO, kind: type[_Value], label: str) -> _Value
     """Read a release as `read_release` does, of a path or of the opened bytes of a `.sfm` file, called by a label."""
     try:
         manifest, arrays = read_files(path)
-        release = kind(*read(manifest, arrays))
+        release = kind(**vars(read(manifest, arrays)))
         check_binding(manifest, release.certificate)
         release.check()
         check_measurements(release.measurements, release.certificate, manifest.get("not_kept"))

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from sfumato.errors import ConfigError, OutputError, ReleaseError
-from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
 from sfumato.io.strict_json import parse_object
 from sfumato.io.untrusted import read_bounded
 from sfumato.release.files import read_bytes
@@ -179,10 +179,4 @@ def _public_key(path: Path) -> Ed25519PublicKey:
 
 def _write(path: Path, content: bytes, *, secret: bool = False, overwrite: bool = False) -> None:
     with atomic_path(path, overwrite=overwrite, secret=secret) as partial:
-        failure = reason_of(lambda: _fill(partial, content))
-        if failure:
-            raise OutputError(f"Cannot write {path}: {failure}.")
-
-
-def _fill(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+        write_or_refuse(path, lambda: partial.write_bytes(content))

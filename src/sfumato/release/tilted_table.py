@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import ConfigError, ReleaseError
-from sfumato.lenses.lens import Sampler
+from sfumato.lenses.lens import Around, Sampler
 from sfumato.maths.arrays import require_array, require_well_formed
 from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import BaseCells, joint_cells
@@ -60,10 +60,15 @@ class TableSoftmax:
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
         cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
-        shares = _fixed_class(self._chain.class_shares, self.class_column, codes)
+        shares = self._chain.class_shares
+        if self.class_column is not None and self.class_column in codes:
+            shares = (np.arange(shares.size) == int(codes[self.class_column])).astype(np.float64)
         chain = SoftmaxGiven(self._chain, cells, shares)
         if not chain.possible or not shares.sum() > 0:
-            raise _impossible(codes)
+            raise ConfigError(
+                f"Expected given values that this release's rows can have together, got {', '.join(map(repr, codes))} "
+                "with values of probability 0. Give fewer columns or other values."
+            )
         return GivenSoftmax(self, chain)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -131,21 +136,6 @@ class GivenSoftmax:
         return self._plain.given(codes)
 
 
-def _impossible(codes: Mapping[str, float]) -> ConfigError:
-    names = ", ".join(map(repr, codes))
-    return ConfigError(
-        f"Expected given values that this release's rows can have together, got {names} with values of "
-        "probability 0. Give fewer columns or other values."
-    )
-
-
-def _fixed_class(shares: np.ndarray, column: str | None, codes: Mapping[str, float]) -> np.ndarray:
-    """Return the shares of the classes, or all of them for the class that is given."""
-    if column is None or column not in codes:
-        return shares
-    return (np.arange(shares.size) == int(codes[column])).astype(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class Tilt:
     """One question's part in a row's exponent.
@@ -207,7 +197,7 @@ def total_exponents(tilts: Sequence[Tilt], rows: Mapping[str, Any]) -> np.ndarra
     return np.clip(total, -_LARGEST, _LARGEST)
 
 
-class TiltedRows:
+class TiltedRows(Around):
     """Rows of a sampler, accepted with chances in proportion to their exponents' exponentials.
 
     The largest of many rows' exponents is taken for the largest: a row above it is accepted once, and not more often.
@@ -215,28 +205,23 @@ class TiltedRows:
     """
 
     def __init__(self, plain: Sampler, tilts: Sequence[Tilt], given: bool = False) -> None:
-        self._plain, self._tilts = plain, tilts
-        self.width, self.class_column = plain.width, plain.class_column
+        super().__init__(plain)
+        self._tilts = tilts
         exponents = total_exponents(tilts, plain.rows(_TRIAL_ROWS, public_stream(_STREAM, given)))
         self._top = float(np.quantile(exponents, _TAKEN))
 
-    @property
-    def possible(self) -> np.ndarray:
-        """Which classes rows can have."""
-        return self._plain.possible
-
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
-        return TiltedRows(self._plain.given(codes), self._tilts, given=True)
+        return TiltedRows(self._inner.given(codes), self._tilts, given=True)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows."""
-        rows = dict(self._plain.rows(n, rng, classes))
+        rows = dict(self._inner.rows(n, rng, classes))
         left = self._refused(rows, np.arange(n), rng)
         for _ in range(_MOST_ROUNDS):
             if not left.size:
                 break
-            new = self._plain.rows(left.size, rng, None if classes is None else classes[left])
+            new = self._inner.rows(left.size, rng, None if classes is None else classes[left])
             for name, column in new.items():
                 rows[name][left] = column
             left = self._refused(new, left, rng)

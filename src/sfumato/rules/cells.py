@@ -43,6 +43,20 @@ def to_codes(kind: NumericKind, column: Values) -> np.ndarray:
     return np.where(column.absent, np.nan if kind.nullable else 0.5, codes)
 
 
+def numeric(kinds: Kinds, name: str) -> NumericKind:
+    """Return the kind of a column of numbers or dates."""
+    kind = kinds[name]
+    assert isinstance(kind, NumericKind)
+    return kind
+
+
+def numbers(table: Mapping[str, Column], name: str) -> Values:
+    """Return a column of numbers or dates."""
+    column = table[name]
+    assert isinstance(column, Values)
+    return column
+
+
 def codes_of(kinds: Kinds, rows: Mapping[str, Column]) -> dict[str, np.ndarray]:
     """Return the codes of columns, of which some may be codes already."""
     return {

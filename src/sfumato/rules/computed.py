@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from sfumato.columns.bounded import NumericKind, Values
-from sfumato.rules.cells import Column, Kinds, Table, absent, coarsest, fitted, in_steps, resolution_of
+from sfumato.rules.cells import Column, Kinds, Table, coarsest, fitted, in_steps, numbers, numeric, resolution_of
 from sfumato.rules.rule import Frozen, Rule
 
 Operation = Literal["sum", "product", "difference"]
@@ -70,26 +70,20 @@ class Computed(Follows):
         """The result and its parts."""
         return (self.column, *self.parts)
 
-    def _kind(self, name: str) -> NumericKind:
-        kind = self.kinds[name]
-        assert isinstance(kind, NumericKind)
-        return kind
-
     def exact(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the result before it is rounded, and which rows have a missing part."""
-        step = coarsest(self._kind(name) for name in self.parts)
-        numbers, gone = [], np.zeros(0, dtype=bool)
+        step = coarsest(numeric(self.kinds, name) for name in self.parts)
+        terms, gone = [], np.zeros(0, dtype=bool)
         for name in self.parts:
-            column = table[name]
-            assert isinstance(column, Values)
+            column = numbers(table, name)
             gone = gone | column.absent if gone.size else column.absent.copy()
-            values = in_steps(self._kind(name), column.values, step)
-            numbers.append(np.where(column.absent, self.neutral[self.operation], values))
-        if any((values > _LARGEST).any() or (values < -_LARGEST).any() for values in numbers):
-            numbers = [values.astype(np.float64) for values in numbers]  # of real rows: integers would wrap around
-        result = numbers[0]
+            values = in_steps(numeric(self.kinds, name), column.values, step)
+            terms.append(np.where(column.absent, self.neutral[self.operation], values))
+        if any((values > _LARGEST).any() or (values < -_LARGEST).any() for values in terms):
+            terms = [values.astype(np.float64) for values in terms]  # of real rows: integers would wrap around
+        result = terms[0]
         with np.errstate(all="ignore"):  # infinity stays what it is, and is no sum of anything
-            for values in numbers[1:]:
+            for values in terms[1:]:
                 if self.operation == "product":
                     result = result.astype(np.float64) * values
                 else:
@@ -99,13 +93,12 @@ class Computed(Follows):
     def value(self, table: Table) -> Values:
         """Return the result, within its bounds."""
         result, gone = self.exact(table)
-        kind = self._kind(self.column)
+        kind = numeric(self.kinds, self.column)
         return Values(fitted(kind, result), gone & kind.nullable)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows have a result that is not that of their parts."""
-        column = table[self.column]
-        assert isinstance(column, Values)
+        column = numbers(table, self.column)
         expected, gone = self.exact(table)
         with np.errstate(all="ignore"):
             apart = np.abs(column.values - expected.astype(np.float64))
@@ -118,14 +111,12 @@ class Computed(Follows):
             return
         for name in self.parts:
             rows = np.flatnonzero(self.broken(table))
-            if name in frozen or not rows.size or resolution_of(self._kind(name)) is not None:
+            if name in frozen or not rows.size or resolution_of(numeric(self.kinds, name)) is not None:
                 continue
-            part, result = table[name], table[self.column]
-            assert isinstance(part, Values)
-            assert isinstance(result, Values)
+            part, result = numbers(table, name), numbers(table, self.column)
             over = self.exact(table)[0][rows] - result.values[rows]
             sign = 1 if self.operation == "sum" or name == self.parts[0] else -1
-            part.values[rows] = fitted(self._kind(name), part.values[rows] - sign * over)
+            part.values[rows] = fitted(numeric(self.kinds, name), part.values[rows] - sign * over)
 
 
 @final
@@ -168,7 +159,7 @@ class Derived(Follows):
         if not isinstance(source, Values):
             return self.by_level[source]
         place = np.maximum(np.searchsorted(self.starts, source.values, side="right") - 1, 0)
-        return np.where(absent(self.kinds[self.source], source), self.if_missing, self.by_span[place])
+        return np.where(source.absent, self.if_missing, self.by_span[place])
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows have another level."""

@@ -200,17 +200,14 @@ def require_conditions(plan: RulePlan) -> None:
             if tried > _MOST_VALUES or next(left) < 0:
                 return
             direct = [other for other in stated if other.column == term.column]
-            if any(_is_of(term, other) for other in direct) or _is_possible(plan.kinds, rules, names, term, left):
+            own = _Values.of(term.kind).within(term)
+            if any(map(own.are_of, direct)) or _is_possible(plan.kinds, rules, names, term, left):
                 continue
             places = ", ".join(dict.fromkeys(rule.place for rule in _needed(plan.kinds, rules, names, term, left)))
             raise SchemaError(
                 f"Expected rules that leave rows with {text}, of which one speaks, found that {places} forbid them "
                 f"together. Take one out, or say `never: {{{term.column}: ...}}` if no row has the value."
             )
-
-
-def _is_of(term: Term, other: Term) -> bool:
-    return _Values.of(term.kind).within(term).are_of(other)
 
 
 def _is_possible(

@@ -7,9 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.wall_clock import Resolution
-from sfumato.rules.cells import Kinds, Table, coarsest, fitted, from_steps, in_steps
+from sfumato.rules.cells import Kinds, Table, coarsest, fitted, from_steps, in_steps, numbers, numeric
 from sfumato.rules.rule import Frozen, Rule
 
 
@@ -37,14 +37,14 @@ class Order(Rule):
     @property
     def step(self) -> Resolution | None:
         """The coarsest resolution of dates; None of numbers."""
-        return coarsest(self._kind(name) for name in self.names)
+        return coarsest(numeric(self.kinds, name) for name in self.names)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows go down somewhere."""
         mask, highest, known = self._start(table)
         for name in self.names:
-            column = _numbers(table, name)
-            values = in_steps(self._kind(name), column.values, self.step)
+            column = numbers(table, name)
+            values = in_steps(numeric(self.kinds, name), column.values, self.step)
             mask |= known & ~column.absent & (values < highest)
             highest = np.where(column.absent, highest, np.where(known, np.maximum(highest, values), values))
             known |= ~column.absent
@@ -61,7 +61,7 @@ class Order(Rule):
         beyond, outer = (np.less, np.maximum) if up else (np.greater, np.minimum)
         _, limit, known = self._start(table)
         for name in self.names if up else reversed(self.names):
-            kind, column = self._kind(name), _numbers(table, name)
+            kind, column = numeric(self.kinds, name), numbers(table, name)
             values = in_steps(kind, column.values, self.step)
             wrong = known & ~column.absent & beyond(values, limit)
             if name not in frozen and wrong.any():
@@ -71,21 +71,10 @@ class Order(Rule):
             known |= ~column.absent
 
     def _start(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        first = _numbers(table, self.names[0])
-        whole = all(_numbers(table, name).values.dtype.kind == "i" for name in self.names)
+        first = numbers(table, self.names[0])
+        whole = all(numbers(table, name).values.dtype.kind == "i" for name in self.names)
         nothing = np.zeros(len(first), dtype=bool)
         return nothing.copy(), np.zeros(len(first), dtype=np.int64 if whole else np.float64), nothing
-
-    def _kind(self, name: str) -> NumericKind:
-        kind = self.kinds[name]
-        assert isinstance(kind, NumericKind)
-        return kind
-
-
-def _numbers(table: Table, name: str) -> Values:
-    column = table[name]
-    assert isinstance(column, Values)
-    return column
 
 
 def _nearest(kind: NumericKind, values: np.ndarray, step: Resolution | None, *, up: bool) -> np.ndarray:
@@ -130,7 +119,7 @@ class Bound(Rule):
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows are outside."""
-        column = _numbers(table, self.column)
+        column = numbers(table, self.column)
         mask = np.zeros(len(column), dtype=bool)
         if self.lower is not None:
             mask |= column.values < self.lower
@@ -142,10 +131,8 @@ class Bound(Rule):
         """Clamp."""
         if self.column in frozen:
             return
-        column = _numbers(table, self.column)
+        column = numbers(table, self.column)
         rows = np.flatnonzero(self.broken(table))
         if rows.size:
-            kind = self.kinds[self.column]
-            assert isinstance(kind, NumericKind)
             clamped = np.clip(column.values[rows], self.lower, self.upper)
-            column.values[rows] = fitted(kind, clamped)
+            column.values[rows] = fitted(numeric(self.kinds, self.column), clamped)

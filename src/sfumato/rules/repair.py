@@ -176,12 +176,14 @@ class _Part:
         rest = [name for name in self.columns if name not in anchors]
         if anchors and rest:
             before = taken(table, rows)
-            missed = self._copy(donors, table, rows, rest, self._key(before, fixed), self._key(donors, fixed), rng)
-            self._follow(table, rows)
+            self._copy(donors, table, rows, rest, self._key(before, fixed), self._key(donors, fixed), rng)
+            plan, some = keeper.plan, taken(table, rows)
+            plan.follow(some, keeper.frozen)
+            for name in plan.order:
+                put(table, rows, name, some[name])
             still = self.keeper.broken(taken(table, rows), self.rules)
             for name in table:  # what was not mended is as it was
                 put(table, rows[still], name, before[name][still])
-            del missed
             rows = rows[still]
         ours, theirs = (
             _only({name: some[name] for name in fixed}, size(some)) for some in (taken(table, rows), donors)
@@ -195,14 +197,6 @@ class _Part:
         columns = _only({name: table[name] for name in dict.fromkeys([*fixed, *labels])}, size(table))
         conditions = [rule.conditions for rule in self.rules if isinstance(rule, Implication | NullIf)]
         return [*columns, *(all_hold(terms, table).astype(np.int64) for terms in conditions)]
-
-    def _follow(self, table: Table, rows: np.ndarray) -> None:
-        """Compute what follows from others anew, in some rows."""
-        plan = self.keeper.plan
-        some = taken(table, rows)
-        plan.follow(some, self.keeper.frozen)
-        for name in plan.order:
-            put(table, rows, name, some[name])
 
     def _copy(
         self,
@@ -263,6 +257,13 @@ def _alike(column: Column, rows: np.ndarray, donors: Column, at: np.ndarray) -> 
     return column[rows][:, None] == donors[at]
 
 
+def give(plan: RulePlan, table: Table, given: Mapping[str, Column]) -> None:
+    """Write values that all rows have, shape (1,) each, and what follows from them, in place."""
+    for name, value in given.items():
+        put(table, np.arange(size(table)), name, value[np.zeros(size(table), dtype=np.int64)])
+    plan.follow(table, tuple(given))
+
+
 def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTHING) -> Table:
     """Return rows that keep the rules of a component; none if none was found.
 
@@ -281,9 +282,7 @@ def examples(plan: RulePlan, component: int, given: Mapping[str, Column] = _NOTH
     tables: list[Table] = []
     for _ in range(_EXAMPLE_ROUNDS):
         table = _random_rows(plan, points, rng)
-        for name, value in given.items():
-            put(table, np.arange(_ROWS), name, value[np.zeros(_ROWS, dtype=np.int64)])
-        plan.follow(table, tuple(given))
+        give(plan, table, given)
         keeper.project(table)
         good = np.flatnonzero(~keeper.broken(table, rules))
         tables.append(taken({name: table[name] for name in columns}, good))

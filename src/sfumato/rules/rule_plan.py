@@ -108,7 +108,8 @@ class RulePlan:
                 span = in_steps(high, np.array(high.bounds), step) - in_steps(low, first, step)
                 if span[1] <= _WIDEST * (span[1] - span[0]) and _root(roots, earlier) != later:
                     gaps[later] = roots[later] = earlier
-        return _parents_first(gaps)
+        parents_first = TopologicalSorter({later: [earlier] for later, earlier in gaps.items()}).static_order()
+        return {name: gaps[name] for name in parents_first if name in gaps}
 
     def _numeric(self, name: str) -> NumericKind:
         kind = self.kinds[name]
@@ -252,8 +253,3 @@ def _root(roots: dict[str, str], name: str) -> str:
         roots[name] = roots.get(roots[name], roots[name])
         name = roots[name]
     return name
-
-
-def _parents_first(gaps: dict[str, str]) -> dict[str, str]:
-    order = TopologicalSorter({later: [earlier] for later, earlier in gaps.items()}).static_order()
-    return {name: gaps[name] for name in order if name in gaps}

@@ -16,7 +16,7 @@ from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.errors import ConfigError, SchemaError
-from sfumato.rules.cells import Column, Kinds, Table, absent
+from sfumato.rules.cells import Column, Kinds, Table
 
 _NUMBER = r"-?(?:[0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})"
 _ONE = re.compile(_NUMBER)
@@ -230,8 +230,3 @@ def _read(name: str, kind: TabularKind, value: Any, place: str) -> tuple[float, 
         return read.code, None
     values, _ = kind.read(read.stored, ())
     return read.code, values[0].item()
-
-
-def present(kind: TabularKind, column: Column) -> np.ndarray:
-    """Return which cells hold a value, shape (n,)."""
-    return ~absent(kind, column)

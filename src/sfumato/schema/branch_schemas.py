@@ -17,7 +17,7 @@ before the fit is of the first branch right below that of units whose units have
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -89,7 +89,9 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         context |= {name: kinds[name] for name in database.branch(step).columns}
     rules, plan = _rules(schema, database, branch), schema.rule_plan
     follows = {later for _, later in database.spans} | ({} if plan is None else {**plan.gaps, **plan.follows}).keys()
-    features = _with_free_names(branch_features(database, branch, kinds, follows), set(schema.columns))
+    taken = set(schema.columns)  # a column's codes are its own alone: no feature has a name of another
+    context_features = branch_features(database, branch, kinds, follows)
+    features = tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in context_features)
     context |= {feature.name: feature.kind for feature in features}
     own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
     if branch.within is not None and branch.order is not None:
@@ -122,8 +124,3 @@ def _rules(schema: Schema, database: Database, branch: Branch) -> tuple[Mapping[
     own = [entry for entry, names in entries if database.home(names, schema.table_columns) in homes]
     spans = [{"order": list(span)} for span in database.spans if set(span) <= set(branch.columns)]
     return (*own, *(span for span in spans if span not in own))
-
-
-def _with_free_names(features: Iterable[Feature], taken: set[str]) -> tuple[Feature, ...]:
-    """Return features by names that no column has, nor a feature before: a column's codes are its own alone."""
-    return tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in features)

@@ -56,20 +56,24 @@ class Clock:
         return max(MICROSECONDS["minute"] // self.kind.microseconds, 1)
 
     @property
-    def times(self) -> Integer:
+    def beside(self) -> Integer:
         """The kind of the times of day, in steps of the clock since midnight."""
         return Integer(lower=0, upper=self.per_day // self.width - 1, nullable=self.kind.nullable)
+
+    def of(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return `read` of coded rows."""
+        return self.read(rows[self.name])
 
     def read(self, codes: np.ndarray) -> np.ndarray:
         """Return the codes of times of day of coded moments, shape (n,): each of its own alone, NaN where missing."""
         times = (_steps(self.kind, codes) % self.per_day) // self.width
-        return np.where(np.isnan(codes), np.nan, times / self.times.upper)
+        return np.where(np.isnan(codes), np.nan, times / self.beside.upper)
 
     def set(self, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return coded moments of the same days at other times, within the bounds; without a time, as they are."""
         first, last = self.kind.bounds
         steps = _steps(self.kind, codes)
-        clock = np.rint(np.nan_to_num(times) * self.times.upper).astype(np.int64)
+        clock = np.rint(np.nan_to_num(times) * self.beside.upper).astype(np.int64)
         moved = steps // self.per_day * self.per_day + clock * self.width + steps % self.width
         # days at the ends of the bounds may be no whole days
         moved = np.where((moved < first) | (moved > last) | np.isnan(times), steps, moved)
@@ -101,11 +105,6 @@ def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:
     return clocks
 
 
-def with_clocks(codes: dict[str, np.ndarray], clocks: Mapping[str, Clock]) -> dict[str, np.ndarray]:
-    """Return coded rows with the columns of times of day."""
-    return codes | {clock.column: clock.read(codes[name]) for name, clock in clocks.items()}
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Distance:
@@ -124,14 +123,18 @@ class Distance:
     kinds: tuple[DateTime, DateTime]
 
     @property
-    def steps(self) -> Integer:
+    def beside(self) -> Integer:
         """The kind of distances, in steps of the two dates' resolution, below 0 where the later date lies before."""
         (a, b), (c, d) = (kind.bounds for kind in self.kinds)
         return Integer(lower=c - b, upper=d - a, nullable=True)
 
+    def of(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return `read` of coded rows."""
+        return self.read(rows[self.earlier], rows[self.later])
+
     def read(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
         """Codes of the distances of coded dates, shape (n,): each of its own two alone, NaN where one is missing."""
-        first, last = self.steps.bounds
+        first, last = self.beside.bounds
         apart = _steps(self.kinds[1], later) - _steps(self.kinds[0], earlier)
         return np.where(np.isnan(earlier) | np.isnan(later), np.nan, (apart - first) / (last - first))
 
@@ -158,7 +161,8 @@ class Distance:
             return codes
         other, own = (self.kinds[1], self.kinds[0]) if back else self.kinds
         origin, way = _steps(other, start), -1 if back else 1
-        gaps = way * np.rint(apart[known] * (self.steps.upper - self.steps.lower) + self.steps.lower).astype(np.int64)
+        least, most = self.beside.bounds
+        gaps = way * np.rint(apart[known] * (most - least) + least).astype(np.int64)
         of_row = rng.integers(gaps.size, size=apart.size)
         of_row[known] = np.arange(known.size)
         first, last = own.bounds
@@ -215,8 +219,3 @@ def distances_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Distan
 def _overlap(one: DateTime, other: DateTime) -> float:
     (a, b), (c, d) = one.bounds, other.bounds
     return (min(b, d) - max(a, c) + 1) / (max(b, d) - min(a, c) + 1)
-
-
-def with_distances(codes: dict[str, np.ndarray], distances: Mapping[str, Distance]) -> dict[str, np.ndarray]:
-    """Coded rows with the columns of distances."""
-    return codes | {d.column: d.read(codes[d.earlier], codes[d.later]) for d in distances.values()}

@@ -105,7 +105,8 @@ class LinkedTables:
         histories = _histories(schema, varying, taken)
         of_histories: dict[str, ColumnKind] = {}
         for name, history in histories.items():
-            of_histories |= {history.level: _mean_kind(kinds[name]), history.trend: _change_kind(kinds[name])}
+            of_histories[history.level] = _mean_kind(kinds[name])
+            of_histories[history.trend] = _apart_kind(kinds[name], MOST_CHANGE)
         units = _table(schema, {**fixed, **of_histories, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
@@ -119,7 +120,7 @@ class LinkedTables:
         steps |= {history.line: _mean_kind(kinds[name]) for name, history in histories.items()}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
-        steps |= {history.offset: _offset_kind(kinds[name]) for name, history in histories.items()}
+        steps |= {history.offset: _apart_kind(kinds[name]) for name, history in histories.items()}
         # numbers with offsets before the other columns, as they are drawn
         joint = _table(schema, {**steps, **{name: kinds[name] for name in (*histories, *before)}}, rules)
         known = (units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
@@ -172,15 +173,10 @@ def _mean_kind(kind: ColumnKind) -> Continuous:
     return Continuous(lower=kind.lower, upper=kind.upper, nullable=True)
 
 
-def _offset_kind(kind: ColumnKind) -> Continuous:
+def _apart_kind(kind: ColumnKind, most: float = 1.0) -> Continuous:
+    """Return the kind of what lies apart, by so many times the span of a column at most."""
     assert isinstance(kind, Integer | Continuous)
-    most = float(kind.upper - kind.lower)
-    return Continuous(lower=-most, upper=most, nullable=True)
-
-
-def _change_kind(kind: ColumnKind) -> Continuous:
-    assert isinstance(kind, Integer | Continuous)
-    most = MOST_CHANGE * (kind.upper - kind.lower)
+    most *= kind.upper - kind.lower
     return Continuous(lower=-most, upper=most, nullable=True)
 
 

@@ -69,11 +69,8 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
             "totals": dict(branch.totals) or None,
             "weight": None if branch.weight == 1 else branch.weight,
         }  # fmt: skip
-    return {"tables": {name: _without_none(entry) for name, entry in entries.items()}}
-
-
-def _without_none(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if value is not None}
+    known = {name: {key: v for key, v in entry.items() if v is not None} for name, entry in entries.items()}
+    return {"tables": known}
 
 
 def _ends_entry(ends: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, Any] | None:

@@ -23,13 +23,13 @@ SIZES = TableFacts.of(Facts(STEPS, None, N))
 
 def fit_of(noise_multiplier: float) -> SimpleNamespace:
     """A fit, as `shared` looks at it."""
-    stages = {recipe.NAMES.steps.moments: SimpleNamespace(noise_multiplier=noise_multiplier)}
+    stages = {recipe.ALONE.steps.moments: SimpleNamespace(noise_multiplier=noise_multiplier)}
     return SimpleNamespace(noise=SimpleNamespace(silent=not noise_multiplier), plan=stages, n_public=N)
 
 
 def share_of(noise_multiplier: float, law: np.ndarray) -> tuple[Sharing, float]:
     """How many steps count whole at this noise, and how many count."""
-    return recipe.shared(fit_of(noise_multiplier), recipe.NAMES.steps, SIZES, law, N)  # type: ignore[arg-type] - what it looks at
+    return recipe.shared(fit_of(noise_multiplier), recipe.ALONE.steps, SIZES, law, N)  # type: ignore[arg-type] - what it looks at
 
 
 def test_the_numbers_of_steps_are_read_off_the_chain_of_units(monkeypatch):

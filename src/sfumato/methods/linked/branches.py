@@ -20,7 +20,7 @@ from sfumato.fitting.purposes import Facts
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import LINKS
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.consistency import Simulation, side_by_side, simulated_units
+from sfumato.methods.linked.consistency import Simulation, of_parts, simulated_units
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
@@ -139,4 +139,4 @@ def _units_of(branch: FittedModel) -> FittedModel:
 
 def _joined(branches: Mapping[str, FittedModel]) -> FittedModel:
     samplers = {name: dict(branch.sampler) for name, branch in branches.items()}
-    return side_by_side({"name": DatabaseTables.name, "branches": samplers}, branches)
+    return of_parts({"name": DatabaseTables.name, "branches": samplers}, branches)

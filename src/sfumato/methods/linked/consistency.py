@@ -38,7 +38,7 @@ class FittedUnits:
 
     Attributes:
         measured: the releases.
-        chain: fitted to them.
+        chain: fitted to them, at first with rows that it simulates itself.
         n_given: how many columns, the first ones, are known before others are drawn.
         sharing: how much each row of a record counts; None where a record is one.
     """
@@ -47,11 +47,6 @@ class FittedUnits:
     chain: SoftmaxChain
     n_given: int
     sharing: Sharing | None
-
-    @classmethod
-    def of(cls, measured: MeasuredTable, n_given: int, sharing: Sharing | None) -> FittedUnits:
-        """Return the first fit, to rows that its own chain simulates."""
-        return cls(measured, measured.chain(), n_given, sharing)
 
     @property
     def model(self) -> FittedModel:
@@ -108,13 +103,12 @@ def joined(tables: LinkedTables, units: FittedModel, steps: FittedModel | None) 
     """Return the model of linked rows."""
     weighted = {"weight": tables.weight} if tables.weight else {}
     parts = {"units": units} | ({} if steps is None else {"steps": steps})
-    return side_by_side(
-        {"name": LinkedTable.name, **weighted, **{name: dict(part.sampler) for name, part in parts.items()}}, parts
-    )
+    samplers = {name: dict(part.sampler) for name, part in parts.items()}
+    return of_parts({"name": LinkedTable.name, **weighted, **samplers}, parts)
 
 
-def side_by_side(sampler: Mapping[str, Any], parts: Mapping[str, FittedModel]) -> FittedModel:
-    """Return the model of a sampler of several models, with the arrays and measurements of each under its name."""
+def of_parts(sampler: Mapping[str, Any], parts: Mapping[str, FittedModel]) -> FittedModel:
+    """Return the model of a sampler that is made of others, with the arrays and measurements of these by name."""
     return FittedModel(
         sampler=sampler,
         parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},

@@ -49,18 +49,8 @@ from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import weight_bound
 
-
-@dataclass(frozen=True, slots=True)
-class LinkedNames:
-    """What the stages of linked rows are called."""
-
-    units: Names
-    steps: Names
-
-
-NAMES = LinkedNames(
-    Names("units: marginals", "units: second moments"), Names("steps: marginals", "steps: second moments")
-)
+UNITS = Names("units: marginals", "units: second moments")
+STEPS = Names("steps: marginals", "steps: second moments")
 _STEP_SHARE = 0.65  # of the squared budget
 _LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
@@ -71,8 +61,20 @@ _NORM_SEED = 11
 _SUMS = 20_000  # records of which numbers of rows are drawn
 
 
+@dataclass(frozen=True, slots=True)
+class LinkedNames:
+    """What the stages of linked rows are called."""
+
+    units: Names = UNITS
+    steps: Names = STEPS
+
+
+ALONE = LinkedNames()
+"""Of linked rows that are no branch of a database."""
+
+
 def linked_stages(
-    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: LinkedNames = NAMES
+    facts: Facts, *, marginal_share: float, level_groups: int, share: float = 1.0, names: LinkedNames = ALONE
 ) -> list[Stage]:
     """Return two stages for units and two for steps; of units of one row, those of units alone.
 
@@ -88,7 +90,7 @@ def linked_stages(
     ]
 
 
-def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames = NAMES) -> dict[str, str]:
+def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames = ALONE) -> dict[str, str]:
     """Say what the noise of each stage means; of steps, where every unit has two rows."""
     units, steps = _facts(facts)
     return table_forecast(plan, units, names.units) | (
@@ -96,7 +98,7 @@ def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames = NAMES) -> dic
     )
 
 
-def linked_error(plan: Plan, facts: Facts, names: LinkedNames = NAMES) -> float:
+def linked_error(plan: Plan, facts: Facts, names: LinkedNames = ALONE) -> float:
     """Return the noise of a label's share among units."""
     return one_way_error(plan, _facts(facts)[0], names.units)
 
@@ -192,7 +194,7 @@ def run_linked(
     level_groups: int,
     clip_slack: float,
     simulated: int | None,
-    names: LinkedNames = NAMES,
+    names: LinkedNames = ALONE,
     given: bool = False,
     owners: Owners | None = None,
     simulate: Simulation | None = None,
@@ -263,7 +265,7 @@ def _units(
         measuring = MeasuringWeights.of(facts) or Measuring()
         measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends)
         table = measure_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
-        units = FittedUnits.of(table, n_given, None)
+        units = FittedUnits(table, table.chain(), n_given, None)
         return units, counted_units(facts, units.model)
 
     sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
@@ -273,7 +275,7 @@ def _units(
     )
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
     table = measure_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several)
-    return FittedUnits.of(table, n_given, sharing), owners.n
+    return FittedUnits(table, table.chain(), n_given, sharing), owners.n
 
 
 def counted_units(facts: Facts, units: FittedModel) -> float:
@@ -287,7 +289,8 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
 
 def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
     """Return, by released shares of steps, lines of idle levels, and offsets that values are not made of."""
-    idle = {name for name, own in tables.histories.items() if _is_idle(tables, units, own.level)}
+    # levels that are drawn as missing in all units
+    idle = {n for n, own in tables.histories.items() if _stored_shares(tables, units, own.level)[1][-1] == 1.0}
 
     def silent(columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float) -> list[str]:
         del entry
@@ -296,11 +299,6 @@ def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
         return lines + [own.offset for name, own in tables.histories.items() if name in apart]
 
     return silent
-
-
-def _is_idle(tables: LinkedTables, units: FittedModel, name: str) -> bool:
-    """Whether a column of units is drawn as missing in all of them."""
-    return _stored_shares(tables, units, name)[1][-1] == 1.0
 
 
 def number_of_steps(tables: LinkedTables, units: FittedModel) -> np.ndarray:

@@ -50,7 +50,6 @@ from sfumato.records.engine import Rows
 from sfumato.records.linked import FeatureRecords, LinkedRecords
 from sfumato.records.sequences import AS_ONE, FINER_BITS, WEIGHT_BITS, Sharing, flattened, weighted_steps
 from sfumato.release.manifest import UNITS_PART
-from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.unit_features import Lag, features_in
 
 _MOST_ALIKE = 0.95  # of rows of a unit
@@ -88,7 +87,8 @@ class _Aim:
     def query_of(self, group: tuple[PlannedPart, ...], query: QuestionQuery, noise_std: float) -> QuestionQuery:
         """Return the query of parts that are measured as one, by their public query and the noise of its sum."""
         if group[0].role == TABLE:
-            return table_query(group[0], self._stored)
+            # cells that columns were counted in, and public ones of features
+            return table_query(group[0], {**self._columns, **self._measured.columns})
         if group[0].role in (PAIRS, PAIR_SPREAD):
             return self._pairs(group[0], noise_std)
         assert isinstance(query, ScoreQuery)
@@ -97,11 +97,6 @@ class _Aim:
             for part, equation in zip(group, query.equations, strict=True)
         ]
         return regression_scores(group, equations, self._measured, noise_std)
-
-    @property
-    def _stored(self) -> dict[str, ColumnGrid]:
-        """The cells of tables: those that columns were counted in, and public ones of features."""
-        return {**self._columns, **self._measured.columns}
 
     def _weights(self, columns: list[str]) -> np.ndarray:
         measured = self._measured
@@ -243,7 +238,7 @@ class StepMoments(TableMoments):
         cells = self.cells(flat, np.zeros(owners.size, dtype=np.int64))
         entries = [whole.astype(np.float64) for whole in self.whole]
         ends, at_once = np.cumsum(steps), max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
-        start = 0
+        start, most = 0, 2.0 ** (2 * self.bits.entries + self.bits.weights)
         while start < owners.size:
             # whole units: one that has more steps than are taken at once is taken alone
             last = max(int(np.searchsorted(ends, start + at_once, side="right")), int(owners[start]) + 1)
@@ -251,7 +246,7 @@ class StepMoments(TableMoments):
             vectors = np.concatenate([e[c[some]] for e, c in zip(entries, cells, strict=True)], axis=1)
             mine = owners[some] - owners[start]
             units = slice(int(owners[start]), last)
-            counted = self.weighed(self.shared(vectors, mine, steps[units]), rows, units)
+            counted = self.weighed(self.sharing.clipped(vectors, mine, steps[units], most), rows, units)
             total[0] += vectors.T @ (vectors * counted[mine, None])
             start = some.stop
 
@@ -259,17 +254,6 @@ class StepMoments(TableMoments):
         """Return what units count whose clipping is `shared`: each once."""
         del rows, units
         return shared
-
-    def shared(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Return u of units, whole numbers in float64, shape (units,).
-
-        Args:
-            vectors: of their steps, whole numbers y, shape (n, d), one unit's after the other's.
-            owners: unit of each step, shape (n,).
-            steps: number of each unit's steps, shape (units,).
-        """
-        most = 2.0 ** (2 * self.bits.entries + self.bits.weights)
-        return self.sharing.clipped(vectors, owners, steps, most)
 
 
 @dataclass(frozen=True)
