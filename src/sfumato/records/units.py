@@ -80,9 +80,9 @@ class UnitNumbers:
 
     def _of_cells(self, cells: Column, numbers: Callable[[list[str]], list[int]]) -> np.ndarray:
         coded = unit_names(joined(cells), self._missing, exact=self._exact).dictionary_encode()
-        found = numbers(coded.dictionary.to_pylist())  # which holds no null: these have no index
-        index = coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.array([*found, NOBODY], dtype=np.int64)[index]
+        each = numbers(coded.dictionary.to_pylist())  # which holds no null: these have no index
+        index = coded.indices.fill_null(len(each)).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.array([*each, NOBODY], dtype=np.int64)[index]
 
 
 @final
