@@ -103,3 +103,5 @@ from sfumato.release.samplers import Sampler as Sampler
 from sfumato.schema.grid import ColumnGrid as ColumnGrid
 from sfumato.schema.grid import Grid as Grid
 from sfumato.schema.schema import Schema as Schema
+
+__all__ = sorted(name for name in vars() if not name.startswith("_"))  # pyright: ignore[reportUnsupportedDunderAll]

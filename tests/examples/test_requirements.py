@@ -21,7 +21,14 @@ DEVELOPMENT = {"test", "lint", "docs", "bench", "papers"}
 BROUGHT = {  # a package that is imported → the requirement that requires it
     "markupsafe": "jinja2", "mpmath": "dp-accounting", "nbformat": "nbclient", "rich": "typer",
 }  # fmt: skip
-PEERS = {"diffprivlib", "dpmm", "dpsynth", "mbi", "snsynth"}  # of others, each in an environment of its own
+PEERS = {
+    "diffprivlib",
+    "dp-recorder",
+    "dpmm",
+    "dpsynth",
+    "mbi",
+    "snsynth",
+}  # of others, each in an environment of its own
 DISTRIBUTIONS = packages_distributions()
 
 

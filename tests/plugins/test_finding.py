@@ -252,4 +252,5 @@ def test_a_class_of_no_package(monkeypatch):
 def test_all_that_an_author_may_import_is_described():
     page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
     named = set(re.findall(r"`(\w+)`", page.partition("## Names")[2]))
-    assert named - {"sfumato"} == {name for name in vars(plugins) if not name.startswith("_")}
+    assert named - {"sfumato"} == set(plugins.__all__)
+    assert all(hasattr(plugins, name) for name in plugins.__all__)

@@ -35,7 +35,7 @@ def test_it_imports_nothing_but_public_names():
     ours = {node.module: node.names for node in imports if (node.module or "").startswith("sfumato")}
     assert ours.keys() == {"sfumato.plugins", "sfumato.two_stages"}
     for room, names in ours.items():
-        assert {name.name for name in names} <= {name for name in vars(importlib.import_module(room)) if name[0] != "_"}
+        assert {name.name for name in names} <= set(importlib.import_module(room).__all__)
 
 
 def test_all_that_a_second_stage_is_written_with_is_described():

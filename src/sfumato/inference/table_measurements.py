@@ -274,6 +274,17 @@ class TableMeasurements:
         return BaseCells(self.free_codes)
 
     @cached_property
+    def drawn(self) -> BaseCells:
+        """The model's rows as it draws them, for queries."""
+        return BaseCells(self._model_rows[0])
+
+    @property
+    def drawn_clipping(self) -> np.ndarray:
+        """By how much clipping weighs each of the rows down that the model draws, shape (N,)."""
+        assert self.products is not None
+        return self.products.clipping(self.drawn)
+
+    @cached_property
     def clipping(self) -> np.ndarray:
         """By how much clipping weighs each of the model's rows down, shape (N,)."""
         assert self.products is not None
@@ -317,6 +328,11 @@ class OnGivenRows(TableMeasurements):
     @cached_property
     def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
+
+    @property
+    def drawn_clipping(self) -> np.ndarray:
+        """The same as of `clipping`: these rows are as they were drawn."""
+        return self.clipping
 
     @cached_property
     def free_codes(self) -> dict[str, np.ndarray]:

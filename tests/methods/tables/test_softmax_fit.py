@@ -167,7 +167,7 @@ def test_moments_far_from_any_table_are_moved_towards_one(monkeypatch):
     monkeypatch.setitem(vars(FIT), "most_cuts", 4)
     few, moved = impossible(0.98)
     assert unmoved.value < 50 * few.value < 0
-    np.testing.assert_allclose(met, moved, atol=0.01)
+    np.testing.assert_allclose(met, moved, atol=0.015)  # .011 on some processors
 
 
 def test_moments_of_a_table_are_not_moved():

@@ -1,0 +1,189 @@
+"""Does a model have what was measured? The columns, and pairs of columns, of which its rows say something else.
+
+A release holds noisy counts and products, and a model fitted to them. Rows of the model are asked the same queries;
+where an answer is off the measurement by more than noise, drawing and what every fit may miss explain, the model is not
+what was measured, and the release says so. The level is `LEVEL` of all comparisons of a release together.
+
+    a share   z = (p − c/T) ÷ √(σ²/T² + p²τ²/T² + a²)      c counted with noise σ, T all rows, counted with noise τ
+    a mean    the same of the cells' values
+    a pair    Σ z² over the products of two columns' features, beside chi-square
+
+a² = v(1/N + ε²): v the variance of the function under the model, N its rows, ε what a fit to simulated rows may miss.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from sfumato.errors import EstimateError
+from sfumato.inference.linked_rows import LinkedMeasurements
+from sfumato.inference.noisy_totals import CountTable, Products, tables_of
+from sfumato.inference.table_measurements import TableMeasurements, values
+from sfumato.measurements.cells import ALL_ROWS, joint_cells
+from sfumato.release.model import ReleaseValue
+from sfumato.release.unit_releases import table_of
+
+LEVEL = 1e-4
+"""The chance that noise alone makes a good model differ anywhere."""
+_ROWS = 1 << 13  # of the model
+_HIDDEN = 5.0  # deviations of its noise from which a number of rows is seen
+_MISSED = 0.03  # standard deviations by which a mean may be off in a good fit
+_MOST_CELLS = 400  # of a pair that were counted: of more each has hardly a row
+_MOST_FEATURES = 1_000  # of all columns, whose products are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Something that was measured, and that the model's rows say otherwise.
+
+    Attributes:
+        columns: one, or two that go together otherwise.
+        what: of these: `mean`, a label or cells of numbers; `together` of a pair.
+        model: what the model's rows say; of a pair the largest entry.
+        measured: what was measured.
+        error: the standard error of the difference.
+        chance: that a good model would differ so much here.
+    """
+
+    columns: tuple[str, ...]
+    what: str
+    model: float
+    measured: float
+    error: float
+    chance: float
+
+    def __str__(self) -> str:
+        """The difference in words.
+
+        Example:
+            >>> str(Disagreement(("dose",), "mean", 1.25, 3.62, 0.05, 0.0))
+            'dose: mean 1.25 in samples, 3.62 ± 0.05 measured'
+        """
+        of = " and ".join(self.columns)
+        if self.what == "together":
+            return f"{of}: together otherwise in samples than measured"
+        return f"{of}: {self.what} {self.model:.3g} in samples, {self.measured:.3g} ± {self.error:.2g} measured"
+
+
+def disagreements(release: ReleaseValue) -> tuple[Disagreement, ...]:
+    """Return what a model says otherwise than was measured, the least likely first, one of each column or pair.
+
+    Empty where the model has what was measured, and where nothing was measured of columns.
+    """
+    found = [one for part in _parts(release) for one in _Comparison(part).all()]
+    first: dict[tuple[str, ...], Disagreement] = {}
+    for one in sorted(found, key=lambda one: one.chance):
+        if one.chance * len(found) < LEVEL:
+            first.setdefault(one.columns, one)
+    return tuple(first.values())
+
+
+def _parts(release: ReleaseValue) -> Iterator[TableMeasurements]:
+    """Yield the tables of a release: measurements, and rows of its model."""
+    tree = release.schema.tree
+    for part in [release] if tree is None else [table_of(release, name) for name in tree.names]:
+        with contextlib.suppress(EstimateError):  # nothing was measured of columns
+            if not part.schema.linked:
+                yield TableMeasurements(part, n_rows=_ROWS)
+                continue
+            linked = LinkedMeasurements(part)
+            yield linked.unit_part
+            if linked.step_part is not None:
+                yield linked.step_part
+
+
+class _Comparison:
+    """One table of a release beside rows of its model."""
+
+    def __init__(self, measured: TableMeasurements) -> None:
+        self._measured, self._base = measured, measured.drawn
+        n = measured.n_rows
+        counted = measured.row_counts
+        self._weights = np.full(n, 1 / n) if counted is None else counted / counted.sum()
+        self._missed = _MISSED**2 + float((self._weights**2).sum())
+        (whole,) = tables_of(measured.tables, ())[:1]
+        self._rows, self._rows_variance = max(float(whole.value), np.sqrt(whole.variance), 1.0), whole.variance
+
+    def all(self) -> Iterator[Disagreement]:
+        """Yield every comparison."""
+        for name in self._measured.columns:
+            yield from self._of_column(name)
+        several = {table.columns for table in self._measured.tables if len(table.columns) == 2}
+        for columns in sorted(several, key=sorted):
+            for table in tables_of(self._measured.tables, columns):
+                if table.columns == columns and table.value.size <= _MOST_CELLS:
+                    yield from self._of_cells(table, "together")
+        if self._measured.products is not None:
+            yield from self._of_products(self._measured.products)
+
+    def _of_column(self, name: str) -> Iterator[Disagreement]:
+        column = self._measured.column(name)
+        tables = [table for table in tables_of(self._measured.tables, {name}) if table.columns == {name}]
+        tables = sorted(tables, key=lambda table: -table.value.size)
+        for table in tables if column.edges is None else tables[-1:]:
+            yield from self._of_cells(table, "share")
+        if column.edges is None or not tables or tables[0].value.size != column.n_cells:
+            return
+        # of the cells that have a value
+        inside = np.zeros(column.n_cells)
+        inside[: column.edges.size - 1] = 1.0
+        middles = inside.copy()
+        steps = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
+        middles[: steps.size] = values(column.kind, steps / max(float(column.edges[-1] - 1), 1.0)).to_numpy(float)
+        shares, counts, variance = self._shares(tables[0]), tables[0].value, tables[0].variance
+        present, rows = float(shares @ inside), float(counts @ inside)
+        if present <= 0 or rows <= _HIDDEN * np.sqrt(variance * inside.sum()):
+            return
+        model, mean = float(shares @ middles) / present, float(counts @ middles) / rows
+        centred = (middles - model) * inside
+        spread = float(shares @ centred**2) / present
+        error = np.sqrt(variance * float((centred**2).sum()) / rows**2 + spread * self._missed / present)
+        yield _compared((name,), "mean", model, mean, float(error))
+
+    def _shares(self, table: CountTable) -> np.ndarray:
+        """The shares of the model's rows in the cells of a table, of its shape flattened."""
+        place = joint_cells(table.axes, [self._base.of(axis) for axis in table.axes])
+        return np.bincount(place, self._weights, table.value.size)
+
+    def _of_cells(self, table: CountTable, what: str) -> Iterator[Disagreement]:
+        shares = self._shares(table)
+        counted = table.value.reshape(-1) / self._rows
+        variance = (table.variance + shares**2 * self._rows_variance) / self._rows**2
+        errors = np.sqrt(variance + shares * (1 - shares) * self._missed)
+        columns = tuple(axis.column for axis in table.axes)
+        for share, count, error in zip(shares, counted, errors, strict=True):
+            yield _compared(columns, what, float(share), float(count), float(error))
+
+    def _of_products(self, products: Products) -> Iterator[Disagreement]:
+        """Compare the products of every two columns' features."""
+        ends = products.ends
+        if ends[-1] > _MOST_FEATURES:
+            return
+        entries = products.query.features
+        features = np.concatenate(
+            [products.vectors(j)[self._base.of(one.cells)] for j, one in enumerate(entries)], axis=1
+        )
+        clipped = self._weights * self._measured.drawn_clipping
+        means = features.T @ (features * clipped[:, None])
+        squares = (features**2).T @ (features**2 * clipped[:, None]) - means**2
+        variances = np.maximum(squares, 0.0) * self._missed + products.variance / 2 / self._rows**2
+        z = (products.pooled / self._rows - means) ** 2 / np.maximum(variances, 1e-300)
+        for j, one in enumerate(entries):
+            for i, other in enumerate(entries[:j]):
+                block = z[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
+                if block.size and ALL_ROWS not in (one.cells.column, other.cells.column):
+                    chance = float(stats.chi2.sf(block.sum(), block.size))
+                    largest = float(np.sqrt(block.max()))
+                    yield Disagreement((other.cells.column, one.cells.column), "together", 0.0, largest, 1.0, chance)
+
+
+def _compared(columns: tuple[str, ...], what: str, model: float, measured: float, error: float) -> Disagreement:
+    chance = float(2 * stats.norm.sf(abs(model - measured) / max(error, 1e-300)))
+    return Disagreement(columns, what, model, measured, error, chance)
