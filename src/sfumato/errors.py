@@ -165,6 +165,10 @@ class SampleWarning(UserWarning):
     """A sample of fewer rows than were asked for."""
 
 
+class ModelWarning(UserWarning):
+    """A release whose model says something else than was measured."""
+
+
 class PluginWarning(UserWarning):
     """A plugin of another package that cannot be used is left out of a list."""
 

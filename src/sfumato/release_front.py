@@ -17,6 +17,8 @@ from sfumato.release.unit_releases import table_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sfumato.inference.agreement import Disagreement
+
 
 @final
 class Release(QuestionMethods, ReleaseValue):
@@ -97,6 +99,22 @@ class Release(QuestionMethods, ReleaseValue):
             for line in column_lines(self)
         ]
         return pd.DataFrame(lines, columns=["column", "kind", "known", "kept", "lost", "loss", "declare"])
+
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Return what the model's rows say otherwise than was measured: columns, and pairs of columns.
+
+        Empty where the model has what was measured, but for its noise. A difference of one column is of its mean, or of
+        a share; the level is 10⁻⁴ for all comparisons of a release together (`sfumato.inference.agreement`).
+
+        Privacy: none (a function of the release).
+
+        Example:
+            >>> release.disagreements()  # doctest: +SKIP
+            ()
+        """
+        from sfumato.inference.agreement import disagreements
+
+        return disagreements(self)
 
     @named_arguments
     def report(self, path: str | os.PathLike[str], *, real: object = None, overwrite: bool = False) -> None:

@@ -91,6 +91,10 @@ TYPED = ("polars", "arrow", "DuckDB", "parquet", "feather")
 """What has one type for all cells of a column: of others it makes values of that type, or it refuses them."""
 
 
+PAIRED = ("parquet of pandas", "feather of pandas")
+"""What stores intervals as pairs of their ends, which have no text and are refused, whatever the cells."""
+
+
 def odd_cells(name, writer):
     """The odd cells of a column: those that a person could have there, and of one type where a writer has one."""
     typed = any(word in writer for word in TYPED)
@@ -101,8 +105,8 @@ def odd_cells(name, writer):
         return [*found, "half past eight", "part of a second", "a nanosecond"] + ([] if typed else ["elsewhere"])
     if name in NUMBERS:
         return found if typed and name == "truth" else [*found, "fraction", "beyond 2^53"]
-    if "durations" in name:
-        return [*found, "five hours", "nanoseconds"]
+    if "durations" in name:  # pandas writes them into SQLite as numbers of a unit that all cells choose: a sharp edge
+        return [*found, "five hours"] + ([] if "sqlite" in writer else ["nanoseconds"])
     if name == "decimals":
         return ["missing", "a finer decimal"]
     return found if typed else [*found, "fraction", "five hours"]
@@ -331,7 +335,8 @@ def check_pairs(writer, name, folder):
     documents = schemas(name, base)
     before = {role: outcome(base, document) for role, document in documents.items()}
     before_open = {kind: opened(base, kind) for kind in OPENED[name]}
-    assert not all(isinstance(found, str) for found in before.values())
+    refused = all(isinstance(found, str) for found in before.values())
+    assert refused == (writer in PAIRED and "intervals" in name)
     pairs = 0
     for i, cell in enumerate(odd_cells(name, writer)):
         place = folder / str(i)

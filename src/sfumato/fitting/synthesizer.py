@@ -29,6 +29,7 @@ from sfumato.fitting.driver import Driver, Fit, FittedModel
 from sfumato.fitting.planned_method import PlannedMethod
 from sfumato.fitting.prior_release import Prior, read_prior
 from sfumato.fitting.purposes import Facts
+from sfumato.inference.agreement import warn_of_disagreements
 from sfumato.io.chunks import Source
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
@@ -172,7 +173,9 @@ class Synthesizer(PlannedMethod):
         )  # fmt: skip
         # where one holder's records lie is none of the others' business
         form = pandas_form(schema) if exchange else form_of(source, schema, as_source=options.as_source)
-        return driver.final(fitted.release(driver.certificate(description), schema, form, measured))
+        release = driver.final(fitted.release(driver.certificate(description), schema, form, measured))
+        warn_of_disagreements(release)
+        return release
 
     def _prior(self, options: FitOptions, schema: Schema, *, private: bool) -> Prior | None:
         """Read the prior, if there is one, before anything is charged."""

@@ -16,18 +16,19 @@ Free: uses released values only.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-from sfumato.errors import EstimateError
+from sfumato.errors import EstimateError, ModelWarning
 from sfumato.inference.linked_rows import LinkedMeasurements
 from sfumato.inference.noisy_totals import CountTable, Products, tables_of
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.measurements.cells import ALL_ROWS, joint_cells
-from sfumato.release.model import ReleaseValue
+from sfumato.release.model import ReleaseValue, kept
 from sfumato.release.unit_releases import table_of
 
 LEVEL = 1e-4
@@ -36,6 +37,7 @@ _ROWS = 1 << 13  # of the model
 _HIDDEN = 5.0  # deviations of its noise from which a number of rows is seen
 _MISSED = 0.03  # standard deviations by which a mean may be off in a good fit
 _MOST_CELLS = 400  # of a pair that were counted: of more each has hardly a row
+_MOST_SAID = 4
 _MOST_FEATURES = 1_000  # of all columns, whose products are compared
 
 
@@ -77,6 +79,29 @@ def disagreements(release: ReleaseValue) -> tuple[Disagreement, ...]:
 
     Empty where the model has what was measured, and where nothing was measured of columns.
     """
+    return kept(release, "_disagreements", _found)
+
+
+def in_words(release: ReleaseValue) -> str:
+    """Return what samples say otherwise than was measured, in a sentence for each of the first; empty if nothing."""
+    found = disagreements(release)
+    if not found:
+        return ""
+    more = f"; and {len(found) - _MOST_SAID} more" if len(found) > _MOST_SAID else ""
+    listed = "; ".join(map(str, found[:_MOST_SAID]))
+    return f"The model is not what was measured: {listed}{more}. Ask the release, not its samples, about these."
+
+
+def warn_of_disagreements(release: ReleaseValue) -> None:
+    """Say that samples differ from what was measured, where they do. The release is as private and as paid for."""
+    words = ""
+    with contextlib.suppress(Exception):  # what is paid for is not lost to a check of it
+        words = in_words(release)
+    if words:
+        warnings.warn(words, ModelWarning, 3)
+
+
+def _found(release: ReleaseValue) -> tuple[Disagreement, ...]:
     found = [one for part in _parts(release) for one in _Comparison(part).all()]
     first: dict[tuple[str, ...], Disagreement] = {}
     for one in sorted(found, key=lambda one: one.chance):

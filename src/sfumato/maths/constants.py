@@ -82,6 +82,7 @@ class CurveConstants:
     hopeless: float = 40.0  # estimated risk above the least at which no softer curve is tried | not tuned
     window: int = 8  # part of the cells that the start averages over, inverse | not tuned
     window_floor: float = 0.05  # noise deviations of a cell, below which the start does not fall | not tuned
+    missed: float = 5.0  # noise deviations of a run, from which its cells are as counted | noise: 5 deviations
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,7 @@ class ChainConstants:
     tolerance_without_noise: float = 1e-6  # nats, the same | not tuned; decision 63
     slack: float = 0.5  # deviations of a block that are left | chosen on telco, magic, two made up; decisions 20, 63
     least_variance: float = 0.3  # of a moment's sampling error 1/n, let be | chosen on adult, ma2019; decision 20
-    widths_without_noise: tuple[float, ...] = (10.0, 100.0)  # times it, until a law has them | not tuned
+    widths: tuple[float, ...] = (10.0, 100.0, 1000.0)  # times the variances, until a law has the moments | not tuned
     unsolved: float = 0.01  # nats that a next step would gain, from which moments are taken for refuted | not tuned
 
 

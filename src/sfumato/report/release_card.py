@@ -17,6 +17,7 @@ from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
 from sfumato.evaluate.database_scores import read_tables
 from sfumato.evaluate.fidelity import read_bins
+from sfumato.inference.agreement import in_words
 from sfumato.inference.column_lines import column_lines, cures, worst
 from sfumato.inference.item_measurements import MeasuredItems
 from sfumato.inference.questions import Questions
@@ -57,6 +58,7 @@ def release_card(release: ReleaseValue) -> str:
         standing(certificate),
         *([paragraph(words.meaning(certificate)[len(words.not_covered(certificate))])] if certificate.private else []),
         *map(paragraph, words.risks(certificate)),
+        *([banner(wrong, alarm=True)] if (wrong := in_words(release)) else []),
         *([] if mixtures else _pictures(release)),
         *_columns(release),
         *_answers(release),

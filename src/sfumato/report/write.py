@@ -17,6 +17,7 @@ from sfumato.evaluate.mixtures import mixture_scores
 from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra
+from sfumato.inference.agreement import in_words
 from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.privacy import words
@@ -159,6 +160,7 @@ def page_content(
         "lines": (lines := column_lines(release)),
         "cures": cures(lines),
         "n_columns": len(release.schema.released),
+        "disagreements": in_words(release),
         "measurements": [
             (m.name, " × ".join(map(str, m.value.shape)) or "1", m.noise_std) for m in release.measurements
         ],

@@ -332,7 +332,7 @@ def _fitted(
     base: np.ndarray | None = None,
     tilts: np.ndarray | None = None,
 ) -> SoftmaxFit:
-    """Return the softmax of moments; of ones without noise that no law of the rows has, of as near ones as it takes."""
+    """Return the softmax of moments; of ones that no law of the rows has, of as near ones as it takes."""
 
     def fit(width: float) -> SoftmaxFit:
         moments = replace(wanted, variances=width * wanted.variances)
@@ -341,7 +341,7 @@ def _fitted(
         )
 
     fitted = fit(1.0)
-    for width in CHAIN.widths_without_noise if effort.least_variance else ():
+    for width in CHAIN.widths:
         if fitted.value >= 0 and fitted.gain <= CHAIN.unsolved:
             break
         fitted = fit(width)

@@ -48,7 +48,16 @@ def estimated_shares(
             combined = likely_counts(combined, _combined_std(counts))
         return _normalised(project_to_simplex(combined, total))
     curve, spikes = _curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths))
-    return _normalised(spikes + _with_rest(curve, spikes, total, total_std, counts))
+    return _normalised(_with_runs(spikes + _with_rest(curve, spikes, total, total_std, counts), counts))
+
+
+def _with_runs(fitted: np.ndarray, counts: NoisyCounts) -> np.ndarray:
+    """Return counts of cells that are as counted in the runs of which they say something else than noise explains."""
+    sums = np.bincount(counts.runs, fitted, counts.coarse.size)
+    missed = np.abs(counts.coarse - sums) > CURVE.missed * counts.coarse_std
+    alone = np.maximum(_combined(counts), 0.0)
+    scale = np.maximum(counts.coarse, 0.0) / np.maximum(np.bincount(counts.runs, alone, sums.size), 1e-300)
+    return np.where(missed[counts.runs], alone * scale[counts.runs], fitted)
 
 
 def _normalised(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,82 @@
+"""A release says where its model is not what was measured, and says nothing where it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato
+from sfumato.errors import ModelWarning
+from sfumato.inference import agreement
+from sfumato.inference.agreement import LEVEL, Disagreement, disagreements, in_words, warn_of_disagreements
+
+N = 4_000
+SCHEMA = {"columns": {"g": ["a", "b", "c"], "x": (-5, 5), "y": (-20, 20)}, "rows": N}
+
+
+def people(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    g = rng.choice(3, N, p=[0.6, 0.3, 0.1])
+    x = (rng.normal(size=N) + g).clip(-5, 5)
+    return pd.DataFrame({"g": np.array(["a", "b", "c"])[g], "x": x, "y": (2 * x + rng.normal(size=N)).clip(-20, 20)})
+
+
+@pytest.fixture(scope="module")
+def release():
+    return sfumato.fit(people(), SCHEMA, epsilon=1.0, delta=1e-6, seed=0)
+
+
+def with_parameters(release, **arrays):
+    broken = replace(release, parameters={**release.parameters, **arrays})
+    broken.__dict__.pop("_disagreements", None)
+    return broken
+
+
+def test_a_model_that_has_what_was_measured(release):
+    assert disagreements(release) == release.disagreements() == ()
+    assert in_words(release) == ""
+
+
+def test_noise_is_no_disagreement():
+    """At the level of all comparisons not one fit in thousands differs by noise alone."""
+    for seed in range(12):
+        found = sfumato.fit(people(seed), SCHEMA, epsilon=0.3, delta=1e-6, seed=seed).disagreements()
+        assert found == (), [str(one) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("column", "array"), [("g", "column.0.tilts"), ("x", "column.1.tables"), ("y", "column.2.tilts")]
+)
+def test_a_column_that_is_another(release, column, array):
+    """The first column that is drawn is drawn by its table."""
+    broken = with_parameters(release, **{array: release.parameters[array][:, ::-1].copy()})
+    assert column in {one.columns[0] for one in broken.disagreements() if len(one.columns) == 1}
+    assert all(one.chance < LEVEL for one in broken.disagreements())
+
+
+def test_a_mean_is_told_in_the_columns_own_numbers(release):
+    found = with_parameters(release, **{"column.1.tables": release.parameters["column.1.tables"][:, ::-1].copy()})
+    compared = [one for part in agreement._parts(found) for one in agreement._Comparison(part).all()]
+    (mean,) = [one for one in compared if one.columns == ("x",) and one.what == "mean"]
+    assert mean.model == pytest.approx(float(found.sample(20_000, seed=0)["x"].mean()), abs=0.1)
+    assert mean.measured == pytest.approx(people()["x"].mean(), abs=0.2)
+    assert "x: " in in_words(found)
+
+
+def test_columns_that_do_not_go_together_any_more(release):
+    broken = with_parameters(release, weights=np.zeros_like(release.parameters["weights"]))
+    assert ("x", "y") in {one.columns for one in broken.disagreements()}
+    assert "x and y: together otherwise" in in_words(broken)
+
+
+def test_it_is_said(release):
+    broken = with_parameters(release, weights=np.zeros_like(release.parameters["weights"]))
+    with pytest.warns(ModelWarning, match="not what was measured"):
+        warn_of_disagreements(broken)
+    assert "not what was measured" in broken._repr_html_()
+    assert "not what was measured" not in release._repr_html_()
+
+
+def test_words_of_a_difference():
+    assert str(Disagreement(("dose",), "mean", 1.25, 3.62, 0.05, 0.0)).startswith("dose: mean 1.25")
