@@ -5,7 +5,8 @@ shares, steps, copies with a little noise), heaped ages, amounts that are mostly
 was chosen on them. For each, of all fits:
 
     off        columns whose samples' mean or shares are off the release's own measurements at the level of the check
-    of real    columns whose samples' mean is off that of the records by more than a quarter of a deviation
+    of real    columns whose samples' mean is off that of the records by more than a quarter of a deviation and
+               four standard errors of the release's answer
     unsaid     such columns that the release does not name
     pairs      pairs of columns that it names
     auroc      of the answer, as a model learns it from samples and is scored on records: least and most
@@ -97,8 +98,9 @@ def main() -> None:
             said = disagreements(release)
             columns = {one.columns[0] for one in said if len(one.columns) == 1}
             drawn = release.sample(min(len(frame), MOST), seed=fit)
-            far = (drawn[numbers].mean() - frame[numbers].mean()).abs() / frame[numbers].std()
-            broken = {name for name in numbers if far[name] > OFF}
+            far = (drawn[numbers].mean() - frame[numbers].mean()).abs()
+            room = {name: OFF * float(frame[name].std()) + 4 * _noise(release, name) for name in numbers}
+            broken = {name for name in numbers if far[name] > room[name]}
             off.append(len(columns))
             wrong.append(len(broken))
             unsaid.append(len(broken - columns))
@@ -111,6 +113,14 @@ def main() -> None:
             flush=True,
         )
     print(f"columns off {sums[0]:.0f}, of real {sums[1]:.0f}, unsaid {sums[2]:.0f}")
+
+
+def _noise(release: sfumato.Release, name: str) -> float:
+    """The standard error of a mean, infinite where noise hides it."""
+    try:
+        return float(release.mean(name).std_error)
+    except sfumato.errors.EstimateError:
+        return np.inf
 
 
 def _auroc(drawn: pd.DataFrame, frame: pd.DataFrame, numbers: list[str]) -> float:

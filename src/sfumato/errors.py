@@ -48,6 +48,7 @@ __all__ = [  # what a caller catches; the validators below are for this package
     "PrivacyError",
     "PrivacyWarning",
     "ReleaseError",
+    "ModelWarning",
     "RepeatedFitWarning",
     "SampleWarning",
     "SchemaError",

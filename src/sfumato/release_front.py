@@ -104,7 +104,7 @@ class Release(QuestionMethods, ReleaseValue):
         """Return what the model's rows say otherwise than was measured: columns, and pairs of columns.
 
         Empty where the model has what was measured, but for its noise. A difference of one column is of its mean, or of
-        a share; the level is 10⁻⁴ for all comparisons of a release together (`sfumato.inference.agreement`).
+        a share; the level is 10⁻⁴ for all comparisons of a release together.
 
         Privacy: none (a function of the release).
 
