@@ -82,7 +82,7 @@ class CurveConstants:
     hopeless: float = 40.0  # estimated risk above the least at which no softer curve is tried | not tuned
     window: int = 8  # part of the cells that the start averages over, inverse | not tuned
     window_floor: float = 0.05  # noise deviations of a cell, below which the start does not fall | not tuned
-    missed: float = 5.0  # noise deviations of a run, from which its cells are as counted | noise: 5 deviations
+    missed: float = 6.0  # noise deviations of a run, from which its cells are as counted | noise: 6 deviations
 
 
 @dataclass(frozen=True)

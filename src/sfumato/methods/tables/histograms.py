@@ -48,16 +48,29 @@ def estimated_shares(
             combined = likely_counts(combined, _combined_std(counts))
         return _normalised(project_to_simplex(combined, total))
     curve, spikes = _curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths))
-    return _normalised(_with_runs(spikes + _with_rest(curve, spikes, total, total_std, counts), counts))
+    curve = _with_rest(curve, spikes, total, total_std, counts)
+    return _normalised(_with_runs(curve, spikes, counts, keep=bool(np.isfinite(total_std))))
 
 
-def _with_runs(fitted: np.ndarray, counts: NoisyCounts) -> np.ndarray:
-    """Return counts of cells that are as counted in the runs of which they say something else than noise explains."""
-    sums = np.bincount(counts.runs, fitted, counts.coarse.size)
-    missed = np.abs(counts.coarse - sums) > CURVE.missed * counts.coarse_std
-    alone = np.maximum(_combined(counts), 0.0)
-    scale = np.maximum(counts.coarse, 0.0) / np.maximum(np.bincount(counts.runs, alone, sums.size), 1e-300)
-    return np.where(missed[counts.runs], alone * scale[counts.runs], fitted)
+def _with_runs(curve: np.ndarray, spikes: np.ndarray, counts: NoisyCounts, *, keep: bool) -> np.ndarray:
+    """Return counts of cells, beside spikes as counted in the runs that the curve misses by far more than noise does.
+
+    To `keep` the sum, which is better known than that of all cells, the others have what is left of it.
+    """
+
+    def of_runs(cells: np.ndarray) -> np.ndarray:
+        return np.bincount(counts.runs, cells, counts.coarse.size)
+
+    missed = (np.abs(counts.coarse - of_runs(curve + spikes)) > CURVE.missed * counts.coarse_std)[counts.runs]
+    if not missed.any():
+        return spikes + curve
+    left = np.maximum(counts.coarse - of_runs(spikes), 0.0)
+    alone = np.where(missed & (spikes <= 0), np.maximum(_combined(counts), 0.0), 0.0)
+    alone *= (left / np.maximum(of_runs(alone), 1e-300))[counts.runs]
+    others = np.where(missed, 0.0, curve)
+    if keep:
+        others *= max(float(curve.sum() - alone.sum()), 0.0) / max(float(others.sum()), 1e-300)
+    return spikes + alone + others
 
 
 def _normalised(values: np.ndarray) -> np.ndarray:
