@@ -185,8 +185,9 @@ class PrivateData(SourceRecords):
         return list(read_kinds(self._schema))
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
-        kinds, missing = read_kinds(self._schema), self._schema.missing_in(self._source)
-        codes = {name: kind.code(chunk.columns[name], missing=missing) for name, kind in kinds.items()}
+        missing = {name: self._schema.missing_in(self._source, name) for name in chunk.columns}
+        kinds = read_kinds(self._schema)
+        codes = {name: kind.code(chunk.columns[name], missing=missing[name]) for name, kind in kinds.items()}
         return plain_records(self._schema, codes)
 
 
@@ -269,9 +270,9 @@ class OpenData(SourceRecords):
         return list(self._schema.open) or [self._schema.released[0]]
 
     def _code(self, chunk: Chunk) -> Rows:
-        missing, opened = self._schema.missing_in(self._source), self._schema.of_kind(Open)
+        tokens, opened = self._schema.missing_in, self._schema.of_kind(Open)
         return {
-            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], missing)
+            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], tokens(self._source, name))
             for name in self._coded_names()
         }
 
