@@ -532,7 +532,7 @@ BUGS = [
     PlantedBug(
         "writers: the type of a column, which one record may change, refuses its labels",
         "columns/levels.py",
-        "return None if is_scalar(storage) else self.label_fault(storage)",
+        "return None if is_scalar(values) else self.label_fault(storage)",
         "return self.label_fault(storage)",
         "tests/columns/test_typed_labels.py -k a_record_does_not_decide",
     ),

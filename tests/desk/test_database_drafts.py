@@ -3,12 +3,15 @@
 import pandas as pd
 import pytest
 
+from fixtures.command_line import call
 from fixtures.database import hospital
 from sfumato.desk.database_drafts import draft_tables
 from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import parse_document
 from sfumato.schema.open_schema import OpenSchema
+
+__all__ = ["call"]
 
 
 def drafted(tables, **options):
@@ -93,3 +96,19 @@ def test_a_text_for_no_value_is_that_of_its_column():
     assert {name: entry["missing"][0] for name, entry in schema["columns"].items() if "missing" in entry} == {
         "age": "unknown"
     }
+
+
+def test_validate_takes_what_a_draft_of_a_folder_wrote(call, tmp_path):
+    """Columns that are left out are in no table's list, and are not missed."""
+    folder = tmp_path / "clinic"
+    folder.mkdir()
+    tables = hospital(200, 1)
+    tables["persons"]["remark"] = [f"seen by doctor number {i} on a day" for i in range(200)]
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    assert call("schema", "draft", folder, "--out", tmp_path / "s.yaml").code == 0
+    schema = OpenSchema.load(tmp_path / "s.yaml")
+    assert not schema.columns["remark"].is_released
+    done = call("schema", "validate", folder, "--schema", tmp_path / "s.yaml")
+    assert done.code == 0
+    assert "absent" not in done.out

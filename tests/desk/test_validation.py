@@ -7,6 +7,7 @@ from sfumato.desk.validation import declared_columns, validate
 from sfumato.io.sources import open_source
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 
 def _found(data, columns, **options):
@@ -92,6 +93,14 @@ def test_columns_that_do_not_fit():
     )
     assert set(found) == {("a", "storage"), ("a", "unparseable"), ("gone", "absent"), ("extra", "undeclared")}
     assert "dates" in found["a", "storage"].becomes
+
+
+def test_an_identifier_that_is_not_there_is_not_missed():
+    """A fit asks for what it reads: released columns, the unit, the weight."""
+    columns = {"a": Integer(lower=0, upper=9), "note": Identifier(), "who": Identifier()}
+    schema = Schema(columns=columns, unit=Unit(column="who", max_rows=2))
+    found = {(f.column, f.problem) for f in validate(open_source(pa.table({"a": [1, 2]})), schema)}
+    assert found == {("who", "absent")}
 
 
 def test_images():

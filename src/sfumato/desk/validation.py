@@ -320,7 +320,8 @@ def _key_findings(source: TableSources, schema: Schema) -> Iterator[Finding]:
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
     for name, kind in schema.columns.items():
         if name not in source.storage:
-            yield Finding(column=name, problem="absent", becomes="an error: the column is needed")
+            if name in schema.needed:  # what only names rows, or is left out, is not
+                yield Finding(column=name, problem="absent", becomes="an error: the column is needed")
             continue
         weighs = schema.weight is not None and name == schema.weight.column
         fault = (weight_kind(schema) if weighs else kind).reading_fault(source.storage[name])

@@ -179,7 +179,7 @@ def _reasons(
                 reasons[name] = "people"
             elif share < _SPARSE:
                 reasons[name] = known.get(name, "rare")
-            elif name in coded and most < _CODED:
+            elif name in coded and not isinstance(kinds[name], Boolean) and most < _CODED:
                 reasons[name] = "codes"
         elif kind in ("integer", "continuous") and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
             reasons[name] = "large"

@@ -197,9 +197,7 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
     Raises:
         SchemaError: as `PrivateData`.
     """
-    hidden = [part for part in (None if schema.linked else schema.unit, schema.weight) if part is not None]
-    needed = [*schema.written, *(part.column for part in hidden)]
-    absent = [name for name in needed if name not in source.storage]
+    absent = [name for name in schema.needed if name not in source.storage]
     if absent:
         label = source.label_of(absent[0])
         absent = [name for name in absent if source.label_of(name) == label]

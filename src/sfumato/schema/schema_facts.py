@@ -183,6 +183,12 @@ class SchemaFacts:
         return (*self.ids, *self.released)
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that a source has to have: those of samples, the unit's and the weight's."""
+        hidden = [part.column for part in (None if self.linked else self.unit, self.weight) if part is not None]
+        return (*self.written, *hidden)
+
+    @property
     def linked(self) -> bool:
         """Whether rows of one unit are linked: the unit is the record, and samples have units with their rows."""
         return self.unit is not None and self.unit.linked
