@@ -13,11 +13,11 @@ from sfumato.columns.text_forms import MISSING_TOKENS
 
 
 def published_schema(path: Path) -> Schema:
-    """Read `{"schema": {column: {dtype, values | min, max, has_null, null_value}}}`; null_value is a missing token."""
+    """Read `{"schema": {column: {dtype, values | min, max, has_null, null_value}}}`; null_value is one of no value."""
     entries = json.loads(path.read_text(encoding="utf-8"))["schema"]
-    tokens = dict.fromkeys(str(facts["null_value"]) for facts in entries.values() if "null_value" in facts)
+    tokens = {name: str(facts["null_value"]) for name, facts in entries.items() if "null_value" in facts}
     columns = {name: _kind(facts) for name, facts in entries.items()}
-    return Schema(columns=columns, missing=tuple(dict.fromkeys([*MISSING_TOKENS, *tokens])))
+    return Schema(columns=columns, missing_of={name: (token, *MISSING_TOKENS) for name, token in tokens.items()})
 
 
 def _kind(facts: Mapping[str, Any]) -> ColumnKind:

@@ -3,12 +3,15 @@
 import pandas as pd
 import pytest
 
+from fixtures.command_line import call
 from fixtures.database import hospital
 from sfumato.desk.database_drafts import draft_tables
 from sfumato.errors import DataError
 from sfumato.io.sources import open_source
 from sfumato.schema.documents import parse_document
 from sfumato.schema.open_schema import OpenSchema
+
+__all__ = ["call"]
 
 
 def drafted(tables, **options):
@@ -84,9 +87,28 @@ def test_names_of_people_are_left_out():
     assert drafted(tables)[0]["columns"]["first_name"] == {"kind": "identifier"}
 
 
-def test_a_text_for_no_value_is_none_of_another_table():
+def test_a_text_for_no_value_is_that_of_its_column():
     tables = hospital(200, 1)
     tables["persons"]["age"] = tables["persons"]["age"].astype(str).where(tables["persons"].index > 20, "unknown")
     drugs = tables["drugs"].assign(drug=(["unknown", "a", "b"] * len(tables["drugs"]))[: len(tables["drugs"])])
-    assert "unknown" in drafted(tables)[0]["missing"]
-    assert "unknown" not in drafted({**tables, "drugs": drugs})[0].get("missing", [])
+    schema = drafted({**tables, "drugs": drugs})[0]
+    assert "missing" not in schema
+    assert {name: entry["missing"][0] for name, entry in schema["columns"].items() if "missing" in entry} == {
+        "age": "unknown"
+    }
+
+
+def test_validate_takes_what_a_draft_of_a_folder_wrote(call, tmp_path):
+    """Columns that are left out are in no table's list, and are not missed."""
+    folder = tmp_path / "clinic"
+    folder.mkdir()
+    tables = hospital(200, 1)
+    tables["persons"]["remark"] = [f"seen by doctor number {i} on a day" for i in range(200)]
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    assert call("schema", "draft", folder, "--out", tmp_path / "s.yaml").code == 0
+    schema = OpenSchema.load(tmp_path / "s.yaml")
+    assert not schema.columns["remark"].is_released
+    done = call("schema", "validate", folder, "--schema", tmp_path / "s.yaml")
+    assert done.code == 0
+    assert "absent" not in done.out

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sfumato.columns.text_forms import MISSING_TOKENS
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.sentinels import sentinel_numbers
 from sfumato.io.sources import open_source
@@ -56,7 +57,9 @@ def test_one_cell_is_no_habit():
 def test_they_are_proposed_as_missing_and_bound_nothing():
     ages = _some([str(i) for i in range(18, 91)], "-99")
     found = _draft(age=ages, until=_some(DAYS, "9999-12-31"), born=_some(DAYS, "01.01.1900"))
-    assert {"-99", "9999-12-31"} <= set(found.schema.missing)
+    assert found.schema.missing == MISSING_TOKENS, "nothing is said of other columns"
+    firsts = {name: texts[0] for name, texts in found.schema.missing_of.items()}
+    assert firsts == {"age": "-99", "until": "9999-12-31"}
     assert "-99 stands for no value, it seems" in found.to_yaml()
     table = pa.table({"age": ages, "flag": [True] * N})
     exact = draft_schema(open_source(table), exact=True).schema.columns["age"]
@@ -65,13 +68,13 @@ def test_they_are_proposed_as_missing_and_bound_nothing():
 
 def test_a_value_of_another_column_is_not_taken_from_it():
     found = _draft(age=_some([str(i) for i in range(18, 91)], "-9"), degrees=[str(i % 40 - 20) for i in range(N)])
-    assert "-9" not in found.schema.missing
-    assert "but is one in degrees" in found.to_yaml()
+    assert list(found.schema.missing_of) == ["age"]
+    assert found.schema.missing_of["age"][0] == "-9"
 
 
 def test_numbers_that_are_no_text_are_said_alone():
     found = _draft(age=pa.array(_some(list(range(18, 91)), -99)))
-    assert "-99" not in found.schema.missing
+    assert not found.schema.missing_of
     assert "make such cells missing in the data" in found.to_yaml()
 
 
@@ -89,7 +92,7 @@ def test_numbers_that_are_no_text_are_said_alone():
 )
 def test_an_answer_is_a_label(tmp_path, values, mark, is_label):
     found = _draft_of_file(tmp_path, x=[values[i % len(values)] for i in range(N)])
-    assert (mark in found.schema.missing) != is_label
+    assert (mark in found.schema.missing_of.get("x", found.schema.missing)) != is_label
     assert ("is taken for an answer" in found.to_yaml()) == is_label
 
 
@@ -98,3 +101,4 @@ def test_where_numbers_are_missing_so_labels_are_too(tmp_path):
         tmp_path, x=[["NA", "red", "blue", ""][i % 4] for i in range(N)], n=_some(["1.5", "2.5"], "NA")
     )
     assert "NA" in found.schema.missing
+    assert not found.schema.missing_of

@@ -7,6 +7,7 @@ from sfumato.desk.validation import declared_columns, validate
 from sfumato.io.sources import open_source
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
+from sfumato.schema.unit import Unit
 
 
 def _found(data, columns, **options):
@@ -32,10 +33,10 @@ def test_cells_of_a_column_are_counted_with_examples():
 
 
 def test_unknown_labels_and_what_becomes_of_them():
-    table = pa.table({"a": ["x", "y", "?", None]})
+    table, want = pa.table({"a": ["x", "y", "?", None]}), ", for want of `other` or `nullable: true`"
     for kind, missing, unknown in (
-        (Categorical(categories=("x", "y")), "the label 'x'", "the label 'x'"),
-        (Ordinal(categories=("x", "y", "z")), "the label 'y'", "the label 'y'"),
+        (Categorical(categories=("x", "y")), f"the label 'x'{want}", f"the label 'x'{want}"),
+        (Ordinal(categories=("x", "y", "z")), f"the label 'y'{want}", f"the label 'y'{want}"),
         (Categorical(categories=("x", "y"), other="z"), "the label 'z'", "the label 'z'"),
         (Categorical(categories=("x", "y"), nullable=True), "missing", "missing"),
     ):
@@ -92,6 +93,14 @@ def test_columns_that_do_not_fit():
     )
     assert set(found) == {("a", "storage"), ("a", "unparseable"), ("gone", "absent"), ("extra", "undeclared")}
     assert "dates" in found["a", "storage"].becomes
+
+
+def test_an_identifier_that_is_not_there_is_not_missed():
+    """A fit asks for what it reads: released columns, the unit, the weight."""
+    columns = {"a": Integer(lower=0, upper=9), "note": Identifier(), "who": Identifier()}
+    schema = Schema(columns=columns, unit=Unit(column="who", max_rows=2))
+    found = {(f.column, f.problem) for f in validate(open_source(pa.table({"a": [1, 2]})), schema)}
+    assert found == {("who", "absent")}
 
 
 def test_images():

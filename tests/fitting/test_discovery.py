@@ -11,7 +11,7 @@ from fixtures.sampling import small_simulations
 from sfumato import EstimateCount, MaxEntropy, NonPrivate, Schema, audit
 from sfumato.columns.bounded import BEYOND, MISSING, N_CELLS, cell_span, cells_of, year_cells
 from sfumato.columns.kinds import Boolean, Categorical, DateTime, Identifier, Integer, Open
-from sfumato.errors import ConfigError, SchemaError, SchemaWarning
+from sfumato.errors import ConfigError, EstimateError, SchemaError, SchemaWarning
 from sfumato.io.sources import open_source
 from sfumato.methods.p3gm.recipe import P3GM
 from sfumato.records.private import PrivateData
@@ -57,8 +57,8 @@ def test_a_csv_without_a_schema(people, call, tmp_path):
     assert 90 <= columns["age"].upper <= 1023  # noise takes in an octave more in one fit of forty: three are 10^-5
     assert columns["debt"].lower <= -90_000
     assert columns["debt"].upper <= 0
-    assert set(columns["town"].categories) == {"Aa", "Bb"}
-    assert set(columns["grade"].categories) == {"low", "mid", "high"}
+    assert set(columns["town"].labels) == {"Aa", "Bb", "other"}
+    assert set(columns["grade"].labels) == {"low", "mid", "high", "other"}
     assert columns["grade"].nullable
     assert columns["weight"].nullable
     assert not columns["sex"].nullable
@@ -115,7 +115,7 @@ def test_without_noise_the_facts_are_found():
     columns = release.schema.columns
     assert (columns["x"].lower, columns["x"].upper) == (3, 223)
     assert (columns["f"].lower, columns["f"].upper) == (-0.3125, 10.0)
-    assert columns["c"] == Categorical(categories=("u", "v"), nullable=True)
+    assert columns["c"] == Categorical(categories=("u", "v", "other"), other="other", nullable=True)
 
 
 def test_truth_values_are_found_however_they_are_stored_and_dates_are_dates():
@@ -126,12 +126,11 @@ def test_truth_values_are_found_however_they_are_stored_and_dates_are_dates():
     frame["e"] = ["TRUE", "FALSE"] * 1_000
     release = MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=OpenSchema.of(frame, rows=2_000))
     columns = release.schema.columns
-    assert (columns["a"], columns["b"], columns["e"]) == (Boolean(), Boolean(), Boolean())
-    assert set(columns["c"].categories) == {"true", "NO"}
+    assert (columns["a"], columns["b"], columns["e"]) == (Boolean(nullable=True),) * 3, "what is neither is missing"
+    assert set(columns["c"].categories) == {"true", "NO", "other"}
     assert columns["d"] == DateTime(lower="2024-01-01", upper="2024-12-31")
     rows = release.sample(50)
-    assert rows["a"].dtype == bool
-    assert rows["e"].dtype == bool
+    assert set(rows["a"]) == set(rows["e"]) == {True, False}
 
 
 @pytest.mark.slow
@@ -156,18 +155,17 @@ def test_first_and_last_year_of_dates_are_bought():
 
 
 def test_no_date_shows_the_years_that_one_record_has():
-    """One record far away does not stand out; a column of nothing gets bounds that are said to be made up."""
+    """One record far away does not stand out; a column of nothing is left out."""
     days = np.datetime64("2019-03-04") + np.arange(3_000) % 90
     days[7] = np.datetime64("1850-01-01")
     frame = pd.DataFrame({"day": days, "none": pd.array([pd.NaT] * 3_000, dtype="datetime64[ns]")})
     schema = Schema(
         columns={"day": Open(kind="datetime"), "none": Open(kind="datetime", format="%d.%m.%y")}, rows=3_000
     )
-    with pytest.warns(SchemaWarning, match="of dates, 1900 and 2099"):
+    with pytest.warns(SchemaWarning, match="No value of 'none' stood out from the noise: left out of the release"):
         release = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
     assert release.schema.columns["day"].lower > "2010"
-    none = release.schema.columns["none"]
-    assert (none.lower, none.upper) == ("1969-01-01", "2068-12-31"), "what the format can say"
+    assert release.schema.released == ("day",)
 
 
 @pytest.mark.parametrize("kind", [{"kind": "datetime", "format": "%d.%m"}, {"kind": "integer", "format": "%Y-%m-%d"}])
@@ -283,33 +281,72 @@ class TestOpenColumns:
         assert OpenSchema(whole, {"x": "integer"}) == self.OPENED
 
 
-@pytest.mark.filterwarnings("ignore:Nearly all values")
-def test_bounds_of_unseen_numbers_are_said_to_be_made_up():
-    frame = pd.DataFrame({"age": np.arange(20, 60), "place": list("ab") * 20})
-    method = MaxEntropy(epsilon=0.1, delta=1e-6)
-    with pytest.warns(SchemaWarning, match=r"No cell of 'age' stood out .* bounds of about -1024 and 1024"):
-        release = method.fit(frame, schema=OpenSchema.of(frame, {"age": "integer"}), n_public=40, seed=1)
-    assert (release.schema.columns["age"].lower, release.schema.columns["age"].upper) == (-1023, 1023)
+@pytest.mark.filterwarnings("ignore:Of '(cost|age)' no more than one")
+def test_what_nobody_measured_is_left_out():
+    """No bounds are made up for numbers and dates of which nothing stood out; of the last nothing is answered."""
+    frame = pd.DataFrame({"age": np.arange(20, 60), "day": pd.Timestamp("2001-03-04"), "cost": np.arange(40) / 8})
+    kinds = {"age": "integer", "day": "datetime", "cost": "continuous"}
+    schema = OpenSchema.of(frame, kinds, rows=40)
+    with pytest.warns(SchemaWarning, match="No value of 'age', 'day' stood out from the noise: left out"):
+        release = MaxEntropy(epsilon=0.1, delta=DELTA).fit(frame, schema=schema, seed=1)
+    assert release.schema.released == ("cost",)
+    assert (release.schema.columns["cost"].lower, release.schema.columns["cost"].upper) == (0.0, 1.0)
+    with pytest.raises(EstimateError):
+        release.mean("cost")
+    with pytest.warns(SchemaWarning, match="No value of 'day', 'cost' stood out"):
+        release = MaxEntropy(epsilon=0.1, delta=DELTA).fit(frame, schema=schema, target="age", seed=1)
+    assert release.schema.released == ("age",)
 
 
-def test_columns_of_which_one_value_was_seen_are_said():
-    rain = np.where(np.arange(600) % 3, 0.0, np.geomspace(0.001, 300_000.0, 600).round(3))
-    frame = pd.DataFrame({"rain": rain, "place": [f"place {i % 80}" for i in range(600)], "sex": list("fm") * 300})
-    kinds = {"rain": "continuous", "place": "categorical", "sex": "categorical"}
-    method = MaxEntropy(epsilon=1.0, delta=1e-6)
-    with pytest.warns(SchemaWarning, match="Of 'rain', 'place' no more than one value stood out from the noise"):
-        release = method.fit(frame, schema=OpenSchema.of(frame, kinds), n_public=600, target="place", seed=1)
-    columns = release.schema.columns
-    assert columns["place"].labels == ("other",)
-    assert (columns["rain"].lower, columns["rain"].upper) == pytest.approx((0.0, 0.0), abs=2**-19)
+@pytest.mark.parametrize("others", [np.geomspace(5.0, 5_000.0, 500), np.zeros(500)])
+def test_a_column_that_is_nearly_always_0_is_not_the_constant_0(others):
+    """Where the other values lie is hidden: costs of which nine in ten are 0 are left out, not released as 0."""
+    cost = np.concatenate([np.zeros(4_500), others.round(2)])
+    sexes = {f"sex {i}": list("fm") * 2_500 for i in range(7)}  # beside which the noise is larger
+    schema = OpenSchema.of(frame := pd.DataFrame({"cost": cost, **sexes}), rows=5_000)
+    with pytest.warns(SchemaWarning, match="Of 'cost' no more than one value stood out .* left out of the release"):
+        release = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1)
+    assert "cost" not in release.schema.released
+
+
+def test_the_last_column_is_kept_and_said_to_be_constant():
+    frame = pd.DataFrame({"rain": np.where(np.arange(600) % 3, 0.0, np.geomspace(0.001, 300_000.0, 600).round(3))})
+    schema = OpenSchema.of(frame, {"rain": "continuous"}, rows=600)
+    with pytest.warns(SchemaWarning, match="Of 'rain' no more than one value stood out from the noise: what samples"):
+        rain = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, seed=1).schema.columns["rain"]
+    assert (rain.lower, rain.upper) == pytest.approx((0.0, 0.0), abs=2**-19)
+
+
+def test_words_that_do_not_stand_out_are_never_a_published_one():
+    """Eight of a hundred have rare diagnoses: beside a hundred others none of them stands out, nor does their sum."""
+    names = ["asthma", "burn", "cough", *(f"rare {word}" for word in ("gout", "hernia", "lupus", "sepsis"))]
+    share = np.array([0.5, 0.3, 0.18, 0.005, 0.005, 0.005, 0.005])
+    diagnoses = np.repeat(names, (share * 2_000).round().astype(int))
+    frame = pd.DataFrame({"diagnosis": diagnoses, **{f"sex {i}": list("fm") * 1_000 for i in range(3)}})
+    release = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=OpenSchema.of(frame, rows=2_000), seed=2)
+    found = release.schema.columns["diagnosis"]
+    assert found.labels[-1] == found.other == "other"
+    assert found.labels[0] == "asthma"
+    assert found.code(pd.Series(names[3:]).to_numpy(), missing=())[0] == len(found.labels) - 1
+    assert abs(release.share({"diagnosis": "asthma"}, target="table").value - 0.5) < 0.06
+
+
+def test_labels_of_which_none_stood_out_are_other_and_said():
+    frame = pd.DataFrame({"place": [f"place {i % 80}" for i in range(600)], "sex": list("fm") * 300})
+    schema = OpenSchema.of(frame, {"place": "categorical", "sex": "categorical"}, rows=600)
+    with pytest.warns(SchemaWarning, match="Of 'place' no more than one value stood out from the noise"):
+        release = MaxEntropy(epsilon=1.0, delta=DELTA).fit(frame, schema=schema, target="place", seed=1)
+    assert release.schema.columns["place"].labels == ("other",)
 
 
 @pytest.mark.parametrize("value", [True, False])
 def test_a_truth_value_that_is_rarely_another_stays_one(value):
     frame = pd.DataFrame({"seen": [value] * 3_990 + [not value] * 10, "sex": list("fm") * 2_000})
     release = MaxEntropy(epsilon=1.0, delta=1e-6).fit(frame, schema=OpenSchema.of(frame, rows=4_000), seed=1)
-    assert isinstance(release.schema.columns["seen"], Boolean)
-    assert release.sample(50, seed=0)["seen"].dtype == bool
+    assert release.schema.columns["seen"] == Boolean(nullable=True)
+    assert set(release.sample(50, seed=0)["seen"].dropna()) <= {True, False}
+    share = release.share({"seen": value}, target="table")
+    assert abs(share.value - 0.9975) < 0.02
 
 
 def _people(n: int = 6_000) -> pd.DataFrame:

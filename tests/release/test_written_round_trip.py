@@ -108,9 +108,9 @@ def test_a_draft_holds_numbers_and_can_be_read_back(tmp_path, name):
 
 
 def test_a_draft_takes_marks_for_missing_and_none_for_a_label(tmp_path):
-    assert "?" in _declared(_written(tmp_path, "percent")).missing
+    assert any("?" in texts for texts in _declared(_written(tmp_path, "percent")).missing_of.values())
     schema = _declared(_written(tmp_path, "dollars"))
-    assert "None" not in schema.missing
+    assert "None" not in schema.missing_of["level"]
     assert "None" in schema.columns["level"].labels
 
 

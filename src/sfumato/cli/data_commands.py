@@ -28,6 +28,9 @@ from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.schema import documents
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sfumato.columns import levels
     from sfumato.desk import database_drafts, drafting, review, rule_breaks, validation
     from sfumato.fitting import discovery, purposes
     from sfumato.methods.tables import question_stage
@@ -41,6 +44,7 @@ else:
     drafting, private = later("sfumato.desk.drafting"), later("sfumato.records.private")
     database_drafts, validation = later("sfumato.desk.database_drafts"), later("sfumato.desk.validation")
     review, rule_breaks = later("sfumato.desk.review"), later("sfumato.desk.rule_breaks")
+    levels = later("sfumato.columns.levels")
     ddi, importers = later("sfumato.standards.ddi"), later("sfumato.standards.importers")
     sources, variable_lists = later("sfumato.schema.sources"), later("sfumato.standards.variable_lists")
 
@@ -143,8 +147,8 @@ def check_command(
     With DATA, compare names and types of columns; no record is read.
     """
     known = sfumato.OpenSchema.load(schema)
-    if data:
-        private.PrivateData(open_tables(data, input_format, known), known)
+    source = private.PrivateData(open_tables(data, input_format, known), known).source if data else None
+    of_labels = _of_labels(known, {} if source is None else source.storage)
     _require_measurable(known)
     open_columns, names = known.open, set(known.released)
     rows = [
@@ -160,7 +164,7 @@ def check_command(
         draft = {"draft": True} if known.draft else {}
         rules = {"rules": [reading.rule_text(rule) for rule in known.rules]} if known.rules else {}
         named = {"questions": [question.words for question in known.questions]} if known.questions else {}
-        print_json({"valid": True, "rows": known.n_records, "columns": columns, **draft, **rules, **named})
+        print_json({"valid": True, "rows": known.n_records, "columns": columns, **draft, **rules, **named, **of_labels})
         return
     print_table(f"{schema}: a valid schema", ["column", "kind", "released"], rows)
     _show_rules(known)
@@ -171,8 +175,22 @@ def check_command(
     say(counted + ("not declared; pass --rows N or --rows estimate" if n is None else f"{n}, public"))
     if sources.source_lines(known):
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
+    if stand_ins := of_labels.get("stand_ins"):
+        read = ", ".join(f"{name!r} (as {label!r})" for name, label in stand_ins.items())
+        say(f"No place for words that are no label, which are read as one: {read}. Add `other` or `nullable: true`.")
+    for name, fault in of_labels.get("misfits", {}).items():
+        say(f"No cell of {name!r} is a label. {fault}")
     _tell_rare_labels(known)
     _tell_next(schema, known)
+
+
+def _of_labels(schema: sfumato.Schema, storage: Mapping[str, pa.DataType]) -> dict[str, dict[str, str]]:
+    """Return the labels that stand in for other words, and why columns of a type hold no label, where there are any."""
+    kinds = schema.of_kind(levels.LevelKind)
+    stand_ins = {name: kind.stand_in for name, kind in kinds.items() if kind.stand_in is not None}
+    faults = {name: kind.label_fault(storage[name]) for name, kind in kinds.items() if name in storage}
+    misfits = {name: fault for name, fault in faults.items() if fault is not None}
+    return {key: value for key, value in (("stand_ins", stand_ins), ("misfits", misfits)) if value}
 
 
 def _require_measurable(schema: sfumato.Schema) -> None:

@@ -161,7 +161,9 @@ def given_values(texts: Sequence[str] | None, schema: sfumato.Schema) -> dict[st
         if name in values:
             raise ConfigError(f"Expected --given once per column, got {name!r} twice.")
         known = name in schema.released
-        values[name] = schema.columns[name].text_or_missing(value, schema.missing) if known else value
+        values[name] = (
+            schema.columns[name].text_or_missing(value, schema.missing_of.get(name, schema.missing)) if known else value
+        )
     return values
 
 

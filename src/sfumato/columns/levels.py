@@ -9,6 +9,7 @@ boolean), so one list of labels describes a column however it is stored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,6 +85,11 @@ class LevelKind(TabularKind):
     def unknown_code(self) -> int:
         """The code of an undeclared value: `other`, else missing, else the fallback."""
         return self.missing_code if self._other_code is None else self._other_code
+
+    @property
+    def stand_in(self) -> str | None:
+        """The label that a word outside the list, or no value, is read as for want of another place; None with one."""
+        return None if self.nullable or self.goes_to_other else self.labels[self.unknown_code]
 
     @property
     def goes_to_other(self) -> bool:
@@ -178,14 +184,22 @@ class LevelKind(TabularKind):
         )
 
     def reading_fault(self, storage: pa.DataType) -> str | None:
-        """Return why no cell of a type can be a label: numbers of any type, where no label is one; what has no text."""
+        """Return why no cell of a type can be a label: it has no text, or is a date where no label is.
+
+        Of numbers and truth values one cell more, of text, makes text: `label_fault` says what does not fit.
+        """
+        values = values_of(storage)
+        if not (is_scalar(values) or has_text(values)):
+            return unmodelled(values)
+        return None if is_scalar(values) else self.label_fault(storage)
+
+    def label_fault(self, storage: pa.DataType) -> str | None:
+        """Return why a column that is declared to hold values of a type has no label; None if it may have one."""
         values = values_of(storage)
         if is_text(values) or types.is_null(values):
             return None
         if is_scalar(values) and not types.is_boolean(values):
-            values = pa.float64()  # one cell may decide which numbers they are
-        if not has_text(values):
-            return unmodelled(values)
+            values = pa.float64()  # 40.0 is 40
         fits = any(values_of_texts((text,), values) for text in self._read_texts(values))
         return None if fits else self.storage_fault(values)
 
@@ -204,7 +218,8 @@ class LevelKind(TabularKind):
     def becomes(self, fault: Fault) -> str:
         """Say what a fit makes of a cell with a fault."""
         code = self.missing_code if fault == "missing" else self.unknown_code
-        return "missing" if code == len(self.labels) else f"the label {self.labels[code]!r}"
+        want = "" if self.stand_in is None else ", for want of `other` or `nullable: true`"
+        return "missing" if code == len(self.labels) else f"the label {self.labels[code]!r}{want}"
 
     def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
         """Return text as it is, or None if it stands for no value and is no label."""
@@ -417,7 +432,10 @@ def _first_unfit(kind: LevelKind, storage: pa.DataType) -> str | None:
 
 
 def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.ndarray:
-    """Return label codes of texts, by their canonical text; a missing token that is a label counts as it."""
+    """Return label codes of texts, as written or by their canonical text; a missing token that is a label counts as it.
+
+    Canonical texts tell cells of one value alike, whatever type a column had: `40`, `40.0`, and the number 40.
+    """
     text, tokens = kind.folded(text, missing)
     codes = _codes_of(kind, text)
     absent = ~valid_mask(text)
@@ -425,7 +443,7 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
     if unknown.size:
         rest = text.take(pa.array(unknown))
         coded = rest.dictionary_encode()
-        texts = canonical(coded.dictionary, exact=kind.is_exact)
+        texts = canonical(coded.dictionary)
         places = _codes_of(kind, texts)
         if tokens:
             absent_word = are_tokens(coded.dictionary, tokens, exact=kind.is_exact).to_numpy(zero_copy_only=False)
@@ -443,8 +461,13 @@ def _codes_of(kind: LevelKind, text: pa.Array) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
-    """Return the texts that name a level, written and canonical, and their codes with UNKNOWN after the last."""
+    """Return the texts that name a level, written and canonical, and their codes with UNKNOWN after the last.
+
+    A canonical text that several have, as where `exact` tells `250.0` from `250.00`, names none.
+    """
     names, codes = kind.names()
-    table = dict(zip(canonical(pa.array(names, pa.string()), exact=kind.is_exact).to_pylist(), codes, strict=True))
-    table = {name: code for name, code in table.items() if name is not None} | dict(zip(names, codes, strict=True))
+    texts = canonical(pa.array(names, pa.string())).to_pylist()
+    once = Counter(texts)
+    table = {text: code for text, code in zip(texts, codes, strict=True) if text is not None and once[text] == 1}
+    table |= dict(zip(names, codes, strict=True))
     return pa.array(list(table), pa.string()), np.array([*table.values(), UNKNOWN], dtype=np.int32)

@@ -65,7 +65,7 @@ def draft_tables(tables: Mapping[str, Source], *, exact: bool = False, names_are
             columns=columns,
             unit=read_tables(_entries(surveys, tree, own, exact=exact), [], []),
             draft=True,
-            missing=_missing(surveys),
+            missing_of=_missing(surveys, own),
             reader=_reader(surveys),
         )
     if schema is None or schema.unit is None:
@@ -125,18 +125,15 @@ def _entries(
     return entries
 
 
-def _missing(surveys: Mapping[str, TableSurvey]) -> tuple[str, ...]:
-    """Return texts for no value in some table that are no values of another one."""
-    answers = {
-        name: {text for column in table.columns.values() for text in column.distinct or ()}
+def _missing(surveys: Mapping[str, TableSurvey], own: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    """Return texts for no value, of columns and of keys."""
+    released = {column for columns in own.values() for column in columns}
+    return {
+        column: texts
         for name, table in surveys.items()
+        for column, texts in table.missing_of.items()
+        if column not in released or column in own.get(name, ())
     }
-    tokens = dict.fromkeys(token for table in surveys.values() for token in table.missing)
-    return tuple(
-        token
-        for token in tokens
-        if all(token in table.missing or token not in answers[name] for name, table in surveys.items())
-    )
 
 
 def _reader(surveys: Mapping[str, TableSurvey]) -> Reader:

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from sfumato.columns.cells import is_text
 from sfumato.columns.text_forms import MISSING_MARKS, MISSING_TOKENS, is_duration, odd_numbers
-from sfumato.desk.sentinels import usable_tokens
 from sfumato.desk.survey import ColumnSurvey
 from sfumato.errors import DataError
 from sfumato.io.chunks import Source
@@ -28,32 +27,21 @@ _ODD_FORMS = {
 }
 
 
-def missing_texts(surveys: Mapping[str, ColumnSurvey], labels: set[str]) -> tuple[str, ...]:
-    """Return texts that stand for no value: the usual ones, marks that were seen, odd words and values such as -99.
+def missing_texts(survey: ColumnSurvey) -> tuple[str, ...] | None:
+    """Return texts that stand for no value in a column, the one that samples get first; None where the usual ones do.
 
-    Args:
-        surveys: of all columns.
-        labels: usual texts that are answers somewhere.
+    Beside the usual ones that are no answers here, those are marks such as `k.A.`, odd words, and values such as -99.
+    A cell that is empty comes first: it says the least.
     """
-    marks = {mark for survey in surveys.values() for mark in survey.marks}
-    usual = next((survey.usual for survey in surveys.values()), MISSING_TOKENS)
-    present = [mark for mark in MISSING_MARKS if mark in marks - labels]
-    tokens = [*present, *_odd_words(surveys), *usable_tokens(surveys)[0]]
-    if not tokens and usual != MISSING_TOKENS:
-        return MISSING_TOKENS  # nothing to declare
-    return tuple(dict.fromkeys([*(token for token in usual if token not in labels), *tokens]))
-
-
-def _odd_words(surveys: Mapping[str, ColumnSurvey]) -> list[str]:
-    """Return the odd cells that stand for no number or date, and for nothing in other columns: words and errors."""
-    answers = {
-        text
-        for survey in surveys.values()
-        if survey.text is not None and not survey.is_number and survey.date is None and survey.counts is not None
-        for text in survey.counts.counts
-    }
-    words = [word for s in surveys.values() for word in s.odd if _form(word) == "word" and word not in answers]
-    return list(dict.fromkeys(words))[:_MOST_WORDS]
+    if not is_text(survey.storage):
+        return None
+    labels = {} if survey.counts is None else survey.counts.counts
+    usual = [token for token in survey.usual if not (token and token in labels)]
+    words = [word for word in survey.odd if _form(word) == "word"][:_MOST_WORDS]
+    own = [mark for mark in (*survey.marks, *words, *survey.tokens) if mark not in survey.usual]
+    if not own and len(usual) == len(survey.usual):
+        return None
+    return tuple(dict.fromkeys([*usual, *own] if survey.has_blanks else [*own, *usual]))
 
 
 def _form(text: str) -> str:
@@ -62,9 +50,8 @@ def _form(text: str) -> str:
     return form if form in _ODD_FORMS else "word"
 
 
-def column_note(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
+def column_note(survey: ColumnSurvey) -> str:
     """Return the note on a column's odd cells and on values that stand for none; empty without any."""
-    survey = surveys[name]
     odd: dict[str, dict[str, int]] = {}
     for text, count in survey.odd.items():
         odd.setdefault(_form(text), {})[text] = count
@@ -74,7 +61,7 @@ def column_note(name: str, surveys: Mapping[str, ColumnSurvey]) -> str:
     if _holds_durations(survey):
         note += ". They are durations, which have no kind: write them in a copy as numbers of one unit, such as hours"
     if survey.tokens:
-        note += _token_note(survey, usable_tokens(surveys)[1])
+        note += _token_note(survey)
     labels = {} if survey.text is None or survey.counts is None else survey.counts.counts
     answers = [mark for mark in (*MISSING_TOKENS, *MISSING_MARKS) if mark and mark in labels]
     if answers:
@@ -93,13 +80,10 @@ def _holds_durations(survey: ColumnSurvey) -> bool:
     return durations > 0.5 * counts.total()
 
 
-def _token_note(survey: ColumnSurvey, clashes: Mapping[str, str]) -> str:
+def _token_note(survey: ColumnSurvey) -> str:
     listed = ", ".join(survey.tokens[:_MOST_SHOWN])
     if not is_text(survey.storage):
         return f". {listed} stands for no value, it seems: make such cells missing in the data, where no text says so"
-    clash = next((clashes[token] for token in survey.tokens if token in clashes), None)
-    if clash is not None:
-        return f". {listed} stands for no value, it seems, but is one in {clash}: make such cells empty in a copy"
     return f". {listed} stands for no value, it seems: it is under `missing`; take it out there if it is one"
 
 

@@ -100,8 +100,8 @@ class Draft:
         if top:
             lines += ["# How cells are written; nothing here may hide a value that means something.\n", yaml_text(top)]
         lines.append("columns:\n")
-        for name, kind in self.schema.columns.items():
-            entry = yaml_text({name: self.schema.reader.entry_of(kind)})
+        for name in self.schema.columns:
+            entry = yaml_text({name: self.schema.entry_of(name)})
             lines.append(f"  # {self.notes[name]}\n")
             lines.extend(f"  {line}\n" for line in entry.splitlines())
         if self.schema.rules:
@@ -142,7 +142,7 @@ def draft_schema(
             unit=protection.unit,
             weight=protection.weight,
             draft=True,
-            missing=table.missing,
+            missing_of=table.missing_of,
             reader=table.reader,
         )
     if schema is None:

@@ -191,11 +191,12 @@ def _long_list(name: str, size: int) -> Question:
         file, _, column = rest.rpartition("#")
         entry = document["columns"][name]
         entry = entry if isinstance(entry, Mapping) else {"kind": Categorical.name}  # a list of labels alone
-        facts = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable")}
+        facts = {key: value for key, value in entry.items() if key in ("kind", "other", "nullable", "missing")}
         if answer == Identifier.name:
             document["columns"][name] = answer
         elif answer == "discover":
-            document["columns"][name] = {"kind": Categorical.name, "discover": True}
+            own = {key: facts[key] for key in ("missing",) if key in facts}
+            document["columns"][name] = {"kind": Categorical.name, "discover": True} | own
         elif word == "list" and rest:
             document["columns"][name] = facts | {"categories": {"list": rest}}
         elif word == "file" and file and column:
@@ -225,7 +226,9 @@ def _labels(name: str) -> Question:
     def apply(document: Document, answer: str) -> None:
         labels = [label.strip() for label in answer.split(",") if label.strip()]
         word, _, rest = answer.partition(" ")
-        closed = {"kind": Categorical.name, "nullable": True}
+        entry = document["columns"][name]
+        own = {"missing": entry["missing"]} if "missing" in entry else {}
+        closed = {"kind": Categorical.name, "nullable": True} | own
         if answer == Identifier.name:
             document["columns"][name] = answer
         elif word == "list" and rest and len(labels) == 1:
@@ -285,7 +288,8 @@ def _missing(schema: Schema) -> Question:
 
     text = (
         "Which texts stand for no value? Separated by commas; empty text is always one. Of an ordinary answer that "
-        "looks like one of them, such as None, write the list without it."
+        "looks like one of them, such as None, write the list without it. A column with a list of its own has it under "
+        "`missing` in its entry."
     )
     return Question(key="missing", text=text, now=", ".join(filter(None, schema.missing)), apply=apply)
 

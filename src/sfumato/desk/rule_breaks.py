@@ -88,10 +88,11 @@ def _broken(source: Source, schema: Schema, entries: _Entries) -> Iterator[dict[
     """Yield which rows of a chunk break each rule, by its text."""
     rules, plan = [rule for some in entries.values() for rule in some], schema.rule_plan
     kinds = {} if plan is None else plan.kinds
-    source, missing = as_records(source, schema).under(schema.columns), schema.missing_in(source)
     names = [name for name in kinds if any(name in rule.columns for rule in rules)]
+    missing = {name: schema.missing_in(source, name) for name in names}
+    source = as_records(source, schema).under(schema.columns)
     for chunk in source.chunks(names) if names else ():
-        table = {name: values_of(kinds[name], chunk.columns[name], missing) for name in names}
+        table = {name: values_of(kinds[name], chunk.columns[name], missing[name]) for name in names}
         yield {text: np.logical_or.reduce([rule.broken(table) for rule in some]) for text, some in entries.items()}
 
 

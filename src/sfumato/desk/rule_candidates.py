@@ -57,27 +57,28 @@ def rule_candidates(source: Source, schema: Schema, *, labels: bool = True) -> l
     source = source.under(schema.columns)
     if not kinds:
         return []
-    first = _first_rows(source, kinds, schema.missing_in(source))
+    missing = {name: schema.missing_in(source, name) for name in kinds}
+    first = _first_rows(source, kinds, missing)
     if not size(first):
         return []
     candidates: list[Rule] = []
     for rule in itertools.islice(_candidates(first, kinds, labels=labels), 4 * _MOST):
         if rule not in candidates:
             candidates.append(rule)
-    return _unbroken(source, kinds, schema.missing_in(source), candidates)[:_MOST]
+    return _unbroken(source, kinds, missing, candidates)[:_MOST]
 
 
-def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...]) -> Table:
+def _first_rows(source: Source, kinds: Mapping[str, TabularKind], missing: Mapping[str, tuple[str, ...]]) -> Table:
     parts: list[Table] = []
     for chunk in source.chunks(list(kinds)):
-        parts.append({name: values_of(kind, chunk.columns[name], missing) for name, kind in kinds.items()})
+        parts.append({name: values_of(kind, chunk.columns[name], missing[name]) for name, kind in kinds.items()})
         if sum(map(size, parts)) >= _ROWS:
             break
     return {name: column[:_ROWS] for name, column in joined(parts).items()} if parts else {}
 
 
 def _unbroken(
-    source: Source, kinds: Mapping[str, TabularKind], missing: tuple[str, ...], candidates: list[Rule]
+    source: Source, kinds: Mapping[str, TabularKind], missing: Mapping[str, tuple[str, ...]], candidates: list[Rule]
 ) -> list[Rule]:
     """Return the rules that no row breaks; those that cannot be read are left out."""
     read = {}
@@ -89,7 +90,7 @@ def _unbroken(
     for chunk in source.chunks(list(kinds)):
         if not read:
             break
-        table = {name: values_of(kind, chunk.columns[name], missing) for name, kind in kinds.items()}
+        table = {name: values_of(kind, chunk.columns[name], missing[name]) for name, kind in kinds.items()}
         read = {n: rules for n, rules in read.items() if not any(rule.broken(table).any() for rule in rules)}
     return [candidates[number] for number in read]
 

@@ -130,18 +130,15 @@ def _days(texts: Iterable[str]) -> set[int]:
     return {microseconds_since_epoch(datetime.fromisoformat(text)) // MICROSECONDS["day"] for text in texts}
 
 
-def settle_marks(surveys: Mapping[str, ColumnSurvey]) -> set[str]:
-    """Take texts for no value as labels of a column where they seem to be answers; return which are anywhere."""
+def settle_marks(surveys: Mapping[str, ColumnSurvey]) -> None:
+    """Take texts for no value as labels of a column where they seem to be answers."""
     elsewhere = {mark for s in surveys.values() if s.is_number or s.date is not None for mark in s.marks}
-    labels: set[str] = set()
     for survey in surveys.values():
         if survey.text is None or survey.is_number or survey.date is not None or survey.counts is None:
             continue
         answers = [mark for mark in survey.marks if is_answer(mark, survey, in_numbers=mark in elsewhere)]
         for mark in answers:
             survey.add_label(mark)
-        labels.update(answers)
-    return labels
 
 
 def is_answer(mark: str, survey: ColumnSurvey, *, in_numbers: bool) -> bool:
@@ -162,36 +159,4 @@ def is_answer(mark: str, survey: ColumnSurvey, *, in_numbers: bool) -> bool:
     codes = [label for label in labels if len(label) == 2 and label.isalpha() and label.isupper()]
     if mark == "NA" and len(codes) >= _ALIKE and len(codes) >= 0.9 * len(labels):
         return True
-    has_blanks = survey.n_missing > sum(survey.marks.values())
-    return has_blanks and not in_numbers
-
-
-def usable_tokens(surveys: Mapping[str, ColumnSurvey]) -> tuple[list[str], dict[str, str]]:
-    """Return the values that may be declared missing in the whole table, and, of the others, a column that holds them.
-
-    A table has one list: what stands for no value in one column must be no value of another.
-    """
-    tokens: list[str] = []
-    clashes: dict[str, str] = {}
-    for name, survey in surveys.items():
-        if not is_text(survey.storage):
-            continue
-        for token in survey.tokens:
-            clash = next((other for other, s in surveys.items() if other != name and _holds(s, token)), None)
-            if clash is None:
-                tokens.append(token)
-            else:
-                clashes[token] = clash
-    return list(dict.fromkeys(tokens)), clashes
-
-
-def _holds(survey: ColumnSurvey, token: str) -> bool:
-    """Whether a column of text may hold a text as a value."""
-    if survey.counts is None or not is_text(survey.storage):
-        return False
-    if token in survey.counts.counts:
-        return True
-    if not survey.counts.halvings or not survey.is_number or survey.lowest is None or survey.highest is None:
-        return False
-    number = _number(survey, token)
-    return number is not None and survey.lowest <= number <= survey.highest
+    return survey.has_blanks and not in_numbers

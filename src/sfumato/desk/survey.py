@@ -98,6 +98,7 @@ class ColumnSurvey:
         items: of a column of lists, what has been seen of their items; else None.
         longest: of a column of lists, the length of the longest.
         marks: texts for no value that were seen, but empty ones, and how often.
+        has_blanks: of text, whether a cell is empty, or has no text.
         text: of a column of text, what its texts are.
         written: how its numbers are written, if that was settled.
         date: of text, the form of its dates.
@@ -119,6 +120,7 @@ class ColumnSurvey:
     items: ColumnSurvey | None = None
     longest: int = 0
     marks: Counter[str] = field(default_factory=Counter)
+    has_blanks: bool = False
     text: TextSurvey | None = None
     written: Written | None = None
     date: DateForm | None = None
@@ -227,6 +229,7 @@ class ColumnSurvey:
         usual = [token for token in (*self.usual, *MISSING_MARKS) if token]
         marked = text.filter(pc.is_in(text, value_set=pa.array(usual, text.type)))
         self.marks.update(Counter(marked.to_pylist()))
+        self.has_blanks |= text.null_count > 0 or pc.any(pc.equal(text, "")).as_py() is True
         return without_tokens(text, (*self.usual, *MISSING_MARKS))
 
     def _add_sets(self, cells: pa.Array) -> None:

@@ -57,7 +57,7 @@ class TableSurvey:
         source: where they lie.
         columns: surveys by column.
         guesses: by column, a kind with the facts of the records, and a line on why.
-        missing: texts that stand for no value.
+        missing_of: of some columns, texts that stand for no value.
         reader: how its cells are written.
         left_out: one line a problem of records that are not read.
     """
@@ -65,7 +65,7 @@ class TableSurvey:
     source: Source
     columns: Mapping[str, ColumnSurvey]
     guesses: Guesses
-    missing: tuple[str, ...]
+    missing_of: Mapping[str, tuple[str, ...]]
     reader: Reader
     left_out: tuple[str, ...]
 
@@ -77,12 +77,13 @@ class TableSurvey:
         source = with_likely_pictures(source.measured())
         surveys = survey_columns(source)
         decimal = settle_texts(source, surveys)
-        labels = settle_marks(surveys)
+        settle_marks(surveys)
         lines = left_out(source, surveys)
         guesses = {name: _guess(survey) for name, survey in surveys.items()}
         if any(isinstance(kind, Image) for kind, _ in guesses.values()):
             guesses = beside_images(surveys, guesses, left_out=sum(1 for _ in source.notes("skipped")))
-        return cls(source, surveys, guesses, missing_texts(surveys, labels), _reader(source, decimal), lines)
+        missing_of = {name: texts for name, survey in surveys.items() if (texts := missing_texts(survey))}
+        return cls(source, surveys, guesses, missing_of, _reader(source, decimal), lines)
 
     @property
     def is_table(self) -> bool:
@@ -96,7 +97,7 @@ class TableSurvey:
 
     def note(self, name: str, note: str) -> str:
         """Return the comment of a column, which begins with a note."""
-        return f"{note}{column_note(name, self.columns)}{set_hint(self.columns[name])}"
+        return f"{note}{column_note(self.columns[name])}{set_hint(self.columns[name])}"
 
 
 def _reader(source: Source, decimal: str | None) -> Reader:

@@ -110,7 +110,7 @@ class _Levels:
     def units(self, name: str, column: str) -> Iterator[KeyCount]:
         """Read the table of units."""
         table = self._tables[name]
-        self._units = UnitNumbers((*self._schema.missing_in(table), ""), exact=self._schema.is_exact(column))
+        self._units = UnitNumbers((*self._schema.missing_in(table, column), ""), exact=self._schema.is_exact(column))
         parts = [self._units.numbers(chunk.columns[column]) for chunk in table.chunks([column])]
         numbers, each = _whole(parts), np.arange(len(self._units))
         self._keys[name], self._owners[name] = RowKeys(self._units, each, each, self._units), each
@@ -123,7 +123,8 @@ class _Levels:
         """Read a table of rows."""
         table, keys = self._tables[branch.name], self._keys[branch.of]
         exact = branch.key is not None and self._schema.is_exact(branch.key)
-        own = UnitNumbers((*self._schema.missing_in(table), ""), exact=exact)
+        tokens = () if branch.key is None else self._schema.missing_in(table, branch.key)
+        own = UnitNumbers((*tokens, ""), exact=exact)
         parts: list[tuple[np.ndarray, ...]] = []
         for chunk in table.chunks(list(branch.identifiers)):
             none = keys.numbers.missing(chunk.columns[branch.by])
@@ -216,10 +217,12 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     for chunk in _cells(source, read):
         n_records += chunk.n_rows
         if weight is not None:
-            _note_weights(counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing_in(source))
+            _note_weights(
+                counted, weight, weight_kind(schema), chunk.columns[weight], schema.missing_in(source, weight)
+            )
         for name in (name for name in released if name in chunk.columns):
             kind = schema.columns[name]
-            for problem, cells in kind.problems(chunk.columns[name], schema.missing_in(source)):
+            for problem, cells in kind.problems(chunk.columns[name], schema.missing_in(source, name)):
                 _note(counted, name, problem, kind.becomes(problem), cells)
     findings += _skipped_records(source, schema)
     if schema.unit is not None and schema.unit.column not in absent and not isinstance(source, TableSources):
@@ -274,7 +277,7 @@ def declared_columns(schema: Schema) -> list[str]:
 
 def _rows_of_nobody(source: Source, schema: Schema, column: str) -> Iterator[Finding]:
     """Yield a finding of the rows that no unit has, if there are any."""
-    numbers = UnitNumbers((*schema.missing, ""), exact=schema.is_exact(column))
+    numbers = UnitNumbers((*schema.missing_in(source, column), ""), exact=schema.is_exact(column))
     count = sum(int(numbers.missing(chunk.columns[column]).sum()) for chunk in source.chunks([column]))
     if count:
         becomes = "left out: it names nobody"
@@ -285,7 +288,7 @@ def _rows_of_nobody(source: Source, schema: Schema, column: str) -> Iterator[Fin
 
 def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Finding]:
     """Yield findings of units: constants that vary, and more rows than count."""
-    numbers = UnitNumbers((*schema.missing_in(source), ""), exact=schema.is_exact(unit.column))
+    numbers = UnitNumbers((*schema.missing_in(source, unit.column), ""), exact=schema.is_exact(unit.column))
     kinds = {name: kind for name, kind in schema.of_kind(TabularKind).items() if name in unit.constant}
     sizes, lows = np.zeros(0, dtype=np.int64), {name: np.zeros(0) for name in kinds}
     highs = dict(lows)
@@ -295,7 +298,8 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
         whose, more = whose[mine], (0, len(numbers) - sizes.size)
         sizes = np.pad(sizes, more) + np.bincount(whose, minlength=len(numbers))
         for name, kind in kinds.items():
-            codes = np.nan_to_num(kind.code(chunk.columns[name], missing=schema.missing_in(source))[mine], nan=-1.0)
+            tokens = schema.missing_in(source, name)
+            codes = np.nan_to_num(kind.code(chunk.columns[name], missing=tokens)[mine], nan=-1.0)
             lows[name] = np.pad(lows[name], more, constant_values=np.inf)
             highs[name] = np.pad(highs[name], more, constant_values=-np.inf)
             np.minimum.at(lows[name], whose, codes)
@@ -316,7 +320,8 @@ def _key_findings(source: TableSources, schema: Schema) -> Iterator[Finding]:
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:
     for name, kind in schema.columns.items():
         if name not in source.storage:
-            yield Finding(column=name, problem="absent", becomes="an error: the column is needed")
+            if name in schema.needed:  # what only names rows, or is left out, is not
+                yield Finding(column=name, problem="absent", becomes="an error: the column is needed")
             continue
         weighs = schema.weight is not None and name == schema.weight.column
         fault = (weight_kind(schema) if weighs else kind).reading_fault(source.storage[name])

@@ -54,7 +54,9 @@ def closed_schema(schema: Schema, real: Source, synthetic: Source | None = None)
     columns = dict(schema.columns)
     for name, kind in schema.of_kind(Open).items():
         if name in own and (name in shared or schema.linked):
-            columns[name] = _closed_kind(name, kind, drafted.get(name), real, schema.missing)
+            columns[name] = _closed_kind(
+                name, kind, drafted.get(name), real, schema.missing_of.get(name, schema.missing)
+            )
         elif not schema.linked:
             del columns[name]
     if not any(name in columns for name in schema.released):
@@ -196,18 +198,19 @@ def read_codes(data: object, schema: Schema, encode: Encode = lambda _, codes: c
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
-    tabular, sets, missing = schema.of_kind(TabularKind), schema.set_columns, schema.missing_in(source)
+    tabular, sets = schema.of_kind(TabularKind), schema.set_columns
+    missing = {name: schema.missing_in(source, name) for name in (*schema.released, *weighing)}
     for chunk in source.under(schema.columns).chunks([*schema.released, *weighing]):
         for name, kind in weighing.items():
-            weights.append(fractions(kind.code(chunk.columns[name], missing=missing)))
+            weights.append(fractions(kind.code(chunk.columns[name], missing=missing[name])))
         for name, column in sets.items():
-            cells = column.truth_values(column.kind.code(chunk.columns[name], missing=missing))
+            cells = column.truth_values(column.kind.code(chunk.columns[name], missing=missing[name]))
             for item, codes in cells.items():
                 parts[item].append(encode(kinds[item], codes))
         for name, kind in tabular.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
-            parts[name].append(encode(kind, kind.code(column, missing=missing)))
-            marks = outside_marks(kind, column, missing=missing)
+            parts[name].append(encode(kind, kind.code(column, missing=missing[name])))
+            marks = outside_marks(kind, column, missing=missing[name])
             if marks.any() or name in outside:  # a column without such cells needs no marks
                 outside.setdefault(name, [np.zeros(n_rows, dtype=np.int8)]).append(marks)
         n_rows += chunk.n_rows

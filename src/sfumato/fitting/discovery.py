@@ -56,9 +56,8 @@ from sfumato.records.private import OpenData
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
 
-_UNSEEN = 1024.0  # bound of numbers of which nothing is seen: most columns of tables of people are below it
-_UNSEEN_YEARS = (1900, 2099)
 _MOST_WORDS = 900
+_TRUTHS = {"false", "true"}
 OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
@@ -67,16 +66,13 @@ _ANSWERS = 2  # to whether somebody is or has what a column names: `veteran`, `e
 _MOST_NAMES = 6
 
 
-def kinds_of_counts(
-    noisy: NoisyTally, counts: DomainCounts, n: int, unseen: list[str] | None = None
-) -> dict[str, ColumnKind]:
-    """Return the kinds that the noisy counts make. Free.
+def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
+    """Return the kinds that the noisy counts make, but for numbers and dates of which none stands out. Free.
 
     Args:
         noisy: the released tally.
         counts: what was counted.
         n: public or measured number of rows.
-        unseen: takes in the columns of which no number stands out from the noise.
     """
     std = noisy.listed.noise_std
     parts = np.split(noisy.listed.value, counts.ends[:-1])
@@ -91,12 +87,12 @@ def kinds_of_counts(
             whole, size = kind != "continuous", n - float(part[-1])
             edges, columns = open_edges(kind), len(counts.kinds)
             cells = span(NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size))
-            if cells is None and unseen is not None:
-                unseen.append(name)
+            if cells is None:
+                continue
             if kind == "datetime":
                 kinds[name] = _dates(cells, nullable)
                 continue
-            lower, upper = (cell_span(cells[0])[0], cell_span(cells[1])[1]) if cells else (-_UNSEEN, _UNSEEN)
+            lower, upper = cell_span(cells[0])[0], cell_span(cells[1])[1]
             if kind == "integer":
                 # the edge of a cell that is farther from 0 is not in it
                 first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
@@ -107,9 +103,9 @@ def kinds_of_counts(
     return kinds
 
 
-def _dates(cells: tuple[int, int] | None, nullable: bool) -> DateTime:
+def _dates(cells: tuple[int, int], nullable: bool) -> DateTime:
     """Return whole years."""
-    years = _UNSEEN_YEARS if cells is None else [cell - SIDE + MIDDLE_YEAR for cell in cells]
+    years = [cell - SIDE + MIDDLE_YEAR for cell in cells]
     first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
     return Open(kind="datetime").between(first, last, nullable=nullable)
 
@@ -127,6 +123,8 @@ _LEFT_OUT = {
     "rare": "Nearly all values of {} are too rare to tell from the noise, as names, record numbers and durations are",
     "codes": "Less than 95 % of {} are codes that can be told from the noise, as where they are numbers of persons",
     "people": "The name of {} says that it names people",
+    "unseen": "No value of {} stood out from the noise",
+    "one": "Of {} no more than one value stood out from the noise, and what the others are is hidden",
 }
 _OF_LABELS = ("rare", "codes", "people")
 _HOW_TO_KEEP = {"large": ", as labels or between public bounds", "people": ", as labels, if they name nobody"}
@@ -150,7 +148,12 @@ def _names_to_leave_out(schema: Schema, reasons: Mapping[str, str]) -> list[str]
 
 
 def _reasons(
-    noisy: NoisyTally, counts: DomainCounts, n: int, known: Mapping[str, Reason], coded: Collection[str]
+    noisy: NoisyTally,
+    counts: DomainCounts,
+    n: int,
+    kinds: Mapping[str, ColumnKind],
+    known: Mapping[str, Reason],
+    coded: Collection[str],
 ) -> dict[str, str]:
     """Return the reasons to leave columns out, such as labels of which published words make up next to nothing. Free.
 
@@ -160,6 +163,7 @@ def _reasons(
         noisy: the released tally.
         counts: what was counted.
         n: public or measured number of rows.
+        kinds: that were found, none where nothing stood out.
         known: reasons by the counts of kinds.
         coded: columns of which most cells are codes.
     """
@@ -175,10 +179,14 @@ def _reasons(
                 reasons[name] = "people"
             elif share < _SPARSE:
                 reasons[name] = known.get(name, "rare")
-            elif name in coded and most < _CODED:
+            elif name in coded and not isinstance(kinds[name], Boolean) and most < _CODED:
                 reasons[name] = "codes"
         elif kind in ("integer", "continuous") and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
             reasons[name] = "large"
+        elif name not in kinds:
+            reasons[name] = "unseen"
+        elif not isinstance(kinds[name], Boolean) and _is_constant(kinds[name]):
+            reasons[name] = "one"
     return reasons
 
 
@@ -203,17 +211,17 @@ def _whole(lower: int, upper: int, nullable: bool) -> Integer:
 
 
 def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical | Boolean:
-    """Return the published words, and `other` where a rest stands out from the noise; the most frequent word first.
+    """Return the published words, the most frequent first, and `other` for whatever else there is.
 
-    Words for false and true alone are a truth value, however they are spelled.
+    However little that is: read as one of the words, it would be counted as that. Words for false and true, however
+    they are spelled, are a truth value: what is neither is missing. Where both are published and more stands out beside
+    them, they are labels.
     """
     frequent = sorted(words, key=lambda word: -words[word])[:_MOST_WORDS]
     rest = present - sum(words[word] for word in frequent)
-    has_rest = not frequent or rest > PRESENT * std * math.sqrt(len(frequent) + 2)
-    if not has_rest and set(frequent) <= {"false", "true"}:
-        return Boolean(nullable=nullable)
-    if not has_rest:
-        return Categorical(categories=tuple(frequent), nullable=nullable)
+    has_rest = rest > PRESENT * std * math.sqrt(len(frequent) + 2)
+    if frequent and set(frequent) <= _TRUTHS and not (has_rest and len(frequent) == len(_TRUTHS)):
+        return Boolean(nullable=True)
     return Categorical(categories=tuple(dict.fromkeys([*frequent, OTHER])), other=OTHER, nullable=nullable)
 
 
@@ -300,14 +308,16 @@ def discover(
         domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, written=written, formats=formats
     )
     released, n = _measure(counts, records, n, account, measured)
-    closed_kinds = _estimated_kinds(schema, released, counts, n)
-    left = _reasons(released, counts, n, reasons, coded)
+    facts = {name: _as_declared(kind, opened[name]) for name, kind in kinds_of_counts(released, counts, n).items()}
+    _say_beyond(released, counts, n)
+    left = _reasons(released, counts, n, facts, reasons, coded)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why not in _OF_LABELS)}
     nothing = Categorical(categories=(OTHER,), other=OTHER, nullable=True)
+    closed_kinds: dict[str, ColumnKind] = {name: opened[name].narrowest for name in schema.open} | facts
     closed_kinds |= {name: nothing for name, why in left.items() if why in _OF_LABELS}
     closed_kinds |= dict.fromkeys(_names_to_leave_out(schema, left), Identifier())
-    _say_constant(closed_kinds)
-    estimated = {n: _with_resolution(_as_declared(k, opened[n]), resolutions.get(n)) for n, k in closed_kinds.items()}
+    _say_constant({name: facts.get(name) for name, kind in closed_kinds.items() if kind.is_released})
+    estimated = {n: _with_resolution(k, resolutions.get(n)) for n, k in closed_kinds.items()}
     return closed(schema, {name: estimated.get(name, kind) for name, kind in schema.columns.items()})
 
 
@@ -328,41 +338,26 @@ def _measure(
     return replace(released, listed=columns), max(round(float(listed.value[-1])), 1)
 
 
-def _dates_beyond(noisy: NoisyTally, counts: DomainCounts, n: int) -> list[str]:
-    """Return the columns of dates of which some beyond the grid stand out. Free."""
+def _say_beyond(noisy: NoisyTally, counts: DomainCounts, n: int) -> None:
+    """Warn of columns of dates of which some beyond the grid stand out."""
     parts = zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True)
     least = max(PRESENT * noisy.listed.noise_std, _FEW_BEYOND * n)
-    return [name for part, (name, kind) in parts if kind == "datetime" and part[BEYOND] > least]
-
-
-def _estimated_kinds(schema: Schema, released: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
-    """Return the kinds that were found, and say of which nothing was seen."""
-    unseen: list[str] = []
-    kinds = kinds_of_counts(released, counts, n, unseen)
-    if beyond := _dates_beyond(released, counts, n):
+    beyond = [repr(name) for part, (name, kind) in parts if kind == "datetime" and part[BEYOND] > least]
+    if beyond:
         warnings.warn(
-            f"Dates of {', '.join(map(repr, beyond))} lie beyond {YEARS[0]} and {YEARS[1]}, as 9999-12-31 does, and "
-            "are read as the nearest bound. Declare such a date under missing, if it stands for none.",
+            f"Dates of {', '.join(beyond)} lie beyond {YEARS[0]} and {YEARS[1]}, as 9999-12-31 does, and are read as "
+            "the nearest bound. Declare such a date under missing, if it stands for none.",
             SchemaWarning,
-            7,
+            6,
         )
-    if unseen:
-        warnings.warn(
-            f"No cell of {', '.join(map(repr, unseen))} stood out from the noise: bounds of about "
-            f"{-_UNSEEN:.0f} and {_UNSEEN:.0f} were taken (of dates, {_UNSEEN_YEARS[0]} and {_UNSEEN_YEARS[1]}). "
-            "Declare bounds, or spend a larger epsilon.",
-            SchemaWarning,
-            7,
-        )
-    return kinds
 
 
-def _say_constant(kinds: Mapping[str, ColumnKind]) -> None:
-    """Warn of columns that are released with one value."""
-    if constant := [repr(name) for name, kind in kinds.items() if _is_constant(kind)]:
+def _say_constant(kinds: Mapping[str, ColumnKind | None]) -> None:
+    """Warn of columns that are released though one value was found, or none."""
+    if constant := [repr(name) for name, kind in kinds.items() if kind is None or _is_constant(kind)]:
         warnings.warn(
-            f"Of {', '.join(constant)} no more than one value stood out from the noise: all others are read as it, or "
-            f"as {OTHER!r}. Declare bounds or labels, or spend a larger epsilon.",
+            f"Of {', '.join(constant)} no more than one value stood out from the noise: what samples have there says "
+            "nothing of the others. Declare bounds or labels, or spend a larger epsilon.",
             SchemaWarning,
             6,
         )

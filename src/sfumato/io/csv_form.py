@@ -51,24 +51,21 @@ class CsvOutput:
     Attributes:
         form: a comma and UTF-8 unless it says otherwise.
         dress: of some columns, how their cells become text.
-        missing: what a cell without a value is written as.
-        empty: columns in which such a cell is empty all the same.
+        missing: of some columns, what a cell without a value is written as; else it is empty.
     """
 
     form: CsvForm = CsvForm()
     dress: Mapping[str, Dress] = field(default_factory=dict)
-    missing: str = ""
-    empty: frozenset[str] = frozenset()
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def dressed(self, table: pa.Table) -> pa.Table:
         """Return a table whose cells are as the file has them."""
         for place, name in enumerate(table.column_names):
             if name in self.dress:
                 table = table.set_column(place, name, self.dress[name](table.column(place)))
-            if self.missing and name not in self.empty and not pa.types.is_nested(table.column(place).type):
-                column = table.column(place)
-                if column.null_count:
-                    table = table.set_column(place, name, pc.fill_null(column.cast(pa.string()), self.missing))
+            column = table.column(place)
+            if name in self.missing and column.null_count and not pa.types.is_nested(column.type):
+                table = table.set_column(place, name, pc.fill_null(column.cast(pa.string()), self.missing[name]))
         return table
 
 

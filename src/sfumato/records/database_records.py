@@ -143,12 +143,13 @@ class _Reading:
 
     def __init__(self, data: DatabaseData, table: Source, columns: tuple[str, ...], branch: Branch | None) -> None:
         self._data, self._branch = data, branch
-        self._missing = data.described.missing_in(table)
+        self._missing = {name: data.described.missing_in(table, name) for name in columns}
         self._kinds = {name: data._kinds[name] for name in columns}
         unit = data._unit.column
         key = unit if branch is None else branch.key
         exact = key is not None and data.described.is_exact(key)
-        self._own = UnitNumbers((*self._missing, ""), exact=exact)
+        tokens = () if key is None else data.described.missing_in(table, key)
+        self._own = UnitNumbers((*tokens, ""), exact=exact)
         if branch is None:
             self._key, self.columns = unit, [unit, *columns]
             self._order = RowOrder(columns, None, 1, self._own.hashes)
@@ -164,7 +165,7 @@ class _Reading:
     def take(self, chunk: Chunk) -> None:
         """Take in the rows of a chunk."""
         cells = chunk.columns
-        rows = {name: kind.code(cells[name], missing=self._missing) for name, kind in self._kinds.items()}
+        rows = {name: kind.code(cells[name], missing=self._missing[name]) for name, kind in self._kinds.items()}
         keys = None if self._key is None else self._own.numbers(cells[self._key])
         if self._branch is None:
             assert keys is not None

@@ -149,7 +149,7 @@ class _Sorting:
         plain, unit = plain_schema(schema), schema.unit
         assert unit is not None
         self._constants = tuple(name for name in plain.released if name in unit.constant)
-        self._numbers = UnitNumbers((*schema.missing_in(source), ""), exact=schema.is_exact(unit.column))
+        self._numbers = UnitNumbers((*schema.missing_in(source, unit.column), ""), exact=schema.is_exact(unit.column))
         self._rows = RowOrder(plain.released, unit.order, unit.max_rows, self._numbers.hashes, end_codes(plain))
         self._without: list[np.ndarray] = []
 

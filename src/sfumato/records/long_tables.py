@@ -119,7 +119,7 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
         rows=source,
         id_column=id_column,
         item_column=name,
-        missing=(*schema.missing_in(source), ""),
+        missing=(*schema.missing_in(source, id_column), ""),
         exact=schema.is_exact(name),
         parts=1 + source.size() // _PART_BYTES,
     )

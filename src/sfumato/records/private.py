@@ -185,8 +185,9 @@ class PrivateData(SourceRecords):
         return list(read_kinds(self._schema))
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
-        kinds, missing = read_kinds(self._schema), self._schema.missing_in(self._source)
-        codes = {name: kind.code(chunk.columns[name], missing=missing) for name, kind in kinds.items()}
+        missing = {name: self._schema.missing_in(self._source, name) for name in chunk.columns}
+        kinds = read_kinds(self._schema)
+        codes = {name: kind.code(chunk.columns[name], missing=missing[name]) for name, kind in kinds.items()}
         return plain_records(self._schema, codes)
 
 
@@ -196,9 +197,7 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
     Raises:
         SchemaError: as `PrivateData`.
     """
-    hidden = [part for part in (None if schema.linked else schema.unit, schema.weight) if part is not None]
-    needed = [*schema.written, *(part.column for part in hidden)]
-    absent = [name for name in needed if name not in source.storage]
+    absent = [name for name in schema.needed if name not in source.storage]
     if absent:
         label = source.label_of(absent[0])
         absent = [name for name in absent if source.label_of(name) == label]
@@ -269,9 +268,9 @@ class OpenData(SourceRecords):
         return list(self._schema.open) or [self._schema.released[0]]
 
     def _code(self, chunk: Chunk) -> Rows:
-        missing, opened = self._schema.missing_in(self._source), self._schema.of_kind(Open)
+        tokens, opened = self._schema.missing_in, self._schema.of_kind(Open)
         return {
-            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], missing)
+            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], tokens(self._source, name))
             for name in self._coded_names()
         }
 

@@ -52,7 +52,7 @@ class TableSources(Source):
         database: what they are.
         key: the column that names a unit.
         kinds: of the columns of units.
-        missing: texts that stand for no key.
+        missing: texts that stand for no value, of the key and of each column of units.
     """
 
     tables: Mapping[str, Source]
@@ -60,7 +60,7 @@ class TableSources(Source):
     database: Database
     key: str
     kinds: Mapping[str, ColumnKind]
-    missing: tuple[str, ...]
+    missing: Mapping[str, tuple[str, ...]]
     exact: bool = False
 
     @classmethod
@@ -85,6 +85,7 @@ class TableSources(Source):
             storage |= {column: own[column] for column in names if column in own and column not in storage}
             _warn_of_shared_keys(database, name, unit.column in table.names)
         parts = list(read.values())
+        texts = next((part for part in parts if part.missing_as_text), parts[0])
         return cls(
             label=" and ".join(part.label for part in parts),
             container=parts[0].container,
@@ -97,7 +98,7 @@ class TableSources(Source):
             database=database,
             key=unit.column,
             kinds={name: kinds[name] for name in unit.constant},
-            missing=(*schema.missing_in(next((part for part in parts if part.missing_as_text), parts[0])), ""),
+            missing={name: schema.missing_in(texts, name) for name in (unit.column, *unit.constant)},
             exact=schema.is_exact(unit.column),
         )
 
@@ -171,7 +172,7 @@ class TableSources(Source):
         return (chunk for chunk, has_rows in self._joined(columns) if has_rows)
 
     def _joined(self, columns: tuple[str, ...]) -> Iterator[tuple[Chunk, bool]]:
-        places, branch = UnitNumbers(self.missing, exact=self.exact), self.database.joined
+        places, branch = UnitNumbers((*self.missing[self.key], ""), exact=self.exact), self.database.joined
         assert branch is not None
         mine = [name for name in columns if name == self.key or name in self.kinds]
         others = [name for name in columns if name not in mine]
@@ -216,7 +217,7 @@ class TableSources(Source):
         """Return the parts of a column as one array: of different types, as the values that each reads as by itself."""
         arrays, kind = [joined(part) for part in parts], self.kinds.get(name)
         if len({array.type for array in arrays}) > 1 and isinstance(kind, TabularKind):
-            codes = (kind.code(array, missing=self.missing[:-1]) for array in arrays)
+            codes = (kind.code(array, missing=self.missing[name]) for array in arrays)
             arrays = [kind.decode(part, kind.sample_type) for part in codes]
         return pa.concat_arrays(of_one_type(arrays))
 
@@ -228,7 +229,7 @@ class TableSources(Source):
         if not several.size:
             return rows
         some = table.take(pa.array(several))
-        codes = {name: kind.code(some.column(name), missing=self.missing[:-1]) for name, kind in self.kinds.items()}
+        codes = {name: kind.code(some.column(name), missing=self.missing[name]) for name, kind in self.kinds.items()}
         order = RowOrder(self.kinds, None, 1, places.hashes)
         order.take(owners[several], codes, several)
         units, _, first = order.rows()

@@ -208,7 +208,7 @@ class UnitRows:
         """
         unit = schema.unit
         assert unit is not None
-        units = cls(unit.max_rows, (*schema.missing_in(source), ""), exact=schema.is_exact(unit.column))
+        units = cls(unit.max_rows, (*schema.missing_in(source, unit.column), ""), exact=schema.is_exact(unit.column))
         message = f"Cannot read the unit column of {source.label}. Please report its type: a fit reads any cell."
         for chunk in source.chunks([unit.column]):
             attempt(lambda chunk=chunk: units.count(chunk.columns[unit.column]), message)

@@ -69,7 +69,8 @@ def without_totals(schema: Schema) -> Schema:
 def branch_views(schema: Schema) -> dict[str, BranchView]:
     """Return the branches of a schema of a database, in the order in which they are drawn."""
     schema = without_totals(schema)
-    key = schema.unit, tuple(schema.columns.items()), schema.missing, repr(schema.rules), schema.questions
+    tokens = schema.missing, tuple(schema.missing_of.items())
+    key = schema.unit, tuple(schema.columns.items()), tokens, repr(schema.rules), schema.questions
     return dict(_cached(Keyed(schema, key)))
 
 

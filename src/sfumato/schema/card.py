@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.cards.html import Html, banner, card, code, facts, fold, listing, paragraph, shown, table
+from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open
 from sfumato.rules import rule_text
 from sfumato.schema.schema_facts import SchemaFacts
@@ -61,7 +62,9 @@ def _column_facts(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> t
     if isinstance(kind, Open):
         return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _ESTIMATED)
     prefix = "" if name in schema.released else "not released. "
-    return kind.name, prefix + "; ".join(_facts(entry))
+    stand_in = kind.stand_in if isinstance(kind, LevelKind) else None
+    more = [] if stand_in is None else [f"no place for anything else: it is read as {shown(stand_in, 30)}"]
+    return kind.name, prefix + "; ".join([*_facts(entry), *more])
 
 
 def _facts(entry: Mapping[str, Any]) -> list[str]:

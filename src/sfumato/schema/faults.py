@@ -102,10 +102,11 @@ def draft_faults(draft: object) -> list[str]:
     return [f"Expected draft to be true or false, got {shown(draft)}. Take it out where the facts are public."]
 
 
-def tokens(missing: object, faults: list[str]) -> tuple[str, ...]:
+def tokens(missing: object, faults: list[str], column: str | None = None) -> tuple[str, ...]:
     """Return the texts that stand for no value, each once, or note what is wrong with them."""
     if isinstance(missing, str) or not isinstance(missing, (list, tuple)):
-        faults.append(f"Expected missing to be a list of texts, got {shown(missing)}.")
+        where = "" if column is None else f" of column {column!r}"
+        faults.append(f"Expected missing{where} to be a list of texts, got {shown(missing)}.")
         return ()
     return tuple(dict.fromkeys(label_text("missing", token, faults) for token in missing))
 

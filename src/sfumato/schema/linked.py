@@ -187,7 +187,7 @@ def _cached(schema: Keyed[Schema], weight: str) -> LinkedTables:
 
 def linked_tables(schema: Schema, weight: Weight | None = None) -> LinkedTables:
     """Return the two tables of a plain schema of linked rows; `weight` is the declared schema's."""
-    key = schema.unit, tuple(schema.columns.items()), schema.missing
+    key = schema.unit, tuple(schema.columns.items()), schema.missing, tuple(schema.missing_of.items())
     return _cached(Keyed(schema, key), "" if weight is None else weight.column)
 
 

@@ -117,17 +117,18 @@ def read_reader(document: Mapping[str, Any], faults: list[str]) -> tuple[Reader,
     return read, document
 
 
-def csv_output(columns: Mapping[str, ColumnKind], reader: Reader, missing: str) -> CsvOutput:
+def csv_output(columns: Mapping[str, ColumnKind], reader: Reader, missing: Mapping[str, str]) -> CsvOutput:
     """Return how samples of these columns are written as CSV: numbers as declared, for their types know no commas.
 
     Args:
         columns: their kinds.
         reader: the form of the file.
-        missing: what a missing cell is written as; empty where that is a label.
+        missing: what a missing cell of each is written as; empty where that is a label.
     """
     dress: dict[str, Dress] = {}
     for name, kind in columns.items():
         if isinstance(kind, Integer | Continuous) and kind.written is not None:
             dress[name] = kind.as_text
-    empty = frozenset(name for name, kind in columns.items() if isinstance(kind, LevelKind) and missing in kind.labels)
-    return CsvOutput(form=reader.csv, dress=dress, missing=missing, empty=empty)
+    labels = {name: kind.labels for name, kind in columns.items() if isinstance(kind, LevelKind)}
+    marks = {name: mark for name, mark in missing.items() if mark and mark not in labels.get(name, ())}
+    return CsvOutput(form=reader.csv, dress=dress, missing=marks)

@@ -24,7 +24,7 @@ from sfumato.entry_points import is_package
 from sfumato.errors import ConfigError, SchemaError, did_you_mean
 from sfumato.schema.code_lists import with_lists, with_map
 from sfumato.schema.faults import unknown_keys
-from sfumato.schema.sources import pop_source
+from sfumato.schema.sources import without_beside
 
 Bound: TypeAlias = float | str | date
 ColumnFacts: TypeAlias = str | tuple[Bound, Bound] | range | Sequence[str | int] | Mapping[str, Any] | ColumnKind
@@ -38,12 +38,12 @@ _LONGEST_RANGE = 1_000  # characters: longer keys are none, and no pattern is tr
 _RANGE = re.compile(r"(?s)(.*?)(0*[0-9]{1,9})\.\.(.*?)(0*[0-9]{1,9})")
 
 
-def read_kind(name: str, entry: object, faults: list[str], sources: dict[str, Any]) -> ColumnKind | None:
-    """Return the kind of one entry under `columns`, or note every fault in it; its `source` joins `sources`."""
+def read_kind(name: str, entry: object, faults: list[str], beside: Mapping[str, dict[str, Any]]) -> ColumnKind | None:
+    """Return the kind of one entry under `columns`, or note every fault in it; `source` and `missing` join `beside`."""
     if isinstance(entry, str):
         entry = {"kind": entry}
     if isinstance(entry, Mapping) and "discover" in entry:
-        return _read_open_kind(name, pop_source(entry, sources, name), faults)
+        return _read_open_kind(name, without_beside(entry, beside, name), faults)
     label = entry.get("kind") if isinstance(entry, Mapping) else None
     try:
         kind: Any = kind_class(label, entry.get("package")) if isinstance(entry, Mapping) else None
@@ -63,7 +63,7 @@ def read_kind(name: str, entry: object, faults: list[str], sources: dict[str, An
         faults.append(f"Column {name!r}: expected kind to be one of {', '.join(kind_names())}, got {got}.{hint}")
         return None
     known = dataclasses.fields(kind)
-    entry = pop_source(entry, sources, name, [fact.name for fact in known])
+    entry = without_beside(entry, beside, name, [fact.name for fact in known])
     package = () if label in KINDS else ("package",)
     problems = unknown_keys(entry, ("kind", *package, *(fact.name for fact in known)), f"kind {label}")
     problems += [

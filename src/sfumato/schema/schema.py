@@ -67,7 +67,9 @@ class Schema(SchemaFacts):
         rows: the size that may be assumed publicly, or None if it is stated elsewhere.
         unit: whom the guarantee protects; None means the row.
         missing: text that stands for no value, in columns stored as text. Unless declared, the usual ones do so where
-            a file has nothing else to say it, as CSV has not; a text `NA` of a frame is what it says.
+            a file has nothing else to say it, as CSV has not; a text `NA` of a frame is what it says. Samples in CSV
+            have the first.
+        missing_of: of some columns, the same in place of the table's.
         draft: whether the facts were read off the records, as `sfumato schema draft` does: fits refuse it.
         sources: of some columns, where their facts come from: law, codebook, standard, discovered or data, or one of
             these per fact. `data` is refused as a draft is.
@@ -96,6 +98,7 @@ class Schema(SchemaFacts):
         faults: list[str] = []
         object.__setattr__(self, "weight", weight_of(self.weight, faults))
         missing = tokens(self.missing, faults)
+        missing_of = {name: tokens(own, faults, name) for name, own in self.missing_of.items() if name in self.columns}
         faults += draft_faults(self.draft)
         areas = read_areas(self.areas, faults)
         questions = read_questions(self.questions, faults)
@@ -112,6 +115,7 @@ class Schema(SchemaFacts):
         object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "missing_of", MappingProxyType(missing_of))
         object.__setattr__(self, "areas", areas)
         object.__setattr__(self, "questions", questions)
         object.__setattr__(self, "rows", plain_value(self.rows))
@@ -123,7 +127,7 @@ class Schema(SchemaFacts):
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        plain = {"columns": dict(self.columns), "sources": thawed(self.sources)}
+        plain = {"columns": dict(self.columns), "sources": thawed(self.sources), "missing_of": dict(self.missing_of)}
         return _rebuilt, ({**facts, **plain, "table_source": dict(self.table_source)},)
 
     @property
@@ -195,7 +199,7 @@ class Schema(SchemaFacts):
             document["source"] = dict(self.table_source)
         if self.areas:
             document["areas"] = list(self.areas)
-        document["columns"] = {name: self.reader.entry_of(kind) for name, kind in self.columns.items()}
+        document["columns"] = {name: self.entry_of(name) for name in self.columns}
         for name, source in thawed(self.sources).items():
             document["columns"][name]["source"] = source
         if self.rules:
@@ -203,6 +207,11 @@ class Schema(SchemaFacts):
         lists = {"accept": self.accept, "questions": self.questions}
         document |= {key: [entry.to_dict() for entry in entries] for key, entries in lists.items() if entries}
         return document
+
+    def entry_of(self, name: str) -> dict[str, Any]:
+        """Return the entry of a column in a schema document, without its source."""
+        own = {"missing": list(self.missing_of[name])} if name in self.missing_of else {}
+        return self.reader.entry_of(self.columns[name]) | own
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -249,10 +258,10 @@ def read_open(document: Mapping[str, Any]) -> Schema:
     faults = unknown_keys(document, _KEYS, "the schema")
     reader, document = read_reader(document, faults)
     columns: dict[str, ColumnKind] = {}
-    sources: dict[str, Any] = {}
+    beside: dict[str, dict[str, Any]] = {"source": {}, "missing": {}}
     for key, entry in document["columns"].items():
         name = label_text("a column name", key, faults) if not isinstance(key, str) else key
-        kind = read_kind(name, entry, faults, sources)
+        kind = read_kind(name, entry, faults, beside)
         if name in columns:
             faults.append(f"Expected each column once, got {name!r} twice.")
         if kind is not None:
@@ -270,7 +279,8 @@ def read_open(document: Mapping[str, Any]) -> Schema:
         rest["missing"] = tokens(rest["missing"], faults)
         faults += [*rows_faults(rest["rows"]), *draft_faults(rest["draft"])]
     refuse(faults)
-    return Schema(columns=columns, unit=unit, sources=sources, reader=reader, **rest)
+    rest |= {"sources": beside["source"], "missing_of": beside["missing"]}
+    return Schema(columns=columns, unit=unit, reader=reader, **rest)
 
 
 def _unit(document: Mapping[str, Any], released: list[str], faults: list[str]) -> Unit | None:

@@ -114,6 +114,7 @@ class SchemaFacts:
     rows: int | None = None
     unit: Unit | None = None
     missing: tuple[str, ...] = field(default=MISSING_TOKENS)
+    missing_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     draft: bool = False
     sources: Mapping[str, FactSource] = field(default_factory=dict)
     table_source: Mapping[str, str | bool] = field(default_factory=dict)
@@ -124,23 +125,19 @@ class SchemaFacts:
     areas: tuple[str, ...] = ()
     questions: tuple[Any, ...] = ()
 
-    def missing_in(self, source: Source) -> tuple[str, ...]:
-        """Return the texts that stand for no value in a source: the declared, or the usual where only text can say it.
+    def missing_in(self, source: Source, column: str) -> tuple[str, ...]:
+        """Return the texts that stand for no value in a column: its own, or those declared of the table.
 
-        Elsewhere there is a null, and a text is what it says: of the usual ones only the empty one is no value.
+        Where none are declared, the usual ones if only text can say it. Elsewhere there is a null, and a text is what
+        it says: of the usual ones only the empty one is no value.
         """
+        if column in self.missing_of:
+            return self.missing_of[column]
         return self.missing if source.missing_as_text or self.missing != MISSING_TOKENS else ("",)
 
     def is_exact(self, name: str) -> bool:
         """Whether the names in a column were text from the start, and are compared letter by letter."""
         return getattr(self.columns.get(name), "exact", False)
-
-    @property
-    def missing_written(self) -> str:
-        """The text that a CSV file has for no value: the first declared that is not a usual one, else the first."""
-        if self.missing == MISSING_TOKENS:
-            return ""
-        return next((token for token in self.missing if token not in MISSING_TOKENS), (*self.missing, "")[0])
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -177,12 +174,19 @@ class SchemaFacts:
     @property
     def csv_output(self) -> CsvOutput:
         """How samples are written as CSV."""
-        return csv_output(self.columns, self.reader, self.missing_written)
+        missing = {name: (*self.missing_of.get(name, self.missing), "")[0] for name in self.columns}
+        return csv_output(self.columns, self.reader, missing)
 
     @property
     def written(self) -> tuple[str, ...]:
         """The columns of samples: the released ones; before them whose a linked row, or an item of a long table, is."""
         return (*self.ids, *self.released)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that a source has to have: those of samples, the unit's and the weight's."""
+        hidden = [part.column for part in (None if self.linked else self.unit, self.weight) if part is not None]
+        return (*self.written, *hidden)
 
     @property
     def linked(self) -> bool:

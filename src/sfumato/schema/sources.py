@@ -80,14 +80,21 @@ def thawed(sources: Mapping[str, FactSource]) -> dict[str, Any]:
     return {name: source if isinstance(source, str) else dict(source) for name, source in sources.items()}
 
 
-def pop_source(
-    entry: Mapping[Any, Any], sources: dict[str, Any], name: str, fields: Iterable[str] = ()
+def without_beside(
+    entry: Mapping[Any, Any], beside: Mapping[str, dict[str, Any]], name: str, fields: Iterable[str] = ()
 ) -> Mapping[Any, Any]:
-    """Return a column's entry without its `source`, which joins `sources`; a kind's own fact of that name stays."""
-    if "source" not in entry or "source" in fields:
-        return entry
-    sources[name] = entry["source"]
-    return {key: value for key, value in entry.items() if key != "source"}
+    """Return a column's entry without what any kind may have beside its facts, which joins `beside`.
+
+    Args:
+        entry: of a schema document.
+        beside: of `source` and `missing` what the columns have; a kind's own fact of such a name stays.
+        name: of the column.
+        fields: of its kind.
+    """
+    keys = [key for key in beside if key in entry and key not in fields]
+    for key in keys:
+        beside[key][name] = entry[key]
+    return {key: value for key, value in entry.items() if key not in keys}
 
 
 def with_discovered(schema: AnySchema, names: Iterable[str]) -> AnySchema:

@@ -101,12 +101,10 @@ def from_ddi(path: str | Path, *, table: str | None = None) -> Schema:
         if table not in files:
             raise SchemaError(f"Expected table (--table) to be one of {', '.join(map(repr, files))}, got {table!r}.")
         variables = [variable for variable in variables if table in variable.get("files", "").split()]
-    tokens: list[str] = []
-    columns = [_variable(variable, tokens, path) for variable in variables]
-    return schema_of(columns, CODEBOOK, path, missing=tokens)
+    return schema_of([_variable(variable, path) for variable in variables], CODEBOOK, path)
 
 
-def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
+def _variable(variable: Element, path: object) -> Variable:
     name = variable.get("name", "")
     if not name:
         raise SchemaError(f"Expected every variable of {path} to have a name, got one without.")
@@ -118,13 +116,13 @@ def _variable(variable: Element, tokens: list[str], path: object) -> Variable:
             missing.append(value)
         elif value:
             labels.append(value)
-    tokens += [token for token in missing if token]
     bounds = variable.find("valrng/range")
     lower, upper = (None, None) if bounds is None else (bounds.get("min"), bounds.get("max"))
     form_element = variable.find("varFormat")
     form = _form(form_element, lower, upper)
     continuous = variable.get("intrvl") == "contin" and lower is not None and upper is not None
-    return Variable(name, form, lower, upper, [] if continuous else labels, nullable=True)
+    tokens = [token for token in missing if token]
+    return Variable(name, form, lower, upper, [] if continuous else labels, nullable=True, missing=tokens)
 
 
 def _form(form_element: Element | None, lower: str | None, upper: str | None) -> str:

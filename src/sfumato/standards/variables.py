@@ -44,6 +44,7 @@ class Variable:
         categories: all values that it may have; none where they are not listed.
         nullable: whether a value may be missing.
         date_format: of dates, in strftime's letters; None for ISO 8601.
+        missing: texts that stand for a missing value, beside the usual ones.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Variable:
     categories: Sequence[object] = ()
     nullable: bool = True
     date_format: str | None = None
+    missing: Sequence[str] = ()
 
 
 def schema_of(
@@ -64,7 +66,7 @@ def schema_of(
         variables: the columns of a table as a file describes them.
         source: where its facts come from, a word of the schema's `source`.
         path: the file.
-        missing: texts that stand for a missing value, beside the usual ones.
+        missing: texts that stand for a missing value in all columns, beside the usual ones.
         unit: the column that names the unit, of one row each; None if there is none.
 
     Raises:
@@ -93,6 +95,7 @@ def schema_of(
         columns=columns,
         unit=None if unit is None else Unit(column=unit, max_rows=1),
         missing=tuple(dict.fromkeys([*MISSING_TOKENS, *missing])),
+        missing_of={v.name: tuple(dict.fromkeys([*MISSING_TOKENS, *v.missing])) for v in variables if v.missing},
         sources=sources,
     )
 

@@ -28,7 +28,7 @@ LISTED = ("categorical", "ordinal")
 _FIELDS = ("kind", "lower", "upper", "labels", "listed", "hidden", "nullable")
 _WRITTEN = {"kind", "lower", "upper", "categories", "nullable", "discover", "source"}
 _SOURCED = ("lower", "upper", "resolution", "categories", "nullable")
-_OF_OPEN = {"written", "format"}  # that stay where the rest is estimated
+_OF_OPEN = {"written", "format", "missing"}  # that stay where the rest is estimated
 _ON = "on"
 
 Form = Mapping[str, str]
@@ -206,7 +206,8 @@ def _entry(typed: Form, facts: Mapping[str, Any], name: str, base: Path) -> obje
     kind, field = typed["kind"], "kind"
     if typed["hidden"]:
         return Identifier.name
-    rest = {key: fact for key, fact in facts.items() if key not in _WRITTEN} if kind == facts["kind"] else {}
+    stays = kind == facts["kind"]
+    rest = {key: fact for key, fact in facts.items() if (stays and key not in _WRITTEN) or key == "missing"}
     declared: dict[str, Any] = {}
     if kind in BOUNDED:
         field = "lower"
