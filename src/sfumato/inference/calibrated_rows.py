@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_instance
-from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.calibration import FITTED, TOGETHER, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
@@ -42,13 +42,11 @@ class CalibratedRows(Rows):
 
     def __init__(self, release: ReleaseValue) -> None:
         super().__init__(self.measurements(release))
-        self._calibrations: dict[tuple[object, ...], Calibration] = {}
+        self._calibrations: dict[tuple[str, ...], Calibration] = {}
         self._bounds: dict[str, EstimatedBounds | None] = {}
 
-    def estimator(
-        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
-    ) -> Estimator:
-        """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
+    def estimator(self, columns: tuple[str, ...], target: str, *, free: bool = False) -> Estimator:
+        """Return rows calibrated to what was measured of some columns.
 
         Those of an order's later ends are refused, unless their distances are meant, and two columns that were not
         measured together, unless their sum is: `free`.
@@ -64,20 +62,22 @@ class CalibratedRows(Rows):
         columns = tuple(dict.fromkeys(columns))
         if len(columns) == _PAIR and not free:
             require_together(self.measured, columns, "one of two columns")
-        if self.measured.products is None:  # of another method, whose model may be far off
-            fitted = max(fitted, STRONG)
-        key = (*sorted(columns), fitted)
+        key = tuple(sorted(columns))
         if key not in self._calibrations:
             if len(self._calibrations) >= _MOST_KEPT:
                 self._calibrations.pop(next(iter(self._calibrations)))
-            self._calibrations[key] = self._calibration(sorted(columns), fitted)
+            self._calibrations[key] = self._calibration(key)
         name = None if weight is None else weight.column
         products = self.measured.products is not None
         return Estimator(self._calibrations[key], columns, target, name, products)  # type: ignore[arg-type]
 
-    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+    def _calibration(self, columns: Sequence[str]) -> Calibration:
         totals = measured_functions(self.measured, cell_functions(self.measured, columns))
-        return self.measured.calibration(totals, fitted, columns=columns)
+        return self.measured.calibration(totals, self._fitted(columns), columns=columns)
+
+    def _fitted(self, columns: Sequence[str]) -> float:
+        """By how much the model may be off in these columns, as in `Calibration`; one of another method by far."""
+        return FITTED if len(columns) == 1 and self.measured.products is not None else TOGETHER
 
     def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.

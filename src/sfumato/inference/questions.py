@@ -19,7 +19,7 @@ from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_flag, require_instance, require_open_unit
 from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
-from sfumato.inference.calibration import STRONG, Target
+from sfumato.inference.calibration import TOGETHER, Target
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
 from sfumato.inference.estimator import Estimator, require_items_by, set_column
 from sfumato.inference.intervals import most_variance, of_correlation, of_variance, within_bounds
@@ -30,7 +30,6 @@ from sfumato.inference.times import Value
 from sfumato.schema.set_columns import IN, SetColumn
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
-_STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
 _UNSPLIT = "Of a cell that a span ends in, which part lies inside was not counted. "
 
 
@@ -228,32 +227,8 @@ class Questions(CalibratedRows):
         return self.grouped(estimator, by, one)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
-        """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1.
-
-        The model is too weak of a strong one: there its word counts for less, and that of the measurements for more.
-        """
-        estimate = self._correlation(first, second, self.estimator((first, second), target))
-        if abs(estimate.value) < _STRONGEST_FITTED:
-            return estimate
-        return self._correlation(first, second, self.estimator((first, second), target, STRONG))
-
-    def correlations(self, columns: Sequence[str], target: str) -> Correlations:
-        """Return the correlation of each two of some columns of numbers."""
-        names = [] if isinstance(columns, str) or not isinstance(columns, Sequence) else list(columns)
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < max(len(names), 2):
-            raise ConfigError("Expected at least two columns, each once, such as ['age', 'income'].")
-        pairs = {pair: partial(self.correlation, *pair, target) for pair in itertools.combinations(columns, 2)}
-        return Correlations(*answers_by_group(pairs), tuple(columns))
-
-    def anova(self, column: str, labels: str, target: str) -> HypothesisTest:
-        """Return the test that the mean of a number is the same for all labels."""
-        require_instance(str, "the name of a column of labels", labels=labels)
-        means = self.mean(column, labels, target)
-        assert isinstance(means, Estimates)
-        test = means.homogeneity()
-        return replace(test, hypothesis=f"Of the mean of {column!r}: {test.hypothesis}")
-
-    def _correlation(self, first: str, second: str, estimator: Estimator) -> Estimate:
+        """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1."""
+        estimator = self.estimator((first, second), target)
         for name in (first, second):
             self.require_squares(name, estimator)
         (x, first_present), (y, also) = self.numbers(first), self.numbers(second)
@@ -278,6 +253,22 @@ class Questions(CalibratedRows):
         if estimate.std_error > 1:  # a variance in its denominator is no more than noise
             raise constant
         return estimate
+
+    def correlations(self, columns: Sequence[str], target: str) -> Correlations:
+        """Return the correlation of each two of some columns of numbers."""
+        names = [] if isinstance(columns, str) or not isinstance(columns, Sequence) else list(columns)
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < max(len(names), 2):
+            raise ConfigError("Expected at least two columns, each once, such as ['age', 'income'].")
+        pairs = {pair: partial(self.correlation, *pair, target) for pair in itertools.combinations(columns, 2)}
+        return Correlations(*answers_by_group(pairs), tuple(columns))
+
+    def anova(self, column: str, labels: str, target: str) -> HypothesisTest:
+        """Return the test that the mean of a number is the same for all labels."""
+        require_instance(str, "the name of a column of labels", labels=labels)
+        means = self.mean(column, labels, target)
+        assert isinstance(means, Estimates)
+        test = means.homogeneity()
+        return replace(test, hypothesis=f"Of the mean of {column!r}: {test.hypothesis}")
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean number of items of a column of sets."""
@@ -309,6 +300,6 @@ class Questions(CalibratedRows):
             for table in tables_of(self.measured.tables, {item})
             if table.columns
         ]
-        calibration = self.measured.calibration(Totals.joined(parts).with_rows(), STRONG)
+        calibration = self.measured.calibration(Totals.joined(parts).with_rows(), TOGETHER)
         weight = None if self.measured.weight is None else self.measured.weight.column
         return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)
