@@ -14,6 +14,7 @@ import pandas as pd
 from sfumato import Schema
 from sfumato.columns import Categorical, Continuous
 
+LEVEL = 0.95
 POPULATION = 2_000_000
 LABELS = {2: ("a", "b"), 3: ("a", "b", "c"), 6: tuple("abcdef")}
 
@@ -40,7 +41,7 @@ def even(rng, n, k):
 
 
 def pairs(n, rng):
-    """Two labels of a share that differs by .60, two of three levels, two numbers of correlation .85, one by a label."""
+    """Two labels, of shares that differ by .60; two of three levels; a number by a label, and one of correlation .85."""
     x, c = even(rng, n, 2), even(rng, n, 3)
     u = rng.normal(size=n) + 0.5 * x.codes
     return {
@@ -97,7 +98,8 @@ def schema_of(law, width, n):
 
 
 def answer(name, estimate):
-    low, high = estimate.interval(0.95)
+    """The value, the interval and the parts of the error of an estimate, by its name."""
+    low, high = estimate.interval(LEVEL)
     return {name: (estimate.value, low, high, dict(estimate.parts))}
 
 
@@ -136,5 +138,6 @@ def case(law, width):
 
 
 PAIR_CASES = {f"pairs_{width}": partial(case, pairs, width) for width in (8, 14, 36)} | {
-    "trial_9": partial(case, trial, 9), "survey_20": partial(case, survey, 20), "register_40": partial(case, register, 40),
+    "trial_9": partial(case, trial, 9), "survey_20": partial(case, survey, 20),
+    "register_40": partial(case, register, 40),
 }  # fmt: skip
