@@ -41,7 +41,7 @@ def even(rng, n, k):
 
 
 def pairs(n, rng):
-    """Two labels, of shares that differ by .60; two of three levels; a number by a label, and one of correlation .85."""
+    """Two labels, of shares that differ by .60; two of three levels; a number by a label, one of correlation .85."""
     x, c = even(rng, n, 2), even(rng, n, 3)
     u = rng.normal(size=n) + 0.5 * x.codes
     return {
