@@ -294,7 +294,7 @@ BUGS = [
     PlantedBug(
         "counts: where a count stands out of its noise, the edge of a curve is scaled all the same",
         "methods/tables/edges.py",
-        "            result[outer[are_seen]] = combined[outer[are_seen]]\n",
+        "            result[outer[are_seen]] = own\n",
         "            are_seen[:] = False\n",
         "tests/methods/tables/test_histograms.py -k law_that_ends",
     ),
