@@ -4,9 +4,9 @@
     python benchmarks/coverage.py law --rows 5000 --epsilon 1 --fits 50 --replicates 10
     python benchmarks/coverage.py all --table    # what was counted, as the table of docs/inference.md
 
-`law` is a Gaussian law with labels, whose population is known; `adult` and `california_housing` draw rows with
-replacement from the real table, which then is the population (SFUMATO_DATA is the folder of both). `skewed` is fitted
-without a schema, with all bounds estimated. Writes
+`law` is a Gaussian law with labels, whose population is known; in those of `pair_laws.py` a few columns of many go
+together; `adult` and `california_housing` draw rows with replacement from the real table, which then is the population
+(SFUMATO_DATA is the folder of both). `skewed` is fitted without a schema, with all bounds estimated. Writes
 benchmarks/results/coverage/NAME.json: per question and target how many intervals covered, their median width, and that
 of the standard error of sampling and noise alone.
 """
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pair_laws import LEVEL, PAIR_CASES, answer
 
 from sfumato import MaxEntropy, Schema, combine
 from sfumato.columns import Categorical, Continuous, Integer
@@ -30,7 +31,6 @@ from sfumato.errors import EstimateError
 from sfumato.schema.open_schema import OpenSchema
 
 RESULTS = Path(__file__).parent / "results" / "coverage"
-LEVEL = 0.95
 LAW_ROWS = 2_000_000
 
 Question = tuple[
@@ -38,11 +38,6 @@ Question = tuple[
     Callable[[Any, str], dict[str, tuple[float, float, float, dict[str, float]]]],
     Callable[[pd.DataFrame], dict[str, float]],
 ]
-
-
-def one(name, estimate):
-    low, high = estimate.interval(LEVEL)
-    return {name: (estimate.value, low, high, dict(estimate.parts))}
 
 
 def regression(name, fitted, terms):
@@ -131,14 +126,14 @@ def questions_of(number, other, third, label, binary, group, binary_by):
 
     mean.column = number
     return [
-        ("mean", lambda r, t: one("mean", r.mean(number, target=t)), mean),
-        ("share", lambda r, t: one("share", r.share({label[0]: label[1]}, target=t)),
+        ("mean", lambda r, t: answer("mean", r.mean(number, target=t)), mean),
+        ("share", lambda r, t: answer("share", r.share({label[0]: label[1]}, target=t)),
          lambda f: {"share": (f[label[0]] == label[1]).mean()}),
-        ("cell", lambda r, t: one("cell", r.share({label[0]: label[1], binary[0]: binary[1]}, target=t)),
+        ("cell", lambda r, t: answer("cell", r.share({label[0]: label[1], binary[0]: binary[1]}, target=t)),
          lambda f: {"cell": ((f[label[0]] == label[1]) & (f[binary[0]] == binary[1])).mean()}),
-        ("quantile", lambda r, t: one("quantile", r.quantile(number, 0.75, target=t)),
+        ("quantile", lambda r, t: answer("quantile", r.quantile(number, 0.75, target=t)),
          lambda f: {"quantile": f[number].quantile(0.75)}),
-        ("correlation", lambda r, t: one("correlation", r.correlation(second["number"], second["other"], target=t)),
+        ("correlation", lambda r, t: answer("correlation", r.correlation(second["number"], second["other"], target=t)),
          lambda f: {"correlation": np.corrcoef(f[number], f[other])[0, 1]}),
         ("ols", lambda r, t: regression("ols", r.ols(slopes, target=t), [number, third]),
          real_regression("ols", slopes, [number, third])),
@@ -234,7 +229,7 @@ def mean_of(column):
     def truth(frame):
         return {f"mean {column}": frame[column].mean()}
 
-    return f"mean {column}", lambda r, t: one(f"mean {column}", r.mean(column, target=t)), truth
+    return f"mean {column}", lambda r, t: answer(f"mean {column}", r.mean(column, target=t)), truth
 
 
 def skewed_case():
@@ -260,7 +255,7 @@ def strong_case(correlation):
         return Schema(columns=numbers | {"z": Categorical(categories=("a", "b"))}, rows=n)
 
     asked = [
-        ("correlation", lambda r, t: one("correlation", r.correlation("x", "y", target=t)),
+        ("correlation", lambda r, t: answer("correlation", r.correlation("x", "y", target=t)),
          lambda f: {"correlation": np.corrcoef(f["x"], f["y"])[0, 1]}),
     ]  # fmt: skip
     return draw, schema, None, asked, draw(LAW_ROWS, np.random.default_rng(99))
@@ -303,7 +298,7 @@ def missing_case():
 
 CASES = {
     "strong_951": lambda: strong_case(0.951), "strong_9978": lambda: strong_case(0.9978), "missing": missing_case,
-    "law": law_case, "skewed": skewed_case, "adult": adult_case, "california_housing": housing_case,
+    "law": law_case, "skewed": skewed_case, "adult": adult_case, "california_housing": housing_case, **PAIR_CASES,
 }  # fmt: skip
 
 

@@ -271,6 +271,27 @@ BUGS = [
         "tests/inference/test_linked_questions.py -k misses",
     ),
     PlantedBug(
+        "estimates: a model is taken to be as near of several columns as of one",
+        "inference/calibrated_rows.py",
+        "self.measured.products is not None else TOGETHER",
+        "self.measured.products is not None else FITTED",
+        "tests/inference/test_few_records.py -k strong_pair",
+    ),
+    PlantedBug(
+        "estimates: an answer does not say that it is of a column as it was clipped",
+        "inference/calibrated_rows.py",
+        'if bounds else ""\n        return replace(estimator',
+        'if not bounds else ""\n        return replace(estimator',
+        "tests/inference/test_estimated_bounds.py -k form_of_a_regression",
+    ),
+    PlantedBug(
+        "counts: an edge takes a count below 0",
+        "methods/tables/edges.py",
+        "own = np.maximum(combined[outer[are_seen]], 0.0)",
+        "own = combined[outer[are_seen]]",
+        "tests/methods/tables/test_edges.py -k negative",
+    ),
+    PlantedBug(
         "counts: what tails put beyond an end is shared out among the rest",
         "methods/tables/edges.py",
         "total += known * (counted - total)",
@@ -294,7 +315,7 @@ BUGS = [
     PlantedBug(
         "counts: where a count stands out of its noise, the edge of a curve is scaled all the same",
         "methods/tables/edges.py",
-        "            result[outer[are_seen]] = combined[outer[are_seen]]\n",
+        "            result[outer[are_seen]] = own\n",
         "            are_seen[:] = False\n",
         "tests/methods/tables/test_histograms.py -k law_that_ends",
     ),

@@ -20,7 +20,7 @@ DATA = Path(os.environ.get("SFUMATO_DATA", FOLDER.parent / "../shared/data")).re
 ROWS, PICTURES = 1_500, 300
 SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
 
-LIBRARIES = {"nist_schema", "parity_list", "peer_tables", "suite", "table_scores"}  # scripts run them
+LIBRARIES = {"nist_schema", "pair_laws", "parity_list", "peer_tables", "suite", "table_scores"}  # scripts run them
 OTHERS = {
     "k_marginal": "needs an environment with sdnist",
     "peer_worker": "needs an environment of a peer: `make peers`",

@@ -51,19 +51,44 @@ def test_of_groups_it_widens_more(release):
     assert all(group.parts["beyond"] > 1.2 * whole.parts["beyond"] for group in groups.values())
 
 
-def test_a_quantile_that_may_lie_beyond_is_refused(release):
-    assert release.quantile("age", 0.5).value == pytest.approx(56, abs=3)
-    with pytest.raises(EstimateError, match=r"within the estimated bounds of 'spent'.*Declare lower and upper"):
-        release.quantile("spent", 0.9999)
+AS_CLIPPED = "Of columns as they were clipped to bounds that the fit estimated"
 
 
-def test_squares_of_a_tail_are_refused(release):
+def clipped(release, frame, name):
+    kind = release.schema.columns[name]
+    return frame[name].clip(kind.lower, kind.upper)
+
+
+def test_quantiles_are_of_the_column_as_it_was_clipped(release):
+    median, highest = release.quantile("age", 0.5), release.quantile("spent", 0.9999)
+    assert median.value == pytest.approx(56, abs=3)
+    assert 0.5 < highest.high / release.schema.columns["spent"].upper <= 1
+    assert highest.rests_on.startswith(f"{AS_CLIPPED}: 'spent' 0.0 to {release.schema.columns['spent'].upper}. ")
+    assert AS_CLIPPED not in release.mean("spent").rests_on, "a mean is of the column itself"
+
+
+def test_squares_are_of_the_column_as_it_was_clipped(release, frame):
     """The variance of this law is infinite at 2, and all but."""
-    with pytest.raises(EstimateError, match="tenth of its variance"):
-        release.variance("spent")
-    with pytest.raises(EstimateError, match="tenth of its variance"):
-        release.correlation("age", "spent")
+    spent, age = (clipped(release, frame, name) for name in ("spent", "age"))
+    variance = release.variance("spent", target="table")
+    low, high = variance.interval(0.99)
+    assert low <= spent.var() <= high
+    assert set(variance.parts) == {"noise", "unmeasured"}
+    assert high < frame["spent"].var(), "which is not the variance of the column itself"
+    low, high = release.correlation("age", "spent", target="table").interval(0.99)
+    assert low <= np.corrcoef(age, spent)[0, 1] <= high
     assert release.variance("age").value == pytest.approx(77**2 / 12, rel=0.1)
+
+
+def test_every_form_of_a_regression_says_of_what_it_is(release, frame):
+    regression = release.ols("spent ~ age + C(sex)", target="table")
+    low, high = regression.conf_int(0.99).loc["age"]
+    assert low <= np.polyfit(clipped(release, frame, "age"), clipped(release, frame, "spent"), 1)[0] <= high
+    for words in (repr(regression), regression._repr_html_(), regression.to_dict()["rests_on"], regression.rests_on):
+        assert AS_CLIPPED in words
+    logit = release.logit("sex ~ age")
+    assert AS_CLIPPED in logit.rests_on
+    assert "'spent'" not in logit.rests_on
 
 
 def test_one_value_alone_and_much_noise_are_refused():
@@ -73,6 +98,9 @@ def test_one_value_alone_and_much_noise_are_refused():
         release = sfumato.fit(frame[[name]], {"rows": 600, "columns": columns}, epsilon=0.1, delta=1e-6, seed=2)
         with pytest.raises(EstimateError, match="Declare lower and upper, or fit with a larger epsilon"):
             release.mean(name)
+    with pytest.raises(EstimateError, match="all but one value"):
+        release.variance("flat")
+    assert AS_CLIPPED in release.variance("age").rests_on, "nothing that lies beyond is in it"
 
 
 def test_declared_bounds_are_taken_at_their_word(frame):
@@ -80,6 +108,8 @@ def test_declared_bounds_are_taken_at_their_word(frame):
     columns["sex"] = {"kind": "categorical", "categories": ["f", "m"]}
     release = sfumato.fit(frame[["age", "sex"]], {"rows": N, "columns": columns}, epsilon=1.0, delta=1e-6)
     assert "beyond" not in release.mean("age").parts
+    assert AS_CLIPPED not in release.variance("age").rests_on
+    assert AS_CLIPPED not in " ".join(release.answers()["why"])
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +132,18 @@ def test_the_later_of_two_dates_is_read_by_its_years(stays):
         stays.mean("left")
 
 
-def test_the_list_of_answers_widens_groups_and_lists_refusals(release):
+def test_the_list_of_answers_widens_groups_and_says_what_is_clipped(release):
     listed = release.answers()
     groups = listed[(listed["kind"] == "mean by") & (listed["first"] == "spent")]
     alone = release.mean("spent", by="sex")
     assert groups["std_error"].iloc[0] == pytest.approx(
         np.median([group.std_error for group in alone.values()]), rel=0.02
     )
-    with pytest.raises(EstimateError, match="tenth of its variance"):
-        association(release._questions, "spent", "sex", target="table")
+    said = listed[listed["why"].str.contains(AS_CLIPPED)]
+    assert set(said["kind"]) == {"median", "variance", "correlation", "ols", "logit"}
+    assert (said["answered"] == "yes").all()
+    assert "of what some are" in listed._repr_html_()
+    assert AS_CLIPPED in association(release._questions, "spent", "sex", target="table").rests_on
 
 
 @pytest.mark.slow

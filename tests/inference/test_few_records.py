@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.parts import COLUMNS, law
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.columns import Integer
+from sfumato.columns import Categorical, Integer
 from sfumato.errors import EstimateError
 
 MEAN, FITS, N = 2.7, 40, 120
@@ -22,6 +22,29 @@ def test_a_model_that_was_fitted_to_noise_is_taken_to_be_off_by_it():
     assert (np.abs(errors) < 1.96).mean() >= 0.88
     assert 0.6 < np.std(errors) < 1.3, "it was 1.6 where noise was not a part of the model's error"
     assert abs(np.mean(errors)) < 0.4, "nor is an answer pulled to where the model has its mean without noise"
+
+
+def pair(n, rng):
+    """Two labels of three levels, .66 of one given the other, among columns that go with nothing."""
+    first = rng.integers(0, 3, n)
+    second = np.where(rng.random(n) < 0.66, first, (first + rng.integers(1, 3, n)) % 3)
+    others = {f"o{place}": rng.integers(0, 3, n) for place in range(10)}
+    return pd.DataFrame(
+        {name: np.array(list("abc"))[codes] for name, codes in {"c": first, "r": second, **others}.items()}
+    )
+
+
+def test_a_strong_pair_among_many_columns_is_covered():
+    """Noise on products is many times that on counts, and the model leaves out most of what it hides."""
+    errors = []
+    for seed in range(24):
+        frame = pair(1_000, np.random.default_rng([7, seed]))
+        columns = {name: Categorical(categories=("a", "b", "c")) for name in frame}
+        release = MaxEntropy(epsilon=1.0, delta=1e-5).fit(frame, schema=Schema(columns=columns, rows=1_000), seed=seed)
+        answer = release.share({"c": "a", "r": "a"}, target="table")
+        errors.append((answer.value - ((frame["c"] == "a") & (frame["r"] == "a")).mean()) / answer.std_error)
+    assert (np.abs(errors) < 1.96).mean() >= 0.88
+    assert abs(np.mean(errors)) < 0.5, "nor is it pulled to where the model has the pair independent"
 
 
 def test_a_column_that_noise_hid_but_for_one_value_is_refused_and_not_exact():

@@ -18,6 +18,7 @@ from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_flag, require_open_unit
 from sfumato.inference.answer_batches import Batch, ratios, shares
 from sfumato.inference.associations import ranked_pairs, strongest
+from sfumato.inference.calibrated_rows import AS_CLIPPED
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.families import FAMILIES, LINEAR
@@ -47,6 +48,7 @@ _NO_CLASS = (
 )
 _NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
 _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share of a label, by itself."
+_CLIPPED = frozenset({"median", "variance", "correlation", "ols", "ols by class", "logit"})
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
 Answered = Literal["yes", "some", "no", "not asked"]
@@ -67,7 +69,7 @@ class AnswerLine:
         std_error: its standard error; of several the median of those that are answered.
         low: end of its interval, if it is one.
         high: the other end.
-        why: where the answer is no.
+        why: where the answer is no; or of what it is, if not of the columns as they are.
         interval: of another level, if it is one number.
     """
 
@@ -172,6 +174,13 @@ class Lister(Generic[Q]):
 
 class TableLister(Lister[Questions]):
     """Lines about columns and pairs of columns of a table."""
+
+    def answer(self, kind: str, part: Callable[..., AnswerLine], *columns: str) -> AnswerLine:
+        """Return a line, which says where it is of columns as they were clipped to estimated bounds."""
+        line = super().answer(kind, part, *columns)
+        if line.answered == "no" or kind not in _CLIPPED or not self.questions.clipped(columns):
+            return line
+        return replace(line, why=f"{line.why} {AS_CLIPPED}.".lstrip())
 
     def several(self, kind: str, batch: Batch, first: str, second: str = "") -> AnswerLine:
         """Return the line of a question with several numbers."""

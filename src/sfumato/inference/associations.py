@@ -87,7 +87,7 @@ def _known(
     questions: Questions, first: str, second: str, target: str
 ) -> tuple[Estimator, tuple[_Side, _Side], np.ndarray, Variances]:
     """Return the standardised covariances of two columns, shape (r·s,), and their errors; refuse what is not known."""
-    estimator = questions.estimator((first, second), target)
+    estimator = questions.as_clipped((first, second), questions.estimator((first, second), target))
     one, other = (_side(questions, estimator, name) for name in (first, second))
     what = f"how {first!r} and {second!r} go together"
     lengths, influence = _standardised(estimator, one, other, what)
@@ -130,7 +130,7 @@ def _scores(questions: Questions, name: str) -> np.ndarray:
 def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
     column = questions.measured.column(name)
     if column.numeric:
-        questions.require_squares(name, estimator)
+        questions.require_fine(name, estimator)
         values, present = questions.numbers(name)
         return _Side(values[:, None], present, labels=False)
     codes = questions.measured.codes[name].astype(np.int64)

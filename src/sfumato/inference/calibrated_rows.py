@@ -6,7 +6,8 @@ Free: uses released values only.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -15,12 +16,11 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_instance
-from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.calibration import FITTED, TOGETHER, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
-from sfumato.inference.estimated_bounds import EstimatedBounds, estimated_bounds
+from sfumato.inference.estimated_bounds import EstimatedBounds, counted_for_bounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.intervals import possible_range
 from sfumato.inference.rows import Rows, is_missing, require_terms_together, require_together
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.release.model import ReleaseValue
@@ -31,6 +31,7 @@ _ANY_PART = 3.0  # the variance of an even law on [0, 1] is p(1 - p)/3 at p = 1/
 _MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
 
 
+AS_CLIPPED = "Of columns as they were clipped to bounds that the fit estimated"
 By: TypeAlias = str | Sequence[str] | None
 """Columns of labels whose groups are told apart."""
 
@@ -42,13 +43,11 @@ class CalibratedRows(Rows):
 
     def __init__(self, release: ReleaseValue) -> None:
         super().__init__(self.measurements(release))
-        self._calibrations: dict[tuple[object, ...], Calibration] = {}
+        self._calibrations: dict[tuple[str, ...], Calibration] = {}
         self._bounds: dict[str, EstimatedBounds | None] = {}
 
-    def estimator(
-        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
-    ) -> Estimator:
-        """Return rows calibrated to what was measured of some columns; `fitted` as in `Calibration`.
+    def estimator(self, columns: tuple[str, ...], target: str, *, free: bool = False) -> Estimator:
+        """Return rows calibrated to what was measured of some columns.
 
         Those of an order's later ends are refused, unless their distances are meant, and two columns that were not
         measured together, unless their sum is: `free`.
@@ -64,20 +63,22 @@ class CalibratedRows(Rows):
         columns = tuple(dict.fromkeys(columns))
         if len(columns) == _PAIR and not free:
             require_together(self.measured, columns, "one of two columns")
-        if self.measured.products is None:  # of another method, whose model may be far off
-            fitted = max(fitted, STRONG)
-        key = (*sorted(columns), fitted)
+        key = tuple(sorted(columns))
         if key not in self._calibrations:
             if len(self._calibrations) >= _MOST_KEPT:
                 self._calibrations.pop(next(iter(self._calibrations)))
-            self._calibrations[key] = self._calibration(sorted(columns), fitted)
+            self._calibrations[key] = self._calibration(key)
         name = None if weight is None else weight.column
         products = self.measured.products is not None
         return Estimator(self._calibrations[key], columns, target, name, products)  # type: ignore[arg-type]
 
-    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+    def _calibration(self, columns: Sequence[str]) -> Calibration:
         totals = measured_functions(self.measured, cell_functions(self.measured, columns))
-        return self.measured.calibration(totals, fitted, columns=columns)
+        return self.measured.calibration(totals, self._fitted(columns), columns=columns)
+
+    def _fitted(self, columns: Sequence[str]) -> float:
+        """By how much the model may be off in these columns, as in `Calibration`; one of another method by far."""
+        return FITTED if len(columns) == 1 and self.measured.products is not None else TOGETHER
 
     def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.
@@ -114,10 +115,16 @@ class CalibratedRows(Rows):
             self._bounds[name] = estimated_bounds(self.measured.release, name)
         return self._bounds[name]
 
-    def range_of(self, name: str) -> tuple[float, float]:
-        """Return what a column of numbers can be; nothing bounds one whose bounds a fit estimated."""
-        declared = name not in self.following and self.bounds(name) is None
-        return possible_range(self.kind(name), declared=declared)
+    def clipped(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the columns whose bounds the fit estimated: values beyond were read as the bound."""
+        return tuple(name for name in names if counted_for_bounds(self.measured.release, name) is not None)
+
+    def as_clipped(self, names: Iterable[str], estimator: Estimator) -> Estimator:
+        """Return it for answers about columns as they were clipped to estimated bounds, which the answers say."""
+        kinds = {name: self.measured.release.schema.columns[name] for name in self.clipped(names)}
+        bounds = ", ".join(f"{name!r} {kind.lower} to {kind.upper}" for name, kind in kinds.items())  # type: ignore[attr-defined]
+        note = f"{AS_CLIPPED}: {bounds}. " if bounds else ""
+        return replace(estimator, row_note=estimator.row_note + note)
 
     def cells_of(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the cell of each row in a column of numbers, its lowest and its highest value, shape (N,) each.
@@ -143,22 +150,9 @@ class CalibratedRows(Rows):
         part, rows = estimator.calibration.total(np.column_stack([some, whole]))
         return float(np.clip(part / max(rows, 1.0), 1.0 / max(rows, 1.0), 1.0)), True
 
-    def require_squares(self, name: str, estimator: Estimator) -> None:
-        """Refuse squares of a column (`EstimateError`) if much lies beyond estimated bounds, or within its cells."""
-        if not self.kind(name).is_numeric:
-            return
-        self.require_fine(name, estimator)
-        bounds = self.bounds(name)
-        if bounds is None:
-            return
-        values, present = self.numbers(name)
-        weights = estimator.calibration.weights * present / estimator.positive(present, f"the squares of {name!r}")
-        mean = float(weights @ values)
-        bounds.of_variance(mean, float(weights @ (values - mean) ** 2))
-
     def require_fine(self, name: str, estimator: Estimator) -> None:
         """Refuse squares of a column whose cells are wide beside its spread, where nothing else was measured of it."""
-        if name not in self.measured.columns or self.measured.products is not None:
+        if name not in self.measured.columns or self.measured.products is not None or not self.kind(name).is_numeric:
             return
         values, present = self.numbers(name)
         weights = np.maximum(estimator.calibration.weights, 0.0) * present

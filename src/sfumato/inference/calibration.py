@@ -26,9 +26,9 @@ from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 Target = Literal["population", "table"]
 
 FITTED = 0.15
-"""Standard deviations by which a mean under the model may be off, where it is measured."""
-STRONG = 0.5
-"""Likewise, of what a model of pairs gets wrong by more: columns that nearly are functions of each other."""
+"""Standard deviations by which a mean of one column under the model may be off, where it is measured."""
+TOGETHER = 0.5
+"""Likewise of several columns: noise on their products is more than on counts, and a model leaves out what it hides."""
 _OF_NOISE = 8.0
 """As much more, for each variance of measured noise: a model that was fitted to it is off by it."""
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors

@@ -1,8 +1,9 @@
-"""Values beyond the bounds of a column that a fit estimated: how far an answer about it may be off.
+"""Values beyond the bounds of a column that a fit estimated: how far a mean of it may be off.
 
 Values beyond a bound were read as the bound. The noisy counts that the bounds were read off say how many there may be,
-under a law of tails (`sfumato.maths.outer_mass`): a mean is moved and widened by that, and what cannot be answered
-within reason is refused. Free: uses released values only. Proof and figures: docs/proofs/discovery.md.
+under a law of tails (`sfumato.maths.outer_mass`): a mean is moved and widened by that, or refused. Quantiles and what
+rests on squares are of the column as it was clipped. Free: uses released values only. Proof and figures:
+docs/proofs/discovery.md.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from sfumato.columns.open import OpenKind
 from sfumato.errors import EstimateError
 from sfumato.maths.arrays import require_well_formed
 from sfumato.maths.outer_mass import Beyond, NoisyColumn, UpperEnd, ends
+from sfumato.measurements.queries import Measurement
 from sfumato.release.model import ReleaseValue
 
 _HIDDEN_CELLS = 16  # a group within four octaves
 _SURELY = 2.0  # deviations
 _MOST_HIDDEN = 0.1  # share of the rows that noise may hide beyond a bound, at most
-_MOST_SPREAD = 0.1  # share of a variance that may lie beyond
 _YEAR = 365.2425 * 86_400e6  # microseconds
 _OPEN: dict[type, OpenKind] = {Integer: "integer", Continuous: "continuous", DateTime: "datetime"}
 _CURE = "Declare lower and upper, or fit with a larger epsilon."
@@ -86,42 +87,22 @@ class EstimatedBounds:
             share: of the rows that it is of, in (0, 1].
             groups: whether it is of a group, or of weighted rows: which of these lie beyond was not counted.
         """
-        return self._each(self.beyond(lambda values: values), share, groups=groups)
-
-    def _each(self, total: Beyond, share: float, *, groups: bool) -> Beyond:
+        total = self.beyond(lambda values: values)
         total = replace(total, std_error=float(np.hypot(total.value, total.std_error))) if groups else total
         return total.times(1 / self.n, 1 / self.n / np.sqrt(share))
-
-    def of_variance(self, mean: float, variance: float, share: float = 1.0, *, groups: bool = False) -> Beyond:
-        """Return the bias of a variance about a mean, within the bounds; arguments as of `of_mean`.
-
-        Raises:
-            EstimateError: it may be a tenth of the variance.
-        """
-        bias = self._each(self.beyond(lambda values: (values - mean) ** 2), share, groups=groups)
-        if abs(bias.value) + bias.deviation > _MOST_SPREAD * variance:
-            raise EstimateError(
-                f"Expected bounds of {self.name!r} beyond which hardly a value lies, got estimated ones beyond which a "
-                f"tenth of its variance may be: what rests on squares of it is not answered. {_CURE}"
-            )
-        return bias
-
-    def require_within(self, q: float, share: float = 1.0) -> None:
-        """Refuse a quantile, of this share of the rows, that may lie beyond the bounds (`EstimateError`).
-
-        Which rows lie beyond was not counted: all of them may be of these.
-        """
-        below, above = (most(part) / share for part in self.shares)
-        if not below < q < 1 - above:
-            raise EstimateError(
-                f"Expected a quantile within the estimated bounds of {self.name!r}, got {q:g}, which may lie beyond: "
-                f"values there were read as the bound. {_CURE}"
-            )
 
 
 def most(share: Beyond) -> float:
     """Return the most that a share may be, within two deviations."""
     return min(share.value + _SURELY * share.std_error, 1.0)
+
+
+def counted_for_bounds(release: ReleaseValue, name: str) -> Measurement | None:
+    """Return the noisy counts that a fit read a column's bounds off; None where they were declared, or are a day's."""
+    kind = release.schema.columns.get(name)  # as it was counted, not as a distance from an earlier column
+    counted = next((m for m in release.measurements if m.name == counts_name(name)), None)
+    known = counted is not None and counted.value.shape == (MISSING + 1,) and isinstance(kind, tuple(_OPEN))
+    return counted if known and not is_clock(kind) else None
 
 
 def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None:
@@ -131,14 +112,8 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
         EstimateError: nothing but one value stood out of the noise, or the noise may hide more than a tenth of the rows
             beyond them.
     """
-    kind = release.schema.columns.get(name)  # as it was counted, not as a distance from an earlier column
-    counted = next((m for m in release.measurements if m.name == counts_name(name)), None)
-    if (
-        counted is None
-        or counted.value.shape != (MISSING + 1,)
-        or not isinstance(kind, Integer | Continuous | DateTime)
-        or is_clock(kind)
-    ):
+    kind, counted = release.schema.columns.get(name), counted_for_bounds(release, name)
+    if counted is None or not isinstance(kind, Integer | Continuous | DateTime):
         return None
     require_well_formed(bool(np.isfinite(counted.value).all()), counts_name(name))
     units = next((m for m in release.measurements if m.name == OPEN_UNITS), None)

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.calibration import TOGETHER, Calibration
 from sfumato.inference.estimator import Estimator, require_few_items
 from sfumato.inference.functions import SharedPart, UnitPart
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
@@ -39,9 +39,9 @@ from sfumato.schema.set_columns import SetColumn
 
 _BLOCK, _MOST_UNITS, _MOST_ROWS, _FEWEST_UNITS = 1 << 10, 1 << 14, 1 << 16, 1 << 11
 _STREAM = 20_261
-# Standard deviations by which means under a walk of several steps may be off: as under a model of pairs where ties are
-# strong; where measurements miss them by more than is usual (decision 64), twice as much, and by far more, no answer.
-_FURTHER = 2 * STRONG
+# Standard deviations by which means under a walk of several steps may be off: as of several columns together. Where
+# measurements miss them by more than is usual (decision 64), twice as much, and by far more, no answer.
+_FURTHER = 2 * TOGETHER
 _USUAL_SURPRISE, _LARGEST_SURPRISE = 0.5, 0.8
 
 
@@ -207,9 +207,7 @@ class LinkedQuestions(Questions):
     measured: LinkedMeasurements | SharedPart
     measurements = LinkedMeasurements
 
-    def estimator(
-        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
-    ) -> Estimator:
+    def estimator(self, columns: tuple[str, ...], target: str, *, free: bool = False) -> Estimator:
         """Return rows calibrated to what was measured of some columns: as `Questions.estimator`.
 
         Raises:
@@ -217,7 +215,7 @@ class LinkedQuestions(Questions):
         """
         if not free and len(set(columns)) > 1:
             self._require_pairs(columns)
-        return replace(super().estimator(columns, target, fitted, free=free), row_note=self._row_note)
+        return replace(super().estimator(columns, target, free=free), row_note=self._row_note)
 
     @cached_property
     def _row_note(self) -> str:
@@ -282,11 +280,11 @@ class LinkedQuestions(Questions):
         ask = "" if is_nested(self.measured.release) else "Ask release.units (--units) about first rows, or "
         return f"{ask}{'fit' if ask else 'Fit'} with a larger epsilon or {other}."
 
-    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+    def _calibration(self, columns: Sequence[str]) -> Calibration:
         totals = Totals.joined([part.totals(columns) for part in self.measured.parts])
         if is_nested(self.measured.release):  # noise alone is no sign of a model that is off
-            totals = totals.above_noise(STRONG * self.measured.size)
-        calibration = self._calibrated(totals, max(fitted, STRONG), columns)
+            totals = totals.above_noise(TOGETHER * self.measured.size)
+        calibration = self._calibrated(totals, TOGETHER, columns)
         if calibration.surprise > _LARGEST_SURPRISE:
             names = ", ".join(map(repr, dict.fromkeys(columns)))
             raise EstimateError(
@@ -294,7 +292,7 @@ class LinkedQuestions(Questions):
                 f"further off in {names} than their noise explains. {self._cure('more units')}"
             )
         if calibration.surprise > _USUAL_SURPRISE:
-            calibration = self._calibrated(totals, max(fitted, _FURTHER), columns)
+            calibration = self._calibrated(totals, _FURTHER, columns)
         return calibration
 
     def _calibrated(self, totals: Totals, fitted: float, columns: Sequence[str]) -> Calibration:

@@ -19,10 +19,10 @@ from sfumato.columns.dates import MICROSECONDS
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_flag, require_instance, require_open_unit
 from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
-from sfumato.inference.calibration import STRONG, Target
+from sfumato.inference.calibration import TOGETHER, Target
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
 from sfumato.inference.estimator import Estimator, require_items_by, set_column
-from sfumato.inference.intervals import most_variance, of_correlation, of_variance, within_bounds
+from sfumato.inference.intervals import most_variance, of_correlation, of_variance, possible_range, within_bounds
 from sfumato.inference.joint_errors import HypothesisTest
 from sfumato.inference.noisy_totals import FEWEST_ROWS, Totals, tables_of
 from sfumato.inference.rows import is_missing, require_together
@@ -30,7 +30,6 @@ from sfumato.inference.times import Value
 from sfumato.schema.set_columns import IN, SetColumn
 
 _NEAREST = 0.9999  # to 1 that an estimated correlation may be
-_STRONGEST_FITTED = 0.6  # correlation up to which the model is as near as of any other mean
 _UNSPLIT = "Of a cell that a span ends in, which part lies inside was not counted. "
 
 
@@ -44,6 +43,7 @@ class Questions(CalibratedRows):
         estimator = self.estimator_of_sums((name, *groups), target, f"the mean of {name!r}", named=named)
         values, present = self.numbers(name)
         bounds = self.bounds(name)
+        ends = possible_range(self.kind(name), declared=name not in self.following and bounds is None)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
             over = self.over_present(estimator, (name,), None if groups else present)
@@ -52,7 +52,7 @@ class Questions(CalibratedRows):
             what = f"the mean of {name!r}{of}"
             self._require_spread(estimator, values[present * rows > 0], what)
             estimate = estimator.ratio(values * present * rows, present * rows, what, over=over, beyond=beyond)
-            return self.of_kind(within_bounds(estimate, *self.range_of(name)), name)
+            return self.of_kind(within_bounds(estimate, *ends), name)
 
         return self.grouped(estimator, by, one)
 
@@ -160,10 +160,8 @@ class Questions(CalibratedRows):
         for column in (name, *groups):
             self.require_column(column)
         require_together(self.measured, (name, *groups), f"a quantile of {name!r}")
-        estimator = self.estimator((name, *groups), target)
-        q, bounds = require_open_unit(q=q), self.bounds(name)
-        if bounds is not None:
-            bounds.require_within(q)
+        estimator = self.as_clipped((name,), self.estimator((name, *groups), target))
+        q = require_open_unit(q=q)
         values, present = self.numbers(name)
         cells, lowest, highest = self.cells_of(name)
         order = np.argsort(np.where(present > 0, values, np.inf), kind="stable")
@@ -173,8 +171,6 @@ class Questions(CalibratedRows):
             inside = order[some[order] > 0]
             self._require_spread(estimator, values[inside], what)
             over = estimator.positive(some, what)
-            if bounds is not None:
-                bounds.require_within(q, self.group_share(estimator, by, some, present)[0])
             cumulative = np.maximum.accumulate(np.cumsum(estimator.calibration.weights[inside])) / over
 
             def row_at(share: float) -> int:
@@ -202,11 +198,11 @@ class Questions(CalibratedRows):
 
     def variance(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the variance of a column of numbers; its interval is on the logarithm, or from 0."""
-        estimator = self.estimator((name,) if by is None else (name, by), target)
+        estimator = self.as_clipped((name,), self.estimator((name,) if by is None else (name, by), target))
         self.require_fine(name, estimator)
         values, present = self.numbers(name)
-        kind, bounds = self.measured.column(name).kind, self.bounds(name)
-        unit, (lowest, highest) = "", self.range_of(name)
+        kind, unit = self.measured.column(name).kind, ""
+        lowest, highest = possible_range(kind, declared=True)
         if isinstance(kind, DateTime):
             days, unit = kind.microseconds / MICROSECONDS["day"], "In squares of days. "
             values, lowest, highest = values * days, lowest * days, highest * days
@@ -218,44 +214,17 @@ class Questions(CalibratedRows):
             middle = float(estimator.calibration.total((values * whole)[:, None])[0]) / estimator.positive(whole, what)
             squares = (values - middle) ** 2 * whole
             value = estimator.ratio(squares, whole, what).value
-            share, groups = self.group_share(estimator, by, whole, present)
-            beyond = bounds and bounds.of_variance(middle, value, share, groups=groups)
-            value += beyond.value if beyond else 0.0
             over = unit + self.over_present(estimator, (name,), None if by else present)
-            estimate = estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over, beyond)
+            estimate = estimator.ratio(squares, whole, what, lambda parts: of_variance(value, parts), over)
             return within_bounds(estimate, 0.0, most_variance(lowest, highest))
 
         return self.grouped(estimator, by, one)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
-        """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1.
-
-        The model is too weak of a strong one: there its word counts for less, and that of the measurements for more.
-        """
-        estimate = self._correlation(first, second, self.estimator((first, second), target))
-        if abs(estimate.value) < _STRONGEST_FITTED:
-            return estimate
-        return self._correlation(first, second, self.estimator((first, second), target, STRONG))
-
-    def correlations(self, columns: Sequence[str], target: str) -> Correlations:
-        """Return the correlation of each two of some columns of numbers."""
-        names = [] if isinstance(columns, str) or not isinstance(columns, Sequence) else list(columns)
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < max(len(names), 2):
-            raise ConfigError("Expected at least two columns, each once, such as ['age', 'income'].")
-        pairs = {pair: partial(self.correlation, *pair, target) for pair in itertools.combinations(columns, 2)}
-        return Correlations(*answers_by_group(pairs), tuple(columns))
-
-    def anova(self, column: str, labels: str, target: str) -> HypothesisTest:
-        """Return the test that the mean of a number is the same for all labels."""
-        require_instance(str, "the name of a column of labels", labels=labels)
-        means = self.mean(column, labels, target)
-        assert isinstance(means, Estimates)
-        test = means.homogeneity()
-        return replace(test, hypothesis=f"Of the mean of {column!r}: {test.hypothesis}")
-
-    def _correlation(self, first: str, second: str, estimator: Estimator) -> Estimate:
+        """Return Pearson's correlation of two columns of numbers; its interval is between -1 and 1."""
+        estimator = self.as_clipped((first, second), self.estimator((first, second), target))
         for name in (first, second):
-            self.require_squares(name, estimator)
+            self.require_fine(name, estimator)
         (x, first_present), (y, also) = self.numbers(first), self.numbers(second)
         what = f"the correlation of {first!r} and {second!r}"
         both = first_present * also
@@ -278,6 +247,22 @@ class Questions(CalibratedRows):
         if estimate.std_error > 1:  # a variance in its denominator is no more than noise
             raise constant
         return estimate
+
+    def correlations(self, columns: Sequence[str], target: str) -> Correlations:
+        """Return the correlation of each two of some columns of numbers."""
+        names = [] if isinstance(columns, str) or not isinstance(columns, Sequence) else list(columns)
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < max(len(names), 2):
+            raise ConfigError("Expected at least two columns, each once, such as ['age', 'income'].")
+        pairs = {pair: partial(self.correlation, *pair, target) for pair in itertools.combinations(columns, 2)}
+        return Correlations(*answers_by_group(pairs), tuple(columns))
+
+    def anova(self, column: str, labels: str, target: str) -> HypothesisTest:
+        """Return the test that the mean of a number is the same for all labels."""
+        require_instance(str, "the name of a column of labels", labels=labels)
+        means = self.mean(column, labels, target)
+        assert isinstance(means, Estimates)
+        test = means.homogeneity()
+        return replace(test, hypothesis=f"Of the mean of {column!r}: {test.hypothesis}")
 
     def set_size(self, name: str, by: str | None, target: str) -> Estimate | Estimates:
         """Return the mean number of items of a column of sets."""
@@ -309,6 +294,6 @@ class Questions(CalibratedRows):
             for table in tables_of(self.measured.tables, {item})
             if table.columns
         ]
-        calibration = self.measured.calibration(Totals.joined(parts).with_rows(), STRONG)
+        calibration = self.measured.calibration(Totals.joined(parts).with_rows(), TOGETHER)
         weight = None if self.measured.weight is None else self.measured.weight.column
         return Estimator(calibration, (column.name,), cast("Target", target), weight, products=False)

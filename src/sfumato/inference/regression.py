@@ -123,6 +123,7 @@ def fit_design(
         EstimateError: the measurements do not answer it.
     """
     estimator = questions.estimator(columns if by is None else (*columns, by), target)
+    estimator = questions.as_clipped(columns, estimator)
     what, squares = f"the regression {formula!r}", family.linear
     if named:
         estimator = estimator.named()
@@ -132,7 +133,7 @@ def fit_design(
     if not (named or family.pairs):
         _require_all(questions, design, by, family, formula)
     for name in columns:
-        questions.require_squares(name, estimator)
+        questions.require_fine(name, estimator)
     if by is None:
         return _one(estimator, design, np.ones_like(design.present), formula, family, squares)
     groups = {

@@ -94,7 +94,7 @@ def answers_card(answers: pd.DataFrame) -> str:
     return card(
         f"What the release can answer: {yes} of {len(answers)} questions",
         *_cut(header, rows, range(3, 7)),
-        *([fold("Why others are not answered", table(["questions", "why"], lines))] if lines else []),
+        *([fold("Why others are not, and of what some are", table(["questions", "why"], lines))] if lines else []),
         paragraph("A frame: filter it as any other. The error of several numbers is the median.", quiet=True),
     )
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError, SchemaError, require_choice
-from sfumato.inference.calibration import FITTED, STRONG, Calibration
+from sfumato.inference.calibration import TOGETHER, Calibration
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.estimator import Estimator, rests_on
 from sfumato.inference.functions import cell_functions, measured_functions
@@ -130,9 +130,7 @@ class UnitQuestions(Questions):
     measured: UnitMeasurements
     measurements = UnitMeasurements  # type: ignore[assignment] - of linked rows
 
-    def estimator(
-        self, columns: tuple[str, ...], target: str, fitted: float = FITTED, *, free: bool = False
-    ) -> Estimator:
+    def estimator(self, columns: tuple[str, ...], target: str, *, free: bool = False) -> Estimator:
         """Return units calibrated to what was measured of some columns: as `Questions.estimator`.
 
         Raises:
@@ -145,8 +143,8 @@ class UnitQuestions(Questions):
                     f"Expected features of units that were named together before the fit, got {names}. Name the "
                     "question: the chain of rows says too little of them."
                 )
-            fitted, free = max(fitted, STRONG), True
-        return super().estimator(columns, target, fitted, free=free)
+            free = True
+        return super().estimator(columns, target, free=free)
 
     def _features_among(self, columns: Iterable[str]) -> set[str]:
         return {feature.name for feature in self.measured.features} & set(columns)
@@ -159,11 +157,14 @@ class UnitQuestions(Questions):
         nearest = sorted((one for one in named if wanted <= one), key=lambda one: (len(one), sorted(one)))
         return frozenset().union(*nearest[:2])
 
-    def _calibration(self, columns: Sequence[str], fitted: float) -> Calibration:
+    def _calibration(self, columns: Sequence[str]) -> Calibration:
         measured = self.measured
         named = self._named_with(columns) if self._features_among(columns) else frozenset(columns)
         totals = measured_functions(measured, cell_functions(measured, measured.beside(sorted(named))))
-        return measured.calibration(totals, fitted, columns=columns)
+        return measured.calibration(totals, self._fitted(columns), columns=columns)
+
+    def _fitted(self, columns: Sequence[str]) -> float:
+        return TOGETHER if self._features_among(columns) else super()._fitted(columns)
 
     def correlation(self, first: str, second: str, target: str) -> Estimate:
         """Return Pearson's correlation of two columns, or of a number with itself so many rows of a unit later.
@@ -192,7 +193,8 @@ class UnitQuestions(Questions):
             )
         known = {feature.name: feature for feature in self.measured.features}
         feature = known[totals.place[0]]
-        calibration = self._calibration([column], STRONG)
+        cells = measured_functions(self.measured, cell_functions(self.measured, [column]))
+        calibration = self.measured.calibration(cells, TOGETHER, columns=[column])
         estimator = Estimator(calibration, (f"lag {lag} of {column}",), target, products=False).named()  # type: ignore[arg-type]
         own = self.measured.moments(pairs, feature.centre, feature.scale)
         n, size = estimator.positive(own[:, 0], what), calibration.size

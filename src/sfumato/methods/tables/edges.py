@@ -49,8 +49,9 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
             left *= left**2 / (left**2 + std[last] ** 2)
             outer = cells[: last + 1]
             are_seen = _are_seen(counts, outer)
-            result[outer[are_seen]] = combined[outer[are_seen]]
-            left = max(left - float(combined[outer[are_seen]].sum()), 0.0)
+            own = np.maximum(combined[outer[are_seen]], 0.0)  # which a run's count may take below 0
+            result[outer[are_seen]] = own
+            left = max(left - float(own.sum()), 0.0)
             result[outer[~are_seen]] *= min(1.0, left / max(float(result[outer[~are_seen]].sum()), 1e-12))
     inside = result[places].sum()
     if inside > 0:
