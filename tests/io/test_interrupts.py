@@ -76,7 +76,8 @@ def test_a_folder_that_takes_anothers_place(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "rename", interrupted)
     told = []
-    with pytest.raises(KeyboardInterrupt), atomic.telling(lambda: told.append(True)):  # noqa: PT012, SIM117
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), atomic.telling(out, lambda: told.append(True)):  # noqa: PT012, SIM117
         with atomic.atomic_path(tmp_path / "out", overwrite=True) as partial:
             partial.mkdir()
             (partial / "new").touch()

@@ -29,7 +29,7 @@ from sfumato.inference.questions import Questions
 from sfumato.inference.regression import fit_design
 from sfumato.inference.regression_results import Regression, Regressions
 from sfumato.inference.times import Value, length
-from sfumato.maths.arrays import indicators
+from sfumato.maths.arrays import sparse_indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
@@ -230,23 +230,26 @@ class TableLister(Lister[Questions]):
     def _crosstab(self, kind: str, first: str, second: str) -> AnswerLine:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         estimator = self.questions.estimator((first, second), self.target)
-        cells = indicators(one * k + other, n * k)
+        cells = one * k + other
         # of others the model has hardly a row: nothing above noise was measured of them
-        frequent = cells[:, np.count_nonzero(cells, axis=0) >= FEWEST_ROWS]
-        return self.several(kind, ratios(estimator, frequent, np.ones((len(cells), 1))), first, second)
+        frequent = np.flatnonzero(np.bincount(cells, minlength=n * k) >= FEWEST_ROWS)
+        apart = [self.questions.measured.apart(name) for name in (first, second)]
+        frequent = frequent[np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])]
+        return self.several(kind, ratios(estimator, sparse_indicators(cells, frequent)), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> AnswerLine:
         n, codes = self._labels(label)
         estimator = self.questions.estimator((number, label), self.target)
         bounds = self.questions.bounds(number)
         values, present = self.questions.numbers(number)
-        wholes = indicators(codes, n) * present[:, None]
-        means = ratios(estimator, values[:, None] * wholes, wholes)
+        labels = self.questions.measured.apart(label)
+        wholes = sparse_indicators(codes, labels, present)
+        means = ratios(estimator, sparse_indicators(codes, labels, values * present), wholes)
         if bounds is not None:
             rows = np.maximum(estimator.calibration.total(wholes), 1.0)
             beyond = [bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()]
             means = replace(means, std_error=np.hypot(means.std_error, beyond))
-        return self.several(kind, means, number, label)
+        return self.several(kind, means.at(labels, n), number, label)
 
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""
