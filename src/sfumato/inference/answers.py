@@ -5,7 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ import pandas as pd
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_flag, require_open_unit
 from sfumato.inference.answer_batches import Batch, ratios, shares
-from sfumato.inference.associations import ranked_pairs, strongest
+from sfumato.inference.associations import number_of_pairs, ranked_pairs, strongest
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
 from sfumato.inference.families import FAMILIES, LINEAR
@@ -33,6 +33,10 @@ from sfumato.maths.arrays import sparse_indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
+_MOST_WORK = 3_000_000
+"""Work on columns and pairs that are asked of, as `_work` counts it: about two seconds."""
+_OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
+_PASS, _NUMBER, _DRAWS = 120, 3, 600_000  # of a calibration, of a number, and of a regression without a line
 _SET = frozenset({"set"})
 _BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
 _HIDDEN = "Noise hides how many rows there are."
@@ -47,6 +51,7 @@ _NO_CLASS = (
 )
 _NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
 _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share of a label, by itself."
+_LATER = "The list is kept short: ask of one by itself."
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
 Answered = Literal["yes", "some", "no", "not asked"]
@@ -105,25 +110,40 @@ def answers(
     level: float = 0.95,
     columns: Sequence[str] | None = None,
     simultaneous: bool = False,
+    beside: Callable[[str, str], object] | None = None,
 ) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
-    `columns` are those that are asked of by themselves, by default all.
+    Args:
+        questions: to a release.
+        target: as `Release.answers`, and so `most_pairs`, `level` and `simultaneous`.
+        columns: those that are asked of by themselves, by default all.
+        beside: what else is asked of each pair, while its rows are calibrated.
     """
-    lister = TableLister(questions, target, level, simultaneous=simultaneous)
-    ranked = ranked_pairs(questions)
-    pairs = strongest(ranked, most_pairs)
+    lister = TableLister(questions, target, level, simultaneous=simultaneous, all_pairs=most_pairs is None)
+    schema, ranked = questions.measured.release.schema, ranked_pairs(questions)
     lines = [lister.line(question) for question in questions_about() if question.ask]
-    for name in itemised(questions.measured.release.schema) if columns is None else columns:
-        lines += lister.column(name)
-    for name in questions.measured.release.schema.set_columns:
+    names = list(itemised(schema) if columns is None else columns)
+    own, n_columns = lister.within((1 - _OF_COLUMNS) * _MOST_WORK, lister.column, [(name,) for name in names])
+    lines += own
+    if len(names) > n_columns:
+        lines.append(AnswerLine("other columns", answered="not asked", numbers=len(names) - n_columns, why=_LATER))
+    for name in schema.set_columns:
         lines += [lister.line(question, name) for question in questions_about(_SET)]
-    for pair in pairs:
-        lines += lister.pair(*pair)
-    if len(ranked) > len(pairs):
-        left = len(ranked) - len(pairs)
+
+    def pair(first: str, second: str) -> list[AnswerLine]:
+        found = list(lister.pair(first, second))
+        if beside is not None:
+            beside(first, second)
+        return found
+
+    pairs = strongest(ranked, most_pairs)
+    of_pairs, n_pairs = lister.within(0.0, pair, pairs)
+    lines += of_pairs
+    if number_of_pairs(questions) > n_pairs:
+        left = number_of_pairs(questions) - n_pairs
         lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
-    lines += lister.by_class(pairs)
+    lines += lister.by_class(pairs[:n_pairs])
     return lister.table(lines, _NO_THREE, _NO_RECORDS)
 
 
@@ -171,7 +191,38 @@ class Lister(Generic[Q]):
 
 
 class TableLister(Lister[Questions]):
-    """Lines about columns and pairs of columns of a table."""
+    """Lines about columns and pairs of columns of a table, of as many as work is left for, or all pairs."""
+
+    def __init__(
+        self, questions: Questions, target: str, level: float, *, simultaneous: bool, all_pairs: bool = False
+    ) -> None:
+        super().__init__(questions, target, level, simultaneous=simultaneous)
+        self._left, self._all_pairs = float(_MOST_WORK), all_pairs
+
+    def within(
+        self, reserve: float, ask: Callable[..., Iterable[AnswerLine]], subjects: Sequence[tuple[str, ...]]
+    ) -> tuple[list[AnswerLine], int]:
+        """Return lines about the first of some columns or pairs, until the work that is left is the reserve.
+
+        It is counted by the sizes of what is solved, not by a clock, so that the list is a function of the release.
+        """
+        lines: list[AnswerLine] = []
+        for place, subject in enumerate(subjects):
+            if self._left <= reserve and not (self._all_pairs and len(subject) > 1):
+                return lines, place
+            found = list(ask(*subject))
+            self._left -= self._work(subject, found)
+            lines += found
+        return lines, len(subjects)
+
+    def _work(self, columns: tuple[str, ...], lines: Sequence[AnswerLine]) -> float:
+        """Return how much the lines about some columns took: of measured functions p, and numbers k, p² + p·k."""
+        try:
+            p = self.questions.estimator(columns, self.target).calibration.width
+        except EstimateError:
+            p = 0
+        numbers = sum(line.numbers for line in lines)
+        return p * (p + _PASS + _NUMBER * numbers) + _DRAWS * sum(not FAMILIES.get(line.kind, LINEAR).linear for line in lines)
 
     def several(self, kind: str, batch: Batch, first: str, second: str = "") -> AnswerLine:
         """Return the line of a question with several numbers."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 
@@ -104,9 +105,18 @@ def _known(
     return estimator, (one, other), lengths, variances
 
 
+def _free(questions: Questions) -> list[str]:
+    return [name for name in questions.measured.frame.columns if name not in questions.following]
+
+
+def number_of_pairs(questions: Questions) -> int:
+    """Return how many pairs of measured columns there are."""
+    return comb(len(_free(questions)), 2)
+
+
 def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
     """Return the pairs of the first measured columns, those first that go together most strongly under the model."""
-    names = [name for name in questions.measured.frame.columns if name not in questions.following][:MOST_RANKED]
+    names = _free(questions)[:MOST_RANKED]
     most_levels = min(_MOST_LEVELS, _MOST_FUNCTIONS // max(len(names), 1))
     blocks = [_scores(questions, name, most_levels) for name in names]
     sizes, n = np.array([block.shape[1] for block in blocks]), len(blocks[0]) if blocks else 0

@@ -195,6 +195,11 @@ class Calibration:
         return self._weights if self._parts is None else self._parts.spread(self._weights)
 
     @property
+    def width(self) -> int:
+        """The number of measured functions."""
+        return self._noise.size
+
+    @property
     def noisy(self) -> bool:
         """Whether the measured totals have noise."""
         return bool(self._noise.any())

@@ -60,7 +60,8 @@ class Totals:
 
     def with_rows(self) -> Totals:
         """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
-        return self._some(np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS)
+        chosen = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        return self if chosen.all() else self._some(chosen)
 
     def above_noise(self, off: float) -> Totals:
         """Those that noise does not hide, where totals are off by so many of the functions' standard deviations."""
