@@ -5,11 +5,12 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy import sparse
 
+from sfumato.errors import EstimateError
 from sfumato.inference.calibration import Calibration, Functions
 from sfumato.inference.estimator import LEAST_KNOWN, Estimator
 from sfumato.inference.joint_errors import deviations
@@ -70,6 +71,30 @@ def cell_counts(questions: Questions, name: str, n: int) -> Batch:
     batch = totals(calibration, sparse_indicators(cells, seen))
     present = np.bincount(cells, minlength=n)[seen] > 0
     return replace(batch, significant=present).at(seen, n)
+
+
+def pair_counts(questions: Questions, first: str, second: str) -> tuple[np.ndarray, Batch]:
+    """Return the cells of two columns of labels that are answered, and how many records of the table lie in each.
+
+    A cell is i·k + j, of the i-th label of the first column and the j-th of the second one's k; missing labels are in
+    none. Cells of which the model has hardly a row are left out: nothing above noise was measured of them.
+
+    Raises:
+        ConfigError, EstimateError: as `Questions.estimator`; or no cell is answered.
+    """
+    calibration = questions.estimator((first, second), "table").calibration
+    n, k = (len(questions.measured.column(name).kind.labels) for name in (first, second))  # type: ignore[attr-defined]
+    one, other = (questions.measured.codes[name].astype(np.int64) for name in (first, second))
+    place = np.where((one < n) & (other < k), one * k + other, n * k)
+    cells = np.flatnonzero(np.bincount(place, minlength=n * k)[: n * k] >= FEWEST_ROWS)
+    counts = totals(calibration, sparse_indicators(place, cells))
+    kept = counts.answered
+    if not kept.any():
+        raise EstimateError(
+            f"Expected a question that the release's measurements answer, got the pairs of {first!r} and {second!r}: "
+            "they say too little of them."
+        )
+    return cells[kept], Batch(*(getattr(counts, entry.name)[kept] for entry in fields(Batch)))
 
 
 def totals(calibration: Calibration, functions: Functions) -> Batch:

@@ -36,7 +36,8 @@ MOST_PAIRS = 60
 _MOST_WORK = 3_000_000
 """Work on columns and pairs that are asked of, as `_work` counts it: about two seconds."""
 _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
-_PASS, _NUMBER, _DRAWS = 120, 3, 600_000  # of a calibration, of a number, and of a regression without a line
+_PASS, _NUMBER, _DRAWS = 120, 3, 400_000  # of a calibration, of a number, and of a regression without a line
+_MOST_CELLS = 400  # of a cross-table of so many labels that some are one
 _SET = frozenset({"set"})
 _BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
 _HIDDEN = "Noise hides how many rows there are."
@@ -138,7 +139,7 @@ def answers(
         return found
 
     pairs = strongest(ranked, most_pairs)
-    of_pairs, n_pairs = lister.within(0.0, pair, pairs)
+    of_pairs, n_pairs = lister.within(0.0, pair, pairs, 1 if beside is None else 2)
     lines += of_pairs
     if number_of_pairs(questions) > n_pairs:
         left = number_of_pairs(questions) - n_pairs
@@ -200,18 +201,23 @@ class TableLister(Lister[Questions]):
         self._left, self._all_pairs = float(_MOST_WORK), all_pairs
 
     def within(
-        self, reserve: float, ask: Callable[..., Iterable[AnswerLine]], subjects: Sequence[tuple[str, ...]]
+        self,
+        reserve: float,
+        ask: Callable[..., Iterable[AnswerLine]],
+        subjects: Sequence[tuple[str, ...]],
+        times: int = 1,
     ) -> tuple[list[AnswerLine], int]:
         """Return lines about the first of some columns or pairs, until the work that is left is the reserve.
 
-        It is counted by the sizes of what is solved, not by a clock, so that the list is a function of the release.
+        It is counted by the sizes of what is solved, `times` for each line, and not by a clock: the list is a function
+        of the release.
         """
         lines: list[AnswerLine] = []
         for place, subject in enumerate(subjects):
             if self._left <= reserve and not (self._all_pairs and len(subject) > 1):
                 return lines, place
             found = list(ask(*subject))
-            self._left -= self._work(subject, found)
+            self._left -= times * self._work(subject, found)
             lines += found
         return lines, len(subjects)
 
@@ -283,9 +289,11 @@ class TableLister(Lister[Questions]):
         estimator = self.questions.estimator((first, second), self.target)
         cells = one * k + other
         # of others the model has hardly a row: nothing above noise was measured of them
-        frequent = np.flatnonzero(np.bincount(cells, minlength=n * k) >= FEWEST_ROWS)
-        apart = [self.questions.measured.apart(name) for name in (first, second)]
-        frequent = frequent[np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])]
+        rows = np.bincount(cells, minlength=n * k)
+        frequent, apart = np.flatnonzero(rows >= FEWEST_ROWS), [self.questions.measured.apart(c) for c in (first, second)]
+        if apart[0].size * apart[1].size < n * k:
+            frequent = frequent[np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])]
+            frequent = np.sort(frequent[np.argsort(-rows[frequent], kind="stable")[:_MOST_CELLS]])
         return self.several(kind, ratios(estimator, sparse_indicators(cells, frequent)), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> AnswerLine:

@@ -117,11 +117,13 @@ def number_of_pairs(questions: Questions) -> int:
 def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
     """Return the pairs of the first measured columns, those first that go together most strongly under the model."""
     names = _free(questions)[:MOST_RANKED]
+    if len(names) < 2:  # noqa: PLR2004 - of one column there is no pair
+        return []
     most_levels = min(_MOST_LEVELS, _MOST_FUNCTIONS // max(len(names), 1))
     blocks = [_scores(questions, name, most_levels) for name in names]
-    sizes, n = np.array([block.shape[1] for block in blocks]), len(blocks[0]) if blocks else 0
-    starts, functions = np.cumsum(sizes) - sizes, np.concatenate(blocks, axis=1) if blocks else np.zeros((0, 0))
-    lengths = np.add.reduceat((functions.T @ functions / max(n, 1)) ** 2, starts, axis=0)
+    sizes = np.array([block.shape[1] for block in blocks])
+    starts, functions = np.cumsum(sizes) - sizes, np.concatenate(blocks, axis=1)
+    lengths = np.add.reduceat((functions.T @ functions / len(functions)) ** 2, starts, axis=0)
     lengths = np.add.reduceat(lengths, starts, axis=1)
     least = np.minimum.outer(sizes, sizes) - 1  # of two columns of labels; else 0, and divides by 1
     lengths /= np.maximum(least, 1)
@@ -141,7 +143,8 @@ def _scores(questions: Questions, name: str, most_levels: int) -> np.ndarray:
         rows = np.bincount(levels, minlength=column.kind.n_levels)
         values = sparse_indicators(levels, np.argsort(-rows, kind="stable")[:most_levels]).toarray()
         scale = np.sqrt(values.mean(axis=0))
-    return (values - values.mean(axis=0)) / np.where(scale > _TINY, scale, np.inf)
+    values -= values.mean(axis=0)
+    return (values / np.where(scale > _TINY, scale, np.inf)).astype(np.float32)
 
 
 def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
@@ -184,10 +187,13 @@ def _standardised(estimator: Estimator, one: _Side, other: _Side, what: str) -> 
         scales.append(scale)
         moved.append((squares - (0.0 if side.labels else scale)) / (2 * scale))
     root = np.sqrt(np.multiply.outer(scales[0], scales[1]))
-    products = centred[0][:, :, None] * centred[1][:, None, :] / root
+    products = centred[0][:, :, None] * centred[1][:, None, :]
+    products /= root
     d = np.tensordot(weights, products, axes=1)
-    influence = products - d - d * (moved[0][:, :, None] + moved[1][:, None, :])
-    return d.ravel(), influence.reshape(len(weights), -1) * (present / n)[:, None]
+    products -= d
+    products -= d * (moved[0][:, :, None] + moved[1][:, None, :])
+    products *= (present / n)[:, None, None]
+    return d.ravel(), products.reshape(len(weights), -1)
 
 
 def _scaled(variances: Variances, factor: float) -> Variances:

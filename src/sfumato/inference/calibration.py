@@ -315,9 +315,11 @@ class Calibration:
         gains, exact = (self._gains(joint, own, factor) for factor in (self._factor, self._factor_of_none))
         whole = _moments(functions, middle, product)
         unsaid = whole - product(joint, exact) - product(exact, joint) + product(exact @ self._covariance, exact)
+        unsaid = _at_least_none(unsaid)
         hidden = exact - gains
         spread = self._centred @ gains.T
         shift = (self._weights @ spread) / self._weights.sum()
+        spread -= shift
         unsure = np.zeros((len(own), 0))
         if self._places:
             of_rows, of_measured = self._unsure
@@ -327,9 +329,9 @@ class Calibration:
         return _Explained(
             gains=gains,
             unsaid=unsaid,
-            hidden=product(hidden @ self._covariance, hidden),
+            hidden=_at_least_none(product(hidden @ self._covariance, hidden)),
             unsure=unsure,
-            spread=spread - shift,
+            spread=spread,
             mean=own + shift,
             missed=own - gains @ self._means,
             known=np.where(varies, 1 - self._spare * variances[1] / np.where(varies, variances[0], 1.0), 1.0),
@@ -364,8 +366,9 @@ class Calibration:
     def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
         spread, weights, known = self._sampling_rows(fit)
-        positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
-        covariance = (spread * weights[:, None]).T @ spread
+        covariance = positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
+        if (weights < 0).any():
+            covariance = (spread * weights[:, None]).T @ spread
         if not (np.linalg.eigvalsh(covariance) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
             covariance = positive
         covariance = covariance - known * np.outer(fit.mean, fit.mean) if known else covariance
@@ -489,6 +492,14 @@ def _together(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _alone(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the product of each vector with its own other, shape (k,)."""
     return np.einsum("kq,kq->k", one, other)
+
+
+def _at_least_none(moments: np.ndarray) -> np.ndarray:
+    """Return a covariance, or variances, of which rounding makes none less than 0."""
+    if moments.ndim == 1:
+        return np.maximum(moments, 0.0)
+    np.fill_diagonal(moments, np.maximum(np.diagonal(moments), 0.0))
+    return moments
 
 
 def _moments(functions: Functions, own: np.ndarray, product: _Product) -> np.ndarray:

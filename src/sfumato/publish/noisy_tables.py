@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.answer_batches import cell_counts
+from sfumato.inference.answer_batches import Batch, cell_counts, pair_counts
 from sfumato.inference.column_lines import column_lines
-from sfumato.inference.estimate import Estimate
 from sfumato.inference.linked_rows import questions_of_units
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import parts_of_units, units_of
@@ -128,8 +127,10 @@ def _table(names: tuple[str, ...], rows: list[tuple[object, ...]]) -> pa.Table:
     return pa.table(arrays, names=[*names, *_FIGURES])
 
 
-def _figures(estimate: Estimate) -> tuple[float, ...]:
-    return (estimate.value, estimate.std_error, _MARGIN * estimate.std_error, *estimate.interval())
+def _figures(counts: Batch, lowest: float = -np.inf) -> list[tuple[float, ...]]:
+    """Return count, standard error, margin and both ends of counts that are at least so much."""
+    columns = (counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95, lowest))
+    return list(map(tuple, np.stack([np.maximum(counts.value, lowest), *columns], axis=1).tolist()))
 
 
 def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) -> Iterator[tuple[object, ...]]:
@@ -139,9 +140,9 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
     except EstimateError as error:
         tables.left_out.append(f"Counts of {column.name!r}: {error}")
         return
-    figures = np.stack([counts.value, counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95)], axis=1)
+    figures = _figures(counts)
     for cell, answered in enumerate(counts.answered):
-        row = figures[cell].tolist() if answered else _measured_figures(questions, column.name, cell)
+        row = figures[cell] if answered else _measured_figures(questions, column.name, cell)
         yield (column.name, *_cell(column, cell), *row)
 
 
@@ -185,9 +186,11 @@ def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: Nois
 
 def _of_pair(questions: Questions, pair: tuple[str, str], tables: NoisyTables) -> Iterator[tuple[object, ...]]:
     try:
-        estimates = questions.crosstab(*pair, normalize=False, target="table")
+        cells, counts = pair_counts(questions, *pair)
     except EstimateError as error:
         tables.left_out.append(f"The pair {pair[0]!r}, {pair[1]!r}: {error}")
         return
-    for (first, second), estimate in estimates.items():
-        yield (pair[0], str(first), pair[1], str(second), *_figures(estimate))
+    labels = [list(map(str, questions.measured.column(name).kind.labels)) for name in pair]  # type: ignore[attr-defined]
+    for place, figures in zip(cells, _figures(counts, 0.0), strict=True):
+        first, second = divmod(int(place), len(labels[1]))
+        yield (pair[0], labels[0][first], pair[1], labels[1][second], *figures)
