@@ -6,9 +6,11 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
+from math import inf
 from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
@@ -33,10 +35,10 @@ from sfumato.maths.arrays import sparse_indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
-_MOST_WORK = 3_000_000
-"""Work on columns and pairs that are asked of, as `_work` counts it: about two seconds."""
+MOST_WORK = 4_500_000
+"""Work on columns and pairs that are asked of: about three seconds."""
 _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
-_PASS, _NUMBER, _DRAWS = 120, 3, 400_000  # of a calibration, of a number, and of a regression without a line
+_DRAWS = 250_000  # work of a regression that is no straight line
 _MOST_CELLS = 400  # of a cross-table of so many labels that some are one
 _SET = frozenset({"set"})
 _BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
@@ -112,6 +114,7 @@ def answers(
     columns: Sequence[str] | None = None,
     simultaneous: bool = False,
     beside: Callable[[str, str], object] | None = None,
+    most_work: float = MOST_WORK,
 ) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
@@ -120,12 +123,13 @@ def answers(
         target: as `Release.answers`, and so `most_pairs`, `level` and `simultaneous`.
         columns: those that are asked of by themselves, by default all.
         beside: what else is asked of each pair, while its rows are calibrated.
+        most_work: on columns and pairs, as `Calibration.work` counts it.
     """
-    lister = TableLister(questions, target, level, simultaneous=simultaneous, all_pairs=most_pairs is None)
+    lister = TableLister(questions, target, level, simultaneous=simultaneous)
     schema, ranked = questions.measured.release.schema, ranked_pairs(questions)
     lines = [lister.line(question) for question in questions_about() if question.ask]
     names = list(itemised(schema) if columns is None else columns)
-    own, n_columns = lister.within((1 - _OF_COLUMNS) * _MOST_WORK, lister.column, [(name,) for name in names])
+    own, n_columns, left = lister.within(_OF_COLUMNS * most_work, lister.column, [(name,) for name in names])
     lines += own
     if len(names) > n_columns:
         lines.append(AnswerLine("other columns", answered="not asked", numbers=len(names) - n_columns, why=_LATER))
@@ -139,7 +143,8 @@ def answers(
         return found
 
     pairs = strongest(ranked, most_pairs)
-    of_pairs, n_pairs = lister.within(0.0, pair, pairs, 1 if beside is None else 2)
+    work = inf if most_pairs is None else left + (1 - _OF_COLUMNS) * most_work
+    of_pairs, n_pairs, _ = lister.within(work, pair, pairs)
     lines += of_pairs
     if number_of_pairs(questions) > n_pairs:
         left = number_of_pairs(questions) - n_pairs
@@ -192,43 +197,27 @@ class Lister(Generic[Q]):
 
 
 class TableLister(Lister[Questions]):
-    """Lines about columns and pairs of columns of a table, of as many as work is left for, or all pairs."""
-
-    def __init__(
-        self, questions: Questions, target: str, level: float, *, simultaneous: bool, all_pairs: bool = False
-    ) -> None:
-        super().__init__(questions, target, level, simultaneous=simultaneous)
-        self._left, self._all_pairs = float(_MOST_WORK), all_pairs
+    """Lines about columns and pairs of columns of a table."""
 
     def within(
-        self,
-        reserve: float,
-        ask: Callable[..., Iterable[AnswerLine]],
-        subjects: Sequence[tuple[str, ...]],
-        times: int = 1,
-    ) -> tuple[list[AnswerLine], int]:
-        """Return lines about the first of some columns or pairs, until the work that is left is the reserve.
-
-        It is counted by the sizes of what is solved, `times` for each line, and not by a clock: the list is a function
-        of the release.
-        """
+        self, most: float, ask: Callable[..., Iterable[AnswerLine]], subjects: Sequence[tuple[str, ...]]
+    ) -> tuple[list[AnswerLine], int, float]:
+        """Return lines about the first of some columns or pairs, how many that are, and the work that is left."""
         lines: list[AnswerLine] = []
         for place, subject in enumerate(subjects):
-            if self._left <= reserve and not (self._all_pairs and len(subject) > 1):
-                return lines, place
+            if most <= 0:
+                return lines, place, 0.0
             found = list(ask(*subject))
-            self._left -= times * self._work(subject, found)
+            most -= self._work(subject, found)
             lines += found
-        return lines, len(subjects)
+        return lines, len(subjects), most
 
     def _work(self, columns: tuple[str, ...], lines: Sequence[AnswerLine]) -> float:
-        """Return how much the lines about some columns took: of measured functions p, and numbers k, p² + p·k."""
-        try:
-            p = self.questions.estimator(columns, self.target).calibration.width
-        except EstimateError:
-            p = 0
-        numbers = sum(line.numbers for line in lines)
-        return p * (p + _PASS + _NUMBER * numbers) + _DRAWS * sum(not FAMILIES.get(line.kind, LINEAR).linear for line in lines)
+        """Return how much the lines about some columns took, as `Calibration.work`."""
+        work = float(_DRAWS * sum(not FAMILIES.get(line.kind, LINEAR).linear for line in lines))
+        with suppress(EstimateError):
+            work += self.questions.estimator(columns, self.target).calibration.work(sum(line.numbers for line in lines))
+        return work
 
     def several(self, kind: str, batch: Batch, first: str, second: str = "") -> AnswerLine:
         """Return the line of a question with several numbers."""

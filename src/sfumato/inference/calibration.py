@@ -42,6 +42,7 @@ _JITTER = 1e-9
 _CONSTANT = 1e-12
 _VARIES = 1e-6  # of a combination of functions, in their variances
 _LEAST_LEFT = 0.3
+_PASS, _NUMBER = 120, 3  # work of a calibration, and of a number, for each measured function
 _AT_ONCE = 64  # functions, of which each row's part is held
 _NEIGHBOURS = 1_000  # rows of the model in cells of which one slope is taken
 _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
@@ -198,6 +199,13 @@ class Calibration:
     def width(self) -> int:
         """The number of measured functions."""
         return self._noise.size
+
+    def work(self, numbers: int) -> float:
+        """Return how much it takes to calibrate the rows and ask for some numbers, in about 0.6 microseconds.
+
+        It is counted by sizes, not by a clock, so that what it limits is a function of the release.
+        """
+        return self.width * (self.width + _PASS + _NUMBER * numbers)
 
     @property
     def noisy(self) -> bool:

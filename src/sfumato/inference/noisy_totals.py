@@ -165,7 +165,8 @@ class Products:
     @property
     def features(self) -> dict[str, int]:
         """The places of `columns` without that of `classes`."""
-        return {name: place for name, place in self.columns.items() if place != self.classes}
+        classes = self.classes
+        return {name: place for name, place in self.columns.items() if place != classes}
 
     @property
     def classes(self) -> int | None:

@@ -6,6 +6,7 @@ Free: they are functions of the measurements that the release holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -28,6 +29,7 @@ from sfumato.schema.schema import Schema
 _SHOWN = ("lower", "upper", "resolution", "nullable", "other", "format")
 _NOT_STATED = "the holder's word"
 MOST_PAIRS, MOST_CELLS = 100, 400
+_MOST_WORK = 1_500_000  # on pairs: about a second
 _MARGIN = 1.96  # standard errors: of an interval of 95 %
 _COUNTS = ("column", "value", "lower", "upper", "missing")
 _PAIRS = ("first_column", "first_value", "second_column", "second_value")
@@ -112,8 +114,7 @@ def noisy_tables(release: Release) -> NoisyTables:
         columns = [column for column in questions.measured.columns.values() if column.name not in strange]
         own = () if tree is None else (name,)
         counts += [(*own, *row) for column in columns for row in _of_column(questions, column, tables)]
-        of_pairs = (_of_pair(questions, pair, tables) for pair in _label_pairs(questions, columns, tables))
-        pairs += [(*own, *row) for rows in of_pairs for row in rows]
+        pairs += [(*own, *row) for row in _of_pairs(questions, _label_pairs(questions, columns, tables), tables)]
     own = () if tree is None else ("table",)
     tables.counts = _table((*own, *_COUNTS), counts) if counts else None
     tables.pairs = _table((*own, *_PAIRS), pairs) if pairs else None
@@ -182,6 +183,20 @@ def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: Nois
     if len(small) > MOST_PAIRS:
         tables.left_out.append(f"{len(small) - MOST_PAIRS} pairs of columns beyond the first {MOST_PAIRS}.")
     return small[:MOST_PAIRS]
+
+
+def _of_pairs(
+    questions: Questions, pairs: Sequence[tuple[str, str]], tables: NoisyTables
+) -> Iterator[tuple[object, ...]]:
+    left = float(_MOST_WORK)
+    for place, pair in enumerate(pairs):
+        if left <= 0:
+            tables.left_out.append(f"{len(pairs) - place} more pairs of columns: the tables are kept short.")
+            return
+        rows = list(_of_pair(questions, pair, tables))
+        with suppress(EstimateError):
+            left -= questions.estimator(pair, "table").calibration.work(len(rows))
+        yield from rows
 
 
 def _of_pair(questions: Questions, pair: tuple[str, str], tables: NoisyTables) -> Iterator[tuple[object, ...]]:

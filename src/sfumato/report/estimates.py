@@ -17,7 +17,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
 from sfumato.inference.answer_batches import bar_ends
-from sfumato.inference.answers import answers
+from sfumato.inference.answers import MOST_WORK, answers
 from sfumato.inference.associations import association, number_of_pairs
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
@@ -32,6 +32,7 @@ MOST_COLUMNS = 40
 """Columns with intervals, and in the list of answers: each takes up to a second."""
 LISTED_PAIRS = 60
 MOST_ANSWERS = 300
+_MOST_WORK = MOST_WORK / 2  # each pair is asked once more how it goes together
 _TARGET = "table"
 
 
@@ -110,7 +111,7 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
     pairs: list[PairLine] = []
     frame = answers(
         questions, target=_TARGET, most_pairs=LISTED_PAIRS, level=LEVEL, columns=names[:MOST_COLUMNS],
-        beside=lambda first, second: pairs.extend(_pair_line(questions, first, second)),
+        beside=lambda first, second: pairs.extend(_pair_line(questions, first, second)), most_work=_MOST_WORK,
     )  # fmt: skip
     return {
         "ends": Ends(questions),
