@@ -85,6 +85,20 @@ def test_a_folder_that_takes_anothers_place(tmp_path, monkeypatch):
     assert told == [True]
 
 
+def test_a_file_on_the_way_is_not_the_output(tmp_path):
+    """Files inside a folder, and another output before it, are in place first: of neither the call ends well."""
+    out, told = tmp_path / "out", []
+    with atomic.telling(out, lambda: told.append(sorted(path.name for path in tmp_path.iterdir()))):
+        with atomic.atomic_path(tmp_path / "before", overwrite=False) as partial:
+            partial.touch()
+        with atomic.atomic_path(out, overwrite=False) as folder:
+            folder.mkdir()
+            with atomic.atomic_path(folder / "inside", overwrite=False) as partial:
+                partial.touch()
+            assert told == []
+    assert told == [["before", "out"]]
+
+
 def test_importing_sets_no_handler():
     script = (
         "import signal; before = signal.getsignal(signal.SIGINT); import sfumato, sfumato.cli\n"

@@ -67,10 +67,10 @@ def cell_counts(questions: Questions, name: str, n: int) -> Batch:
         ConfigError, EstimateError: as `Questions.estimator`.
     """
     calibration, cells = questions.estimator((name,), "table").calibration, questions.measured.cells(name)
-    seen = questions.measured.apart(name)
-    batch = totals(calibration, sparse_indicators(cells, seen))
-    present = np.bincount(cells, minlength=n)[seen] > 0
-    return replace(batch, significant=present).at(seen, n)
+    apart = questions.measured.apart(name)
+    batch = totals(calibration, sparse_indicators(cells, apart))
+    present = np.bincount(cells, minlength=n)[apart] > 0
+    return replace(batch, significant=present).at(apart, n)
 
 
 def pair_counts(questions: Questions, first: str, second: str) -> tuple[np.ndarray, Batch]:
@@ -88,13 +88,13 @@ def pair_counts(questions: Questions, first: str, second: str) -> tuple[np.ndarr
     place = np.where((one < n) & (other < k), one * k + other, n * k)
     cells = np.flatnonzero(np.bincount(place, minlength=n * k)[: n * k] >= FEWEST_ROWS)
     counts = totals(calibration, sparse_indicators(place, cells))
-    kept = counts.answered
-    if not kept.any():
+    answered = counts.answered
+    if not answered.any():
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got the pairs of {first!r} and {second!r}: "
             "they say too little of them."
         )
-    return cells[kept], Batch(*(getattr(counts, entry.name)[kept] for entry in fields(Batch)))
+    return cells[answered], Batch(*(getattr(counts, entry.name)[answered] for entry in fields(Batch)))
 
 
 def totals(calibration: Calibration, functions: Functions) -> Batch:
@@ -105,7 +105,7 @@ def totals(calibration: Calibration, functions: Functions) -> Batch:
 
 
 def ratios(estimator: Estimator, parts: Functions, wholes: sparse.csc_array | None = None) -> Batch:
-    """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; by default of all rows."""
+    """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; else of all rows."""
     calibration = estimator.calibration
     whole = np.ones((parts.shape[0], 1)) if wholes is None else wholes
     over = calibration.total(whole)
@@ -147,9 +147,9 @@ def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target:
     estimator = questions.estimator((name,), target)
     # of others the measurements say too little
     frequent = np.flatnonzero(np.bincount(bins, minlength=n) >= FEWEST_ROWS)
-    seen = np.intersect1d(frequent, questions.measured.apart(name))
-    batch = ratios(estimator, sparse_indicators(bins, seen))
-    return replace(batch, value=np.clip(batch.value, 0.0, 1.0)).at(seen, n)
+    apart = np.intersect1d(frequent, questions.measured.apart(name))
+    batch = ratios(estimator, sparse_indicators(bins, apart))
+    return replace(batch, value=np.clip(batch.value, 0.0, 1.0)).at(apart, n)
 
 
 def bar_ends(
@@ -191,9 +191,7 @@ def bar_ends(
     return np.where(np.isnan(high), np.nan, np.minimum(low, high)), high
 
 
-def _share_ends(
-    estimator: Estimator, parts: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _share_ends(estimator: Estimator, parts: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of shares; NaN where hardly a row is in them."""
     low, high = ratios(estimator, parts).ends(level, 0.0, 1.0)
     frequent = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS

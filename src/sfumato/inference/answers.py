@@ -35,8 +35,8 @@ from sfumato.maths.arrays import sparse_indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
-MOST_WORK = 4_500_000
-"""Work on columns and pairs that are asked of: about three seconds."""
+MOST_WORK = 3_500_000
+"""Work on columns and pairs that are asked of: about two seconds."""
 _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
 _DRAWS = 250_000  # work of a regression that is no straight line
 _MOST_CELLS = 400  # of a cross-table of so many labels that some are one
@@ -120,8 +120,11 @@ def answers(
 
     Args:
         questions: to a release.
-        target: as `Release.answers`, and so `most_pairs`, `level` and `simultaneous`.
+        target: as `Release.answers`.
+        most_pairs: likewise.
+        level: likewise.
         columns: those that are asked of by themselves, by default all.
+        simultaneous: as `Release.answers`.
         beside: what else is asked of each pair, while its rows are calibrated.
         most_work: on columns and pairs, as `Calibration.work` counts it.
     """
@@ -137,10 +140,10 @@ def answers(
         lines += [lister.line(question, name) for question in questions_about(_SET)]
 
     def pair(first: str, second: str) -> list[AnswerLine]:
-        found = list(lister.pair(first, second))
+        own = list(lister.pair(first, second))
         if beside is not None:
             beside(first, second)
-        return found
+        return own
 
     pairs = strongest(ranked, most_pairs)
     work = inf if most_pairs is None else left + (1 - _OF_COLUMNS) * most_work
@@ -207,9 +210,9 @@ class TableLister(Lister[Questions]):
         for place, subject in enumerate(subjects):
             if most <= 0:
                 return lines, place, 0.0
-            found = list(ask(*subject))
-            most -= self._work(subject, found)
-            lines += found
+            own = list(ask(*subject))
+            most -= self._work(subject, own)
+            lines += own
         return lines, len(subjects), most
 
     def _work(self, columns: tuple[str, ...], lines: Sequence[AnswerLine]) -> float:
@@ -278,11 +281,13 @@ class TableLister(Lister[Questions]):
         estimator = self.questions.estimator((first, second), self.target)
         cells = one * k + other
         # of others the model has hardly a row: nothing above noise was measured of them
-        rows = np.bincount(cells, minlength=n * k)
-        frequent, apart = np.flatnonzero(rows >= FEWEST_ROWS), [self.questions.measured.apart(c) for c in (first, second)]
+        frequent, rows = np.unique(cells, return_counts=True)
+        frequent, rows = frequent[rows >= FEWEST_ROWS], rows[rows >= FEWEST_ROWS]
+        apart = [self.questions.measured.apart(name) for name in (first, second)]
         if apart[0].size * apart[1].size < n * k:
-            frequent = frequent[np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])]
-            frequent = np.sort(frequent[np.argsort(-rows[frequent], kind="stable")[:_MOST_CELLS]])
+            both = np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])
+            commonest = np.argsort(-rows[both], kind="stable")[:_MOST_CELLS]
+            frequent = np.sort(frequent[both][commonest])
         return self.several(kind, ratios(estimator, sparse_indicators(cells, frequent)), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> AnswerLine:

@@ -117,7 +117,7 @@ def number_of_pairs(questions: Questions) -> int:
 def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
     """Return the pairs of the first measured columns, those first that go together most strongly under the model."""
     names = _free(questions)[:MOST_RANKED]
-    if len(names) < 2:  # noqa: PLR2004 - of one column there is no pair
+    if len(names) < 2:
         return []
     most_levels = min(_MOST_LEVELS, _MOST_FUNCTIONS // max(len(names), 1))
     blocks = [_scores(questions, name, most_levels) for name in names]

@@ -309,9 +309,7 @@ class CountTable:
             return Totals(functions, value[cells], variances)
         rest, left = 1.0 - functions.sum(axis=1), self.variance * (value.size - cells.size)
         total = value.sum() - value[cells].sum()
-        return Totals(
-            np.column_stack([functions, rest]), np.append(value[cells], total), np.append(variances, left)
-        )
+        return Totals(np.column_stack([functions, rest]), np.append(value[cells], total), np.append(variances, left))
 
     def _many_labels(self) -> bool:
         """Whether an axis has more labels than are all told apart."""

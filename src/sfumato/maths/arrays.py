@@ -62,12 +62,12 @@ def indicators(codes: np.ndarray, n: int) -> np.ndarray:
 
 
 def sparse_indicators(codes: np.ndarray, chosen: np.ndarray, values: np.ndarray | None = None) -> sparse.csc_array:
-    """Return whether each row has each of some codes, shape (N, k), of codes ≥ 0, shape (N,); times values, if given.
+    """Return whether each row has each of some codes, each chosen once, shape (N, k); times values, if given.
 
     Takes memory for the rows alone, however many codes there are.
     """
-    places = np.full(int(max(codes.max(initial=0), chosen.max(initial=0))) + 1, -1)
-    places[chosen] = np.arange(chosen.size)
-    rows = np.flatnonzero(places[codes] >= 0)
+    order = np.argsort(chosen, kind="stable")
+    places = np.searchsorted(chosen[order], codes)
+    rows = np.flatnonzero(np.append(chosen[order], -1)[places] == codes)  # codes are none below 0
     entries = np.ones(rows.size) if values is None else values[rows]
-    return sparse.csc_array((entries, (rows, places[codes[rows]])), shape=(codes.size, chosen.size))
+    return sparse.csc_array((entries, (rows, order[places[rows]])), shape=(codes.size, chosen.size))
