@@ -69,7 +69,7 @@ class AnswerLine:
         kind: of the question, of `QUESTIONS`.
         first: the column; of a regression the left side.
         second: the other one of a pair.
-        answered: "yes", "no", or "some" of its numbers; "not asked" of pairs that were left out of the list.
+        answered: "yes", "no", or "some" of its numbers; "not asked" of what was left out of the list.
         numbers: how many numbers the answer has.
         value: the number if it is one; of dates a moment, and its error a time.
         std_error: its standard error; of several the median of those that are answered.
