@@ -329,8 +329,8 @@ class QuestionMethods(ABC):
         Returns:
             A frame with a row for each question: `kind`; `first` and `second`, the columns; `answered`, "yes", "some"
             of its numbers, "no", or "not asked" of columns and pairs that are left; `numbers`, how many it has;
-            `value`, `std_error`, `low` and `high`, in the column's unit: of several numbers only `std_error`, the median;
-            `why`, where the answer is not yes.
+            `value`, `std_error`, `low` and `high`, in the column's unit: of several numbers only `std_error`, the
+            median; `why`, where the answer is not yes.
 
         Raises:
             ConfigError: an argument is outside its domain.
