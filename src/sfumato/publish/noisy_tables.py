@@ -29,7 +29,7 @@ from sfumato.schema.schema import Schema
 _SHOWN = ("lower", "upper", "resolution", "nullable", "other", "format")
 _NOT_STATED = "the holder's word"
 MOST_PAIRS, MOST_CELLS = 100, 400
-_MOST_WORK = 400_000  # on pairs: a part of a second
+_MOST_WORK = 200_000  # on pairs: a part of a second
 _MARGIN = 1.96  # standard errors: of an interval of 95 %
 _COUNTS = ("column", "value", "lower", "upper", "missing")
 _PAIRS = ("first_column", "first_value", "second_column", "second_value")
