@@ -263,13 +263,13 @@ class Calibration:
         fit = self._explained(functions, _together)
         if within is not None:
             inside = within if self._parts is None else self._parts.of(within[:, None])[:, 0]
-            fit = replace(fit, known=self._known_within(self._summed(functions), inside > 0))
+            fit = replace(fit, known=self._known_within(dense(self._summed(functions)), inside > 0))
         allowed = np.sqrt(self._allowed(fit.known))
         return self._variances(fit, _together, fit.unsaid * np.outer(allowed, allowed), self._sampling(fit))
 
     def noise(self, functions: np.ndarray) -> np.ndarray:
         """Return the covariance of the errors of totals that the mechanisms' noise makes, shape (k, k)."""
-        functions = self._summed(functions)
+        functions = dense(self._summed(functions))
         gains = self._gains(functions.T @ self._centred / len(functions), functions.mean(axis=0), self._factor)
         return (gains * self._noise) @ gains.T
 
@@ -280,7 +280,7 @@ class Calibration:
             functions: of the rows.
             less: what is taken off each of them in every row, shape (k,).
         """
-        less = np.zeros(functions.shape[1]) if less is None else less
+        less = np.zeros(np.shape(functions)[1]) if less is None else less
         pieces = [slice(first, first + _AT_ONCE) for first in range(0, max(less.size, 1), _AT_ONCE)]
         parts = [self._each(functions[:, piece], less[piece]) for piece in pieces]
         return Variances(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Variances)))
@@ -310,9 +310,9 @@ class Calibration:
     @cached_property
     def _unsure(self) -> tuple[sparse.csr_array, np.ndarray]:
         """From functions of the rows, shape (runs, N), and from measured ones, shape (runs, p), to what is unsure."""
-        runs = sparse.vstack([places.unsure(self.weights) for places in self._places], format="csr")
+        runs = sparse.csr_array(sparse.vstack([places.unsure(self.weights) for places in self._places]))
         # of rows of a unit nothing measured says where in its cell one of them lies
-        return runs, runs @ self._centred if self._parts is None else np.zeros((runs.shape[0], len(self._noise)))
+        return runs, runs @ self._centred if self._parts is None else np.zeros((np.shape(runs)[0], len(self._noise)))
 
     def _explained(self, rows: Functions, product: _Product, less: np.ndarray | float = 0.0) -> _Explained:
         """Explain functions by moments alone: those of a row are made only of what the measured ones say."""
@@ -516,4 +516,4 @@ def _moments(functions: Functions, own: np.ndarray, product: _Product) -> np.nda
         centred = (functions - own).T
         return product(centred, centred) / centred.shape[1]
     squares = functions.T @ functions if product is _together else functions.multiply(functions).sum(axis=0)
-    return np.asarray(squares) / functions.shape[0] - product(own[:, None], own[:, None])
+    return np.asarray(squares) / np.shape(functions)[0] - product(own[:, None], own[:, None])
