@@ -107,7 +107,7 @@ def totals(calibration: Calibration, functions: Functions) -> Batch:
 def ratios(estimator: Estimator, parts: Functions, wholes: sparse.csc_array | None = None) -> Batch:
     """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; else of all rows."""
     calibration = estimator.calibration
-    whole = np.ones((np.shape(parts)[0], 1)) if wholes is None else wholes
+    whole = np.ones((parts.shape[0], 1)) if wholes is None else wholes
     over = calibration.total(whole)
     significant = over > LEAST_SEEN * np.sqrt(calibration.each(whole).of("table"))
     safe = np.where(significant, over, 1.0)

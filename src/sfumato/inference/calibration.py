@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import linalg, sparse
@@ -24,8 +24,8 @@ from scipy import linalg, sparse
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 
 Target = Literal["population", "table"]
-Functions: TypeAlias = np.ndarray | sparse.csc_array
-"""Of rows, shape (N, k): sparse where most are 0, such as indicators of labels."""
+Functions: TypeAlias = np.ndarray | Any
+"""Of rows, shape (N, k): a `sparse.csc_array`, of whose shape types say nothing, where most are 0."""
 _Product: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 FITTED = 0.15
@@ -280,7 +280,7 @@ class Calibration:
             functions: of the rows.
             less: what is taken off each of them in every row, shape (k,).
         """
-        less = np.zeros(np.shape(functions)[1]) if less is None else less
+        less = np.zeros(functions.shape[1]) if less is None else less
         pieces = [slice(first, first + _AT_ONCE) for first in range(0, max(less.size, 1), _AT_ONCE)]
         parts = [self._each(functions[:, piece], less[piece]) for piece in pieces]
         return Variances(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Variances)))
@@ -310,9 +310,9 @@ class Calibration:
     @cached_property
     def _unsure(self) -> tuple[sparse.csr_array, np.ndarray]:
         """From functions of the rows, shape (runs, N), and from measured ones, shape (runs, p), to what is unsure."""
-        runs = sparse.csr_array(sparse.vstack([places.unsure(self.weights) for places in self._places]))
+        runs: Any = sparse.csr_array(sparse.vstack([places.unsure(self.weights) for places in self._places]))
         # of rows of a unit nothing measured says where in its cell one of them lies
-        return runs, runs @ self._centred if self._parts is None else np.zeros((np.shape(runs)[0], len(self._noise)))
+        return runs, runs @ self._centred if self._parts is None else np.zeros((runs.shape[0], len(self._noise)))
 
     def _explained(self, rows: Functions, product: _Product, less: np.ndarray | float = 0.0) -> _Explained:
         """Explain functions by moments alone: those of a row are made only of what the measured ones say."""
@@ -516,4 +516,4 @@ def _moments(functions: Functions, own: np.ndarray, product: _Product) -> np.nda
         centred = (functions - own).T
         return product(centred, centred) / centred.shape[1]
     squares = functions.T @ functions if product is _together else functions.multiply(functions).sum(axis=0)
-    return np.asarray(squares) / np.shape(functions)[0] - product(own[:, None], own[:, None])
+    return np.asarray(squares) / functions.shape[0] - product(own[:, None], own[:, None])
