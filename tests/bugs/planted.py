@@ -455,8 +455,8 @@ BUGS = [
     PlantedBug(
         "estimates: values within a cell are known",
         "inference/calibration.py",
-        "return np.sqrt(n * squares)[:, None] * slopes[near]",
-        "return 0 * np.sqrt(n * squares)[:, None] * slopes[near]",
+        "scale = np.sqrt(np.bincount(near, n * squares))",
+        "scale = 0 * np.sqrt(np.bincount(near, n * squares))",
         "tests/inference/test_places.py",
     ),
     PlantedBug(

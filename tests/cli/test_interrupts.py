@@ -297,6 +297,7 @@ COMMANDS = {
     "sample images": ("sample", "pictures", "-n", 9, "--out", "OUT"),
     "sample npz": ("sample", "pictures", "-n", 300, "--out", "OUT.npz"),
     "report": ("report", "r", "--out", "OUT.html"),
+    "pack": ("publish", "pack", "r", "--out", "OUT"),
     "schema draft": ("schema", "draft", "people.csv", "--out", "OUT.yaml"),
     "schema import": ("schema", "import", "domain.json", "--format", "domain", "--out", "OUT.yaml"),
     "ledger create": ("ledger", "create", "OUT.ledger", "--epsilon", 1, "--delta", 1e-6),

@@ -95,6 +95,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "tails": (("--rows", "500", "--fits", "1"), {}),
     "tune": (("DATA/adult.parquet", "--searches", "1", "--repetitions", "1"), {}),
     "unit_questions": (("--fits", "1", "--units", "300", "--large", "2000", "--out", "OUT/units.jsonl"), {}),
+    "views": (("--tables", "2 x 900", "--rows", "2000"), {"TABLES": {"2 x 900": (120, 120)}}),
     "weights": (("--rows", "3000", "--fits", "1"), {"RESULTS": "OUT"}),
 }
 RUN = """

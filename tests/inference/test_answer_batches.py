@@ -10,9 +10,10 @@ from scipy.stats.contingency import association as of_table
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
-from sfumato.inference.answer_batches import bar_ends, indicators, ratios, shares
+from sfumato.inference.answer_batches import bar_ends, ratios, shares
 from sfumato.inference.associations import association, ranked_pairs, strongest
 from sfumato.inference.questions import Questions
+from sfumato.maths.arrays import sparse_indicators
 
 N = 4_000
 LEVELS = tuple("abcdefghij")
@@ -108,8 +109,9 @@ def test_means_by_label_and_cells_are_those_that_are_asked_one_by_one(known):
     questions = release._questions
     asked = questions.estimator(("x", "many"), "population")
     values, there = questions.numbers("x")
-    wholes = indicators(*bins_of(questions, "many")) * there[:, None]
-    found = ratios(asked, values[:, None] * wholes, wholes)
+    bins, n = bins_of(questions, "many")
+    wholes = sparse_indicators(bins, np.arange(n), there)
+    found = ratios(asked, sparse_indicators(bins, np.arange(n), values * there), wholes)
     alone = release.mean("x", by="many")
     for i, label in enumerate(LEVELS):
         assert found.answered[i] == (label in alone)

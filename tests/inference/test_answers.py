@@ -1,13 +1,18 @@
 """The list of what a release answers: the numbers of the questions themselves, and every reason why not."""
 
 import dataclasses
+import tracemalloc
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fixtures.ruled import hospital, hospital_schema
-from sfumato import MaxEntropy
+from sfumato import MaxEntropy, Schema
+from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
+from sfumato.inference.answers import answers
+from sfumato.inference.noisy_totals import LEAST_SEEN, MOST_APART
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +105,57 @@ def test_wrong_calls_are_refused(release):
         release.answers(most_pairs=-1)
     with pytest.raises(EstimateError, match="measured how many rows"):
         dataclasses.replace(release, measurements=()).answers()
+
+
+@pytest.fixture(scope="module")
+def many_labels():
+    """Two columns of 300 labels, of which most are rare, and a number."""
+    rng, n, labels = np.random.default_rng(5), 6_000, [f"l{i:03d}" for i in range(300)]
+    x = rng.random(n)
+    codes = [np.floor(300 * (0.7 * x + 0.3 * rng.random(n)) ** 4).astype(int) for _ in range(2)]
+    table = pd.DataFrame({"one": np.array(labels)[codes[0]], "two": np.array(labels)[codes[1]], "x": x})
+    columns = {
+        "one": Categorical(categories=labels),
+        "two": Categorical(categories=labels),
+        "x": Continuous(lower=0, upper=1),
+    }
+    return MaxEntropy(epsilon=1.0).fit(table, schema=Schema(columns=columns, rows=n), seed=1)
+
+
+def test_memory_does_not_grow_with_pairs_of_labels(many_labels):
+    """A table of rows × labels × labels would take 12 GB."""
+    tracemalloc.start()
+    try:
+        found = many_labels.answers()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 400e6
+    row = pair_line(found, "crosstab", {"one", "two"})
+    assert 0 < row["numbers"] <= 400
+    shares = line(found, "share", "one")
+    assert (shares["answered"], shares["numbers"]) == ("some", 300)
+
+
+def test_labels_that_stand_out_are_told_apart(many_labels):
+    measured = many_labels._questions.measured
+    apart, counts = measured.apart("one"), measured.counts("one")
+    assert 1 < apart.size <= MOST_APART
+    assert (counts.cells[apart] > LEAST_SEEN * counts.cell_variance**0.5).all()
+    assert many_labels.share({"one": "l000"}).std_error > 0
+    assert measured.apart("x").size == measured.column("x").n_cells
+
+
+def test_the_list_ends_where_its_work_does(release):
+    """What is asked is as in the whole list; what is not is counted."""
+    questions, whole = release._questions, release.answers(most_pairs=None)
+    few = answers(questions, most_work=1_000_000)
+    left = {row["kind"]: row["numbers"] for row in few[few["answered"] == "not asked"].to_dict(orient="records")}
+    assert 0 < left["other pairs"] < 10
+    own = few[~few["kind"].isin({"other pairs", "other columns"}) & (few["second"] == "")]
+    assert len(own) == len(whole[whole["second"] == ""])
+    both = few.merge(whole, on=["kind", "first", "second"])
+    pd.testing.assert_series_equal(both["std_error_x"], both["std_error_y"], check_names=False)
+    none = answers(questions, most_work=0)
+    assert line(none, "other columns")["numbers"] == 5
+    assert line(none, "other pairs")["numbers"] == 10

@@ -16,7 +16,7 @@ def test_it_is_the_error_of_a_total_where_each_cell_has_one_value():
     cells, n_rows = np.repeat([0, 1, 2], 2_000), 6_000
     values = (cells + RNG.random(n_rows)) * np.array([1.0, 3.0, 0.5])[cells]
     places, weights = Places(cells, values), np.full(n_rows, 0.1)
-    unsure = places.unsure(values[:, None], weights)
+    unsure = places.unsure(weights) @ values[:, None]
     heaps = np.stack([RNG.choice(values[cells == cell], 20_000) for cell in range(3)])
     errors = (200 * heaps).sum(axis=0)
     assert np.sqrt((unsure**2).sum()) == pytest.approx(errors.std(), rel=0.02)
@@ -25,15 +25,16 @@ def test_it_is_the_error_of_a_total_where_each_cell_has_one_value():
 def test_a_function_of_something_else_is_as_sure_as_before():
     cells, values = np.repeat(np.arange(300), 20), RNG.random(6_000)
     other = RNG.normal(size=6_000)
-    unsure = Places(cells, values).unsure(other[:, None], np.ones(6_000))
+    unsure = Places(cells, values).unsure(np.ones(6_000)) @ other[:, None]
     assert np.sqrt((unsure**2).sum()) < 0.25 * np.sqrt(6_000), "of drawing the rows"
 
 
 def test_a_cell_of_one_value_adds_nothing_and_no_function_is_no_error():
     cells = np.repeat(np.arange(30), 20)
     places = Places(cells, cells.astype(float))
-    assert not places.unsure(cells[:, None].astype(float), np.ones(600)).any()
-    assert places.unsure(np.zeros((600, 0)), np.ones(600)).shape == (30, 0)
+    unsure = places.unsure(np.ones(600))
+    assert not (unsure @ cells[:, None].astype(float)).any()
+    assert (unsure @ np.zeros((600, 0))).shape == (1, 0), "a run of thirty small cells"
 
 
 def heaps(rng, n=600):

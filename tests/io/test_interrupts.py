@@ -76,12 +76,27 @@ def test_a_folder_that_takes_anothers_place(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "rename", interrupted)
     told = []
-    with pytest.raises(KeyboardInterrupt), atomic.telling(lambda: told.append(True)):  # noqa: PT012, SIM117
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), atomic.telling(out, lambda: told.append(True)):  # noqa: PT012, SIM117
         with atomic.atomic_path(tmp_path / "out", overwrite=True) as partial:
             partial.mkdir()
             (partial / "new").touch()
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "new"]
     assert told == [True]
+
+
+def test_a_file_on_the_way_is_not_the_output(tmp_path):
+    """Files inside a folder, and another output before it, are in place first: of neither the call ends well."""
+    out, told = tmp_path / "out", []
+    with atomic.telling(out, lambda: told.append(sorted(path.name for path in tmp_path.iterdir()))):
+        with atomic.atomic_path(tmp_path / "before", overwrite=False) as partial:
+            partial.touch()
+        with atomic.atomic_path(out, overwrite=False) as folder:
+            folder.mkdir()
+            with atomic.atomic_path(folder / "inside", overwrite=False) as partial:
+                partial.touch()
+            assert told == []
+    assert told == [["before", "out"]]
 
 
 def test_importing_sets_no_handler():

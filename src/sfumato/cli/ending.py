@@ -81,7 +81,7 @@ def last_output(out: Path, *, ledger: Path | None = None) -> Iterator[None]:
     def written() -> None:
         ending.output, ending.ledger = out, ledger
 
-    with telling(written):
+    with telling(out, written):
         yield
 
 

@@ -60,6 +60,18 @@ def tell_duration(
 
 
 @contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on a terminal that something is made, and for how long it has been."""
+    if not notes.is_terminal:
+        yield
+        return
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=notes, transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+@contextlib.contextmanager
 def stages(
     synthesizer: Synthesizer, schema: Schema, target: str | None, n_public: int | EstimateCount | None
 ) -> Iterator[Callable[[str], None]]:

@@ -16,6 +16,7 @@ from sfumato.cli.ending import last_output
 from sfumato.cli.option_groups import grouped
 from sfumato.cli.options import NumberOption, ReleaseArgument, RowsSeedOption, command_group
 from sfumato.cli.output import print_json, say
+from sfumato.cli.progress import working
 from sfumato.errors import ConfigError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.schema import documents
@@ -166,7 +167,7 @@ def pack_command(
 ) -> None:
     """Write the folder to publish: release, rows, noisy tables, codebook, cards. Reads no record."""
     formats = pack.FORMATS if format_ is RowsFormat.both else (format_.value,)
-    with last_output(out):
+    with last_output(out), working("Making rows, page and tables…"):
         sfumato.pack(
             release, out, n=n, seed=seed, formats=formats, spreadsheet_safe=spreadsheet_safe,
             publication=publication.entries(), public_key=public_key,

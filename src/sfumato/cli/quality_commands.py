@@ -29,6 +29,7 @@ from sfumato.cli.options import (
     command_group,
 )
 from sfumato.cli.output import notes, number, print_database_scores, print_json, print_scores, print_table, say
+from sfumato.cli.progress import working
 from sfumato.errors import ConfigError, PrivacyError, require_integer
 from sfumato.extras import require_extra
 from sfumato.io.atomic import refuse_existing
@@ -275,7 +276,7 @@ def report_command(
     most = _most(train_rows)
     known = None if real is None else sfumato.load(release).schema
     records = _open_tables(None, known, REAL=real, REAL_TEST=test)
-    with last_output(out):
+    with last_output(out), working("Making the page…"):
         sfumato.report.write_report(
             release, out, real=records.get("REAL"), test=records.get("REAL_TEST"), target=target, train_rows=most,
             seed=seed, overwrite=overwrite, public_key=public_key,

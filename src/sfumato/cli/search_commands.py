@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +35,8 @@ from sfumato.cli.options import (
     TargetOption,
     TypesOption,
 )
-from sfumato.cli.output import notes, tell_written
+from sfumato.cli.output import tell_written
+from sfumato.cli.progress import working
 from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name, settings_file
 from sfumato.errors import ConfigError, did_you_mean
 from sfumato.io.atomic import refuse_existing
@@ -156,7 +156,7 @@ def tune_command(
     schemas.require_closed(known)
     source = open_tables([data], run.input_format, known)
     # nothing of the progress is shown: it would tell how often, and what, was fitted
-    with notes.status("Searching…") if notes.is_terminal else contextlib.nullcontext():
+    with working("Searching…"):
         release = sfumato.tune(
             source, known, method=methods, target=target, areas=run.areas, questions=run.questions,
             n_public=rows,

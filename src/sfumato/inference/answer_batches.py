@@ -5,17 +5,18 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from scipy import sparse
 
-from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator
+from sfumato.errors import EstimateError
+from sfumato.inference.calibration import Calibration, Functions
+from sfumato.inference.estimator import LEAST_KNOWN, Estimator
 from sfumato.inference.joint_errors import deviations
-from sfumato.inference.noisy_totals import FEWEST_ROWS
+from sfumato.inference.noisy_totals import FEWEST_ROWS, LEAST_SEEN
 from sfumato.inference.questions import Questions
-from sfumato.maths.arrays import indicators
-
-_TOGETHER = 64  # cells, each a function of all rows
+from sfumato.maths.arrays import sparse_indicators
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,14 @@ class Batch:
         """Which of them the release answers, shape (k,)."""
         return self.significant & self.explained
 
+    def at(self, places: np.ndarray, n: int) -> Batch:
+        """Return it as n estimates, of which those at other places are not answered, as what is said is too little."""
+        value, error = np.full(n, np.nan), np.full(n, np.nan)
+        value[places], error[places] = self.value, self.std_error
+        significant, explained = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
+        significant[places], explained[places] = self.significant, self.explained
+        return Batch(value, error, significant, explained)
+
     def ends(self, level: float, lowest: float = -np.inf, highest: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the intervals within bounds that the target has, NaN where there is no answer.
 
@@ -58,24 +67,56 @@ def cell_counts(questions: Questions, name: str, n: int) -> Batch:
         ConfigError, EstimateError: as `Questions.estimator`.
     """
     calibration, cells = questions.estimator((name,), "table").calibration, questions.measured.cells(name)
-    parts = []
-    for first in range(0, n, _TOGETHER):
-        inside = (cells[:, None] == np.arange(first, min(first + _TOGETHER, n))).astype(np.float64)
-        variances, present = calibration.each(inside), inside.any(axis=0)
-        parts.append(
-            (calibration.total(inside), np.sqrt(variances.of("table")), present, variances.known >= LEAST_KNOWN)
+    apart = questions.measured.apart(name)
+    batch = totals(calibration, sparse_indicators(cells, apart))
+    present = np.bincount(cells, minlength=n)[apart] > 0
+    return replace(batch, significant=present).at(apart, n)
+
+
+def pair_counts(questions: Questions, first: str, second: str) -> tuple[np.ndarray, Batch]:
+    """Return the cells of two columns of labels that are answered, and how many records of the table lie in each.
+
+    A cell is i·k + j, of the i-th label of the first column and the j-th of the second one's k; missing labels are in
+    none. Cells of which the model has hardly a row are left out: nothing above noise was measured of them.
+
+    Raises:
+        ConfigError, EstimateError: as `Questions.estimator`; or no cell is answered.
+    """
+    calibration = questions.estimator((first, second), "table").calibration
+    n, k = (len(questions.measured.column(name).kind.labels) for name in (first, second))  # type: ignore[attr-defined]
+    one, other = (questions.measured.codes[name].astype(np.int64) for name in (first, second))
+    place = np.where((one < n) & (other < k), one * k + other, n * k)
+    cells = np.flatnonzero(np.bincount(place, minlength=n * k)[: n * k] >= FEWEST_ROWS)
+    counts = totals(calibration, sparse_indicators(place, cells))
+    answered = counts.answered
+    if not answered.any():
+        raise EstimateError(
+            f"Expected a question that the release's measurements answer, got the pairs of {first!r} and {second!r}: "
+            "they say too little of them."
         )
-    return Batch(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    return cells[answered], Batch(*(getattr(counts, entry.name)[answered] for entry in fields(Batch)))
 
 
-def ratios(estimator: Estimator, parts: np.ndarray, wholes: np.ndarray) -> Batch:
-    """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; wholes may be (N, 1)."""
+def totals(calibration: Calibration, functions: Functions) -> Batch:
+    """Return estimates of totals of a table's records, of functions of the rows, shape (N, k)."""
+    variances, value = calibration.each(functions), calibration.total(functions)
+    known = variances.known >= LEAST_KNOWN
+    return Batch(value, np.sqrt(variances.of("table")), np.ones_like(known), known)
+
+
+def ratios(estimator: Estimator, parts: Functions, wholes: sparse.csc_array | None = None) -> Batch:
+    """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; else of all rows."""
     calibration = estimator.calibration
-    over = calibration.total(wholes)
-    significant = over > LEAST_SEEN * np.sqrt(calibration.each(wholes).of("table"))
+    whole = np.ones((parts.shape[0], 1)) if wholes is None else wholes
+    over = calibration.total(whole)
+    significant = over > LEAST_SEEN * np.sqrt(calibration.each(whole).of("table"))
     safe = np.where(significant, over, 1.0)
     value = calibration.total(parts) / safe
-    variances = calibration.each((parts - value * wholes) / safe)
+    inverse = np.broadcast_to(1 / safe, value.shape)
+    if wholes is None:
+        variances = calibration.each(scaled(parts, inverse), value * inverse)
+    else:
+        variances = calibration.each(scaled(parts, inverse) - scaled(wholes, value * inverse))
     significant = np.broadcast_to(significant, value.shape)
     return Batch(
         np.where(significant, value, np.nan),
@@ -83,6 +124,11 @@ def ratios(estimator: Estimator, parts: np.ndarray, wholes: np.ndarray) -> Batch
         significant,
         variances.known >= LEAST_KNOWN,
     )
+
+
+def scaled(functions: Functions, factors: np.ndarray) -> Functions:
+    """Return functions of the rows, each times its factor, shape (k,)."""
+    return functions * factors if isinstance(functions, np.ndarray) else functions @ sparse.diags_array(factors)
 
 
 def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target: str) -> Batch:
@@ -99,10 +145,11 @@ def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target:
         ConfigError, EstimateError: the column is not there, or follows from others by a rule.
     """
     estimator = questions.estimator((name,), target)
-    parts = indicators(bins, n)
-    batch = ratios(estimator, parts, np.ones((bins.size, 1)))
-    explained = batch.explained & (np.count_nonzero(parts, axis=0) >= FEWEST_ROWS)
-    return Batch(np.clip(batch.value, 0.0, 1.0), batch.std_error, batch.significant, explained)
+    # of others the measurements say too little
+    frequent = np.flatnonzero(np.bincount(bins, minlength=n) >= FEWEST_ROWS)
+    apart = np.intersect1d(frequent, questions.measured.apart(name))
+    batch = ratios(estimator, sparse_indicators(bins, apart))
+    return replace(batch, value=np.clip(batch.value, 0.0, 1.0)).at(apart, n)
 
 
 def bar_ends(
@@ -132,9 +179,8 @@ def bar_ends(
     reach = (first[:, None] <= places) & (places <= last[:, None])
     inside = reach & (first == last)[:, None]
     cells, counts = measured.cells(name), measured.counts(name)
-    whole = np.ones((cells.size, 1))
-    low = _share_ends(estimator, inside[cells].astype(np.float64), whole, level)[0]
-    high = _share_ends(estimator, reach[cells].astype(np.float64), whole, level)[1]
+    low = _share_ends(estimator, inside[cells].astype(np.float64), level)[0]
+    high = _share_ends(estimator, reach[cells].astype(np.float64), level)[1]
     few = np.isnan(high)
     if counts is not None and few.any():
         totals = np.maximum(counts.cells @ reach, 0.0)
@@ -145,10 +191,8 @@ def bar_ends(
     return np.where(np.isnan(high), np.nan, np.minimum(low, high)), high
 
 
-def _share_ends(
-    estimator: Estimator, parts: np.ndarray, whole: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _share_ends(estimator: Estimator, parts: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of shares; NaN where hardly a row is in them."""
-    low, high = ratios(estimator, parts, whole).ends(level, 0.0, 1.0)
+    low, high = ratios(estimator, parts).ends(level, 0.0, 1.0)
     frequent = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS
     return np.where(frequent, low, np.nan), np.where(frequent, high, np.nan)

@@ -5,10 +5,12 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
+from math import inf
 from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
@@ -17,7 +19,7 @@ import pandas as pd
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_flag, require_open_unit
 from sfumato.inference.answer_batches import Batch, ratios, shares
-from sfumato.inference.associations import ranked_pairs, strongest
+from sfumato.inference.associations import number_of_pairs, ranked_pairs, strongest
 from sfumato.inference.calibrated_rows import AS_CLIPPED
 from sfumato.inference.calibration import Target
 from sfumato.inference.estimate import Estimate
@@ -30,10 +32,15 @@ from sfumato.inference.questions import Questions
 from sfumato.inference.regression import fit_design
 from sfumato.inference.regression_results import Regression, Regressions
 from sfumato.inference.times import Value, length
-from sfumato.maths.arrays import indicators
+from sfumato.maths.arrays import sparse_indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
+MOST_WORK = 3_000_000
+"""Work on columns and pairs that are asked of: about two seconds."""
+_OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
+_DRAWS = 250_000  # work of a regression that is no straight line
+_MOST_CELLS = 400  # of a cross-table of so many labels that some are one
 _SET = frozenset({"set"})
 _BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
 _HIDDEN = "Noise hides how many rows there are."
@@ -49,6 +56,7 @@ _NO_CLASS = (
 _NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
 _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share of a label, by itself."
 _CLIPPED = frozenset({"median", "variance", "correlation", "ols", "ols by class", "logit"})
+_LATER = "The list is kept short: ask of one by itself."
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
 Answered = Literal["yes", "some", "no", "not asked"]
@@ -63,7 +71,7 @@ class AnswerLine:
         kind: of the question, of `QUESTIONS`.
         first: the column; of a regression the left side.
         second: the other one of a pair.
-        answered: "yes", "no", or "some" of its numbers; "not asked" of pairs that were left out of the list.
+        answered: "yes", "no", or "some" of its numbers; "not asked" of what was left out of the list.
         numbers: how many numbers the answer has.
         value: the number if it is one; of dates a moment, and its error a time.
         std_error: its standard error; of several the median of those that are answered.
@@ -107,25 +115,46 @@ def answers(
     level: float = 0.95,
     columns: Sequence[str] | None = None,
     simultaneous: bool = False,
+    beside: Callable[[str, str], object] | None = None,
+    most_work: float = MOST_WORK,
 ) -> pd.DataFrame:
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
-    `columns` are those that are asked of by themselves, by default all.
+    Args:
+        questions: to a release.
+        target: as `Release.answers`.
+        most_pairs: likewise.
+        level: likewise.
+        columns: those that are asked of by themselves, by default all.
+        simultaneous: as `Release.answers`.
+        beside: what else is asked of each pair, while its rows are calibrated.
+        most_work: on columns and pairs, as `Calibration.work` counts it.
     """
     lister = TableLister(questions, target, level, simultaneous=simultaneous)
-    ranked = ranked_pairs(questions)
-    pairs = strongest(ranked, most_pairs)
+    schema, ranked = questions.measured.release.schema, ranked_pairs(questions)
     lines = [lister.line(question) for question in questions_about() if question.ask]
-    for name in itemised(questions.measured.release.schema) if columns is None else columns:
-        lines += lister.column(name)
-    for name in questions.measured.release.schema.set_columns:
+    names = list(itemised(schema) if columns is None else columns)
+    own, n_columns, left = lister.within(_OF_COLUMNS * most_work, lister.column, [(name,) for name in names])
+    lines += own
+    if len(names) > n_columns:
+        lines.append(AnswerLine("other columns", answered="not asked", numbers=len(names) - n_columns, why=_LATER))
+    for name in schema.set_columns:
         lines += [lister.line(question, name) for question in questions_about(_SET)]
-    for pair in pairs:
-        lines += lister.pair(*pair)
-    if len(ranked) > len(pairs):
-        left = len(ranked) - len(pairs)
+
+    def pair(first: str, second: str) -> list[AnswerLine]:
+        own = list(lister.pair(first, second))
+        if beside is not None:
+            beside(first, second)
+        return own
+
+    pairs = strongest(ranked, most_pairs)
+    work = inf if most_pairs is None else left + (1 - _OF_COLUMNS) * most_work
+    of_pairs, n_pairs, _ = lister.within(work, pair, pairs)
+    lines += of_pairs
+    if number_of_pairs(questions) > n_pairs:
+        left = number_of_pairs(questions) - n_pairs
         lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
-    lines += lister.by_class(pairs)
+    lines += lister.by_class(pairs[:n_pairs])
     return lister.table(lines, _NO_THREE, _NO_RECORDS)
 
 
@@ -181,6 +210,26 @@ class TableLister(Lister[Questions]):
         if line.answered == "no" or kind not in _CLIPPED or not self.questions.clipped(columns):
             return line
         return replace(line, why=f"{line.why} {AS_CLIPPED}.".lstrip())
+
+    def within(
+        self, most: float, ask: Callable[..., Iterable[AnswerLine]], subjects: Sequence[tuple[str, ...]]
+    ) -> tuple[list[AnswerLine], int, float]:
+        """Return lines about the first of some columns or pairs, how many that are, and the work that is left."""
+        lines: list[AnswerLine] = []
+        for place, subject in enumerate(subjects):
+            if most <= 0:
+                return lines, place, 0.0
+            own = list(ask(*subject))
+            most -= self._work(subject, own)
+            lines += own
+        return lines, len(subjects), most
+
+    def _work(self, columns: tuple[str, ...], lines: Sequence[AnswerLine]) -> float:
+        """Return how much the lines about some columns took, as `Calibration.work`."""
+        work = float(_DRAWS * sum(not FAMILIES.get(line.kind, LINEAR).linear for line in lines))
+        with suppress(EstimateError):
+            work += self.questions.estimator(columns, self.target).calibration.work(sum(line.numbers for line in lines))
+        return work
 
     def several(self, kind: str, batch: Batch, first: str, second: str = "") -> AnswerLine:
         """Return the line of a question with several numbers."""
@@ -239,23 +288,30 @@ class TableLister(Lister[Questions]):
     def _crosstab(self, kind: str, first: str, second: str) -> AnswerLine:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         estimator = self.questions.estimator((first, second), self.target)
-        cells = indicators(one * k + other, n * k)
+        cells = one * k + other
         # of others the model has hardly a row: nothing above noise was measured of them
-        frequent = cells[:, np.count_nonzero(cells, axis=0) >= FEWEST_ROWS]
-        return self.several(kind, ratios(estimator, frequent, np.ones((len(cells), 1))), first, second)
+        frequent, rows = np.unique(cells, return_counts=True)
+        frequent, rows = frequent[rows >= FEWEST_ROWS], rows[rows >= FEWEST_ROWS]
+        apart = [self.questions.measured.apart(name) for name in (first, second)]
+        if apart[0].size * apart[1].size < n * k:
+            both = np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])
+            commonest = np.argsort(-rows[both], kind="stable")[:_MOST_CELLS]
+            frequent = np.sort(frequent[both][commonest])
+        return self.several(kind, ratios(estimator, sparse_indicators(cells, frequent)), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> AnswerLine:
         n, codes = self._labels(label)
         estimator = self.questions.estimator((number, label), self.target)
         bounds = self.questions.bounds(number)
         values, present = self.questions.numbers(number)
-        wholes = indicators(codes, n) * present[:, None]
-        means = ratios(estimator, values[:, None] * wholes, wholes)
+        labels = self.questions.measured.apart(label)
+        wholes = sparse_indicators(codes, labels, present)
+        means = ratios(estimator, sparse_indicators(codes, labels, values * present), wholes)
         if bounds is not None:
             rows = np.maximum(estimator.calibration.total(wholes), 1.0)
             beyond = [bounds.of_mean(share, groups=True).std_error for share in rows / rows.sum()]
             means = replace(means, std_error=np.hypot(means.std_error, beyond))
-        return self.several(kind, means, number, label)
+        return self.several(kind, means.at(labels, n), number, label)
 
     def _slope(self, kind: str, left: str, right: str, by: str | None = None) -> AnswerLine:
         """Return the line of a regression of one column on another number."""

@@ -11,21 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from math import comb
 
 import numpy as np
 
 from sfumato.errors import ConfigError, EstimateError, require_integer
 from sfumato.inference.calibration import Variances
 from sfumato.inference.estimate import Estimate
-from sfumato.inference.estimator import LEAST_KNOWN, LEAST_SEEN, Estimator, rests_on
+from sfumato.inference.estimator import LEAST_KNOWN, Estimator, rests_on
 from sfumato.inference.intervals import SquaredLength, size_of
 from sfumato.inference.joint_errors import HypothesisTest
+from sfumato.inference.noisy_totals import LEAST_SEEN
 from sfumato.inference.questions import Questions
-from sfumato.maths.arrays import indicators
+from sfumato.maths.arrays import sparse_indicators
 
 _MOST_LEVELS = 20
 _RANKED_ROWS = 4096
+_MOST_FUNCTIONS = 2_000  # of all columns that are ranked
+MOST_RANKED = 500
+"""Columns of which pairs are ranked: the first ones."""
 _TINY = 1e-12
 
 
@@ -101,30 +105,46 @@ def _known(
     return estimator, (one, other), lengths, variances
 
 
+def _free(questions: Questions) -> list[str]:
+    return [name for name in questions.measured.frame.columns if name not in questions.following]
+
+
+def number_of_pairs(questions: Questions) -> int:
+    """Return how many pairs of measured columns there are."""
+    return comb(len(_free(questions)), 2)
+
+
 def ranked_pairs(questions: Questions) -> list[tuple[str, str]]:
-    """Return all pairs of measured columns, those first that go together most strongly under the model."""
-    names = [name for name in questions.measured.frame.columns if name not in questions.following]
-    blocks = [_scores(questions, name) for name in names]
-    strength = {}
-    for i, j in combinations(range(len(names)), 2):
-        one, other = blocks[i], blocks[j]
-        labels = [block.shape[1] for block in (one, other) if block.shape[1] > 1]
-        most = max(min(labels) - 1, 1) if len(labels) == 2 else 1
-        strength[names[i], names[j]] = float(np.sum((one.T @ other / len(one)) ** 2)) / most
-    return sorted(strength, key=lambda pair: -strength[pair])
+    """Return the pairs of the first measured columns, those first that go together most strongly under the model."""
+    names = _free(questions)[:MOST_RANKED]
+    if len(names) < 2:
+        return []
+    most_levels = min(_MOST_LEVELS, _MOST_FUNCTIONS // max(len(names), 1))
+    blocks = [_scores(questions, name, most_levels) for name in names]
+    sizes = np.array([block.shape[1] for block in blocks])
+    starts, functions = np.cumsum(sizes) - sizes, np.concatenate(blocks, axis=1)
+    lengths = np.add.reduceat((functions.T @ functions / len(functions)) ** 2, starts, axis=0)
+    lengths = np.add.reduceat(lengths, starts, axis=1)
+    least = np.minimum.outer(sizes, sizes) - 1  # of two columns of labels; else 0, and divides by 1
+    lengths /= np.maximum(least, 1)
+    i, j = np.triu_indices(len(names), 1)
+    order = np.argsort(-lengths[i, j], kind="stable")
+    return [(names[one], names[other]) for one, other in zip(i[order].tolist(), j[order].tolist(), strict=True)]
 
 
-def _scores(questions: Questions, name: str) -> np.ndarray:
-    """Return standardised functions of a column of some of the model's rows."""
+def _scores(questions: Questions, name: str, most_levels: int) -> np.ndarray:
+    """Return standardised functions of a column of some of the model's rows, shape (n, at most `most_levels`)."""
     column, codes = questions.measured.column(name), questions.measured.codes[name][:_RANKED_ROWS]
     if column.numeric:
         values = np.where(np.isnan(codes), np.nanmean(codes) if not np.isnan(codes).all() else 0.0, codes)[:, None]
         scale = values.std(axis=0)
     else:
-        values = indicators(codes.astype(np.int64), column.kind.n_levels)
-        values = values[:, np.argsort(-values.sum(axis=0), kind="stable")[:_MOST_LEVELS]]
+        levels = codes.astype(np.int64)
+        rows = np.bincount(levels, minlength=column.kind.n_levels)
+        values = sparse_indicators(levels, np.argsort(-rows, kind="stable")[:most_levels]).toarray()
         scale = np.sqrt(values.mean(axis=0))
-    return (values - values.mean(axis=0)) / np.where(scale > _TINY, scale, np.inf)
+    values -= values.mean(axis=0)
+    return (values / np.where(scale > _TINY, scale, np.inf)).astype(np.float32)
 
 
 def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
@@ -134,19 +154,17 @@ def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
         values, present = questions.numbers(name)
         return _Side(values[:, None], present, labels=False)
     codes = questions.measured.codes[name].astype(np.int64)
-    labels = indicators(codes, column.kind.n_levels)
-    totals = estimator.calibration.total(labels)
-    errors = np.sqrt(estimator.calibration.each(labels).of("table"))
+    totals = np.bincount(codes, estimator.calibration.weights, column.kind.n_levels)
     order = np.argsort(-totals, kind="stable")[:_MOST_LEVELS]
-    frequent = order[totals[order] > LEAST_SEEN * errors[order]]
-    rest = 1.0 - labels[:, frequent].sum(axis=1)
+    errors = np.sqrt(estimator.calibration.each(sparse_indicators(codes, order)).of("table"))
+    shown = sparse_indicators(codes, order[totals[order] > LEAST_SEEN * errors]).toarray()
+    rest = 1.0 - shown.sum(axis=1)
     rare = estimator.calibration.total(rest[:, None])[0]
     error = np.sqrt(estimator.calibration.each(rest[:, None]).of("table")[0])
-    shown = labels[:, frequent]
+    present = (rest == 0).astype(np.float64)
     if rest.any() and rare > LEAST_SEEN * error:
-        shown = np.column_stack([shown, rest])
+        shown, present = np.column_stack([shown, rest]), np.ones(codes.size)
     # what is too rare even together leaves the rows of labels that are seen
-    present = np.ones(codes.size) if rest.any() and shown.shape[1] > frequent.size else (rest == 0).astype(np.float64)
     if shown.shape[1] < 2:
         raise EstimateError(f"Expected {name!r} to vary, got a column that does not stand out of noise.")
     return _Side(shown, present, labels=True)
@@ -169,10 +187,13 @@ def _standardised(estimator: Estimator, one: _Side, other: _Side, what: str) -> 
         scales.append(scale)
         moved.append((squares - (0.0 if side.labels else scale)) / (2 * scale))
     root = np.sqrt(np.multiply.outer(scales[0], scales[1]))
-    products = centred[0][:, :, None] * centred[1][:, None, :] / root
+    products = centred[0][:, :, None] * centred[1][:, None, :]
+    products /= root
     d = np.tensordot(weights, products, axes=1)
-    influence = products - d - d * (moved[0][:, :, None] + moved[1][:, None, :])
-    return d.ravel(), influence.reshape(len(weights), -1) * (present / n)[:, None]
+    products -= d
+    products -= d * (moved[0][:, :, None] + moved[1][:, None, :])
+    products *= (present / n)[:, None, None]
+    return d.ravel(), products.reshape(len(weights), -1)
 
 
 def _scaled(variances: Variances, factor: float) -> Variances:

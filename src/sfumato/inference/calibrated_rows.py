@@ -28,7 +28,7 @@ from sfumato.release.model import ReleaseValue
 _MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
 _PAIR = 2
 _ANY_PART = 3.0  # the variance of an even law on [0, 1] is p(1 - p)/3 at p = 1/2, its mean
-_MOST_KEPT = 8  # calibrations of columns that are held: each has some hundred numbers for each of the model's rows
+_MOST_KEPT = 600  # measured functions of calibrations that are held: each is a number for each of the model's rows
 
 
 AS_CLIPPED = "Of columns as they were clipped to bounds that the fit estimated"
@@ -65,7 +65,7 @@ class CalibratedRows(Rows):
             require_together(self.measured, columns, "one of two columns")
         key = tuple(sorted(columns))
         if key not in self._calibrations:
-            if len(self._calibrations) >= _MOST_KEPT:
+            while sum(calibration.width for calibration in self._calibrations.values()) > _MOST_KEPT:
                 self._calibrations.pop(next(iter(self._calibrations)))
             self._calibrations[key] = self._calibration(key)
         name = None if weight is None else weight.column

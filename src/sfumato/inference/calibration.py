@@ -13,17 +13,20 @@ Reference: Deville and Särndal 1992 (calibration); the covariance is that of Go
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
 
 Target = Literal["population", "table"]
+Functions: TypeAlias = np.ndarray | Any
+"""Of rows, shape (N, k): a `sparse.csc_array`, of whose shape types say nothing, where most are 0."""
+_Product: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 FITTED = 0.15
 """Standard deviations by which a mean of one column under the model may be off, where it is measured."""
@@ -39,6 +42,8 @@ _JITTER = 1e-9
 _CONSTANT = 1e-12
 _VARIES = 1e-6  # of a combination of functions, in their variances
 _LEAST_LEFT = 0.3
+_PASS, _NUMBER = 120, 3  # work of a calibration, and of a number, for each measured function
+_AT_ONCE = 64  # functions, of which each row's part is held
 _NEIGHBOURS = 1_000  # rows of the model in cells of which one slope is taken
 _NEWTON, _LEAST_STEP, _MISSED, _LARGEST_POWER = 12, 0.01, 0.001, 8.0
 
@@ -58,11 +63,12 @@ class Places:
     cells: np.ndarray
     values: np.ndarray
 
-    def unsure(self, functions: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return what each cell's value adds to the error of totals, as standard deviations, shape (cells, k).
+    def unsure(self, weights: np.ndarray) -> sparse.csr_array:
+        """Return from functions of the rows to what cells' values add to the error of totals, shape (runs, N).
 
         Of a function φ of the n records of a cell n·b·sd: sd of the values in the cell, and b the slope of φ on them,
-        over neighbouring cells that hold a thousand rows, as fewer would show one by chance.
+        over a run of neighbouring cells that hold a thousand rows, as fewer would show one by chance. Cells of a run
+        are one standard deviation: errors of cells are independent, and have one slope.
         """
         weights, rows = np.maximum(weights, 0.0), np.bincount(self.cells)
         n = np.maximum(np.bincount(self.cells, weights), 1e-300)
@@ -70,11 +76,9 @@ class Places:
         squares = np.bincount(self.cells, weights * centred**2)
         near = (np.cumsum(rows) - rows) // _NEIGHBOURS
         together = np.bincount(near, squares)
-        slopes = np.zeros((together.size, functions.shape[1]))
-        for place, function in enumerate(functions.T):
-            slopes[:, place] = np.bincount(near[self.cells], weights * centred * function)
-        slopes /= np.where(together > _CONSTANT, together, np.inf)[:, None]
-        return np.sqrt(n * squares)[:, None] * slopes[near]
+        scale = np.sqrt(np.bincount(near, n * squares)) / np.where(together > _CONSTANT, together, np.inf)
+        runs, size = near[self.cells], self.cells.size
+        return sparse.csr_array((scale[runs] * weights * centred, (runs, np.arange(size))), (together.size, size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,9 @@ class _Explained:
 
     Attributes:
         gains: what each measured total adds, shape (k, p).
-        unsaid: what they would not say of each row without noise, shape (N, k).
-        hidden: what they would say, and noise hides: there the estimate is the model's, shape (N, k).
+        unsaid: covariance, or variances, of what they would not say of the rows without noise.
+        hidden: likewise of what they would say, and noise hides: there the estimate is the model's.
+        unsure: what the place of values within cells adds, shape (k, runs).
         spread: what they say, about its mean under the weights, shape (N, k).
         mean: that mean, shape (k,).
         missed: of the mean, what an error of the number of records adds, shape (k,).
@@ -127,6 +132,7 @@ class _Explained:
     gains: np.ndarray
     unsaid: np.ndarray
     hidden: np.ndarray
+    unsure: np.ndarray
     spread: np.ndarray
     mean: np.ndarray
     missed: np.ndarray
@@ -165,18 +171,17 @@ class Calibration:
         self._weighting, self.rows_of_unit, self._parts, self._places = weighting, rows_of_unit, parts, places
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
         self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))
-        self._functions = measured.functions
         self._noise = measured.variances
         self._n, self._rows_variance = float(n_public), float(rows_variance)
-        self._means = self._functions.mean(axis=0)
-        self._centred = self._functions - self._means
+        self._means = measured.functions.mean(axis=0)
+        self._centred = measured.functions - self._means
         self._covariance = self._centred.T @ self._centred / len(self._centred)
         self._prior = self._record + (fitted**2 + _OF_NOISE * self._relative_noise()) * self._n
         self._factor = self._factored(self._noise)
         self._totals = measured.totals
         self._missed = measured.totals - self._n * self._means
         solved = linalg.cho_solve(self._factor, self._missed)
-        self._weights = (self._n + self._joint(solved)) / len(self._functions)
+        self._weights = (self._n + self._joint(solved)) / len(self._centred)
 
     def _relative_noise(self) -> float:
         """Return the variance of the noise of a measured mean, in the variance of the function: of the middle one."""
@@ -189,6 +194,18 @@ class Calibration:
     def weights(self) -> np.ndarray:
         """The weights of the model's rows, shape (N,)."""
         return self._weights if self._parts is None else self._parts.spread(self._weights)
+
+    @property
+    def width(self) -> int:
+        """The number of measured functions."""
+        return self._noise.size
+
+    def work(self, numbers: int) -> float:
+        """Return how much it takes to calibrate the rows and ask for some numbers, in about 0.6 microseconds.
+
+        It is counted by sizes, not by a clock, so that what it limits is a function of the release.
+        """
+        return self.width * (self.width + _PASS + _NUMBER * numbers)
 
     @property
     def noisy(self) -> bool:
@@ -215,18 +232,18 @@ class Calibration:
         """The number of rows, estimated."""
         return float(self.weights.sum())
 
-    def _summed(self, functions: np.ndarray) -> np.ndarray:
+    def _summed(self, functions: Functions) -> Functions:
         """Functions of the rows as functions of the records."""
-        return functions if self._parts is None else self._parts.of(functions)
+        return functions if self._parts is None else self._parts.of(dense(functions))
 
     @property
     def degrees(self) -> float:
         """How many of the measured totals the weights follow: the trace of what noise leaves of them."""
         return float(np.trace(linalg.cho_solve(self._factor, self._prior * self._n * self._covariance)))
 
-    def total(self, functions: np.ndarray) -> np.ndarray:
+    def total(self, functions: Functions) -> np.ndarray:
         """Return the totals of functions of the rows, shape (k,), of shape (N, k)."""
-        return self.weights @ functions
+        return np.asarray(functions.T @ self.weights)
 
     def variance_of_row(self, function: np.ndarray) -> float:
         """Return the variance of a function of a weighted row, shape (N,); without negative weights if these rule."""
@@ -243,75 +260,94 @@ class Calibration:
             within: the rows without a missing cell, shape (N,), outside which the functions are 0: what is known of
                 them is asked of these rows, so that the gap itself is no question about one column more.
         """
-        rows, functions = functions, self._summed(functions)
-        fit = self._explained(functions)
+        fit = self._explained(functions, _together)
         if within is not None:
             inside = within if self._parts is None else self._parts.of(within[:, None])[:, 0]
-            fit = replace(fit, known=self._known_within(functions, inside > 0))
-        off = self._rows_variance * np.outer(fit.missed, fit.missed)
-        return Variances(
-            noise=(fit.gains * self._noise) @ fit.gains.T,
-            sampling=self._sampling(fit),
-            unmeasured=_covariance(fit.unsaid * np.sqrt(self._allowed(fit.known)))
-            + self._prior * self._n * _covariance(fit.hidden)
-            + sum(unsure.T @ unsure for unsure in self._unsure(rows, fit))
-            + off,
-            known=fit.known,
-        )
+            fit = replace(fit, known=self._known_within(dense(self._summed(functions)), inside > 0))
+        allowed = np.sqrt(self._allowed(fit.known))
+        return self._variances(fit, _together, fit.unsaid * np.outer(allowed, allowed), self._sampling(fit))
 
     def noise(self, functions: np.ndarray) -> np.ndarray:
         """Return the covariance of the errors of totals that the mechanisms' noise makes, shape (k, k)."""
-        functions = self._summed(functions)
-        own = functions.mean(axis=0)
-        gains = self._gains(functions - own, own, self._factor)
+        functions = dense(self._summed(functions))
+        gains = self._gains(functions.T @ self._centred / len(functions), functions.mean(axis=0), self._factor)
         return (gains * self._noise) @ gains.T
 
-    def each(self, functions: np.ndarray) -> Variances:
-        """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0."""
-        rows, functions = functions, self._summed(functions)
-        fit = self._explained(functions)
+    def each(self, functions: Functions, less: np.ndarray | None = None) -> Variances:
+        """Return the variances of `variances` for each function as if it were asked alone, shape (N, k), k ≥ 0.
+
+        Args:
+            functions: of the rows.
+            less: what is taken off each of them in every row, shape (k,).
+        """
+        less = np.zeros(functions.shape[1]) if less is None else less
+        pieces = [slice(first, first + _AT_ONCE) for first in range(0, max(less.size, 1), _AT_ONCE)]
+        parts = [self._each(functions[:, piece], less[piece]) for piece in pieces]
+        return Variances(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Variances)))
+
+    def _each(self, functions: Functions, less: np.ndarray) -> Variances:
+        if self._parts is not None:  # a unit's sum of what is the same in every row is not
+            functions, less = dense(functions) - less, np.zeros_like(less)
+        fit = self._explained(functions, _alone, less)
         spread, weights, known = self._sampling_rows(fit)
         squares = spread**2
         variance, positive = weights @ squares, np.maximum(weights, 0.0) @ squares
+        sampling = np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2
+        unsaid = self._allowed(fit.known) * fit.unsaid
+        return self._variances(fit, _alone, unsaid, self.rows_of_unit * np.maximum(sampling, 0.0))
+
+    def _variances(self, fit: _Explained, product: _Product, unsaid: np.ndarray, sampling: np.ndarray) -> Variances:
         return Variances(
-            noise=fit.gains**2 @ self._noise,
-            sampling=self.rows_of_unit
-            * np.maximum(np.where(variance >= _LEAST_LEFT * positive, variance, positive) - known * fit.mean**2, 0.0),
-            unmeasured=self._allowed(fit.known) * fit.unsaid.var(axis=0)
-            + self._prior * self._n * fit.hidden.var(axis=0)
-            + sum((unsure**2).sum(axis=0) for unsure in self._unsure(rows, fit))
-            + self._rows_variance * fit.missed**2,
+            noise=product(fit.gains * self._noise, fit.gains),
+            sampling=sampling,
+            unmeasured=unsaid
+            + self._prior * self._n * fit.hidden
+            + product(fit.unsure, fit.unsure)
+            + self._rows_variance * product(fit.missed[:, None], fit.missed[:, None]),
             known=fit.known,
         )
 
-    def _unsure(self, functions: np.ndarray, fit: _Explained) -> Iterator[np.ndarray]:
+    @cached_property
+    def _unsure(self) -> tuple[sparse.csr_array, np.ndarray]:
+        """From functions of the rows, shape (runs, N), and from measured ones, shape (runs, p), to what is unsure."""
+        runs: Any = sparse.csr_array(sparse.vstack([places.unsure(self.weights) for places in self._places]))
         # of rows of a unit nothing measured says where in its cell one of them lies
-        left = fit.unsaid + fit.hidden if self._parts is None else functions
-        return (places.unsure(left, self.weights) for places in self._places)
+        return runs, runs @ self._centred if self._parts is None else np.zeros((runs.shape[0], len(self._noise)))
 
-    def _explained(self, functions: np.ndarray) -> _Explained:
-        own = functions.mean(axis=0)
-        centred = functions - own
-        gains = self._gains(centred, own, self._factor)
-        left = self._left(centred, gains)
-        exact = self._left(centred, self._gains(centred, own, self._factor_of_none))
-        projection = functions - left
-        mean = (self._weights @ projection) / self._weights.sum()
-        whole = (centred**2).mean(axis=0)
-        varies = whole > _CONSTANT * own**2
+    def _explained(self, rows: Functions, product: _Product, less: np.ndarray | float = 0.0) -> _Explained:
+        """Explain functions by moments alone: those of a row are made only of what the measured ones say."""
+        functions, n = self._summed(rows), len(self._centred)
+        middle = np.asarray(functions.mean(axis=0)).reshape(-1)
+        own = middle - less
+        joint = np.asarray(functions.T @ self._centred) / n
+        gains, exact = (self._gains(joint, own, factor) for factor in (self._factor, self._factor_of_none))
+        whole = _moments(functions, middle, product)
+        unsaid = whole - product(joint, exact) - product(exact, joint) + product(exact @ self._covariance, exact)
+        unsaid = _at_least_none(unsaid)
+        hidden = exact - gains
+        spread = self._centred @ gains.T
+        shift = (self._weights @ spread) / self._weights.sum()
+        spread -= shift
+        unsure = np.zeros((len(own), 0))
+        if self._places:
+            of_rows, of_measured = self._unsure
+            unsure = np.asarray((of_rows @ rows).T - gains @ of_measured.T)
+        variances = [np.diagonal(part) if part.ndim > 1 else part for part in (whole, unsaid)]
+        varies = variances[0] > _CONSTANT * own**2
         return _Explained(
             gains=gains,
-            unsaid=exact,
-            hidden=left - exact,
-            spread=projection - mean,
-            mean=mean,
+            unsaid=unsaid,
+            hidden=_at_least_none(product(hidden @ self._covariance, hidden)),
+            unsure=unsure,
+            spread=spread,
+            mean=own + shift,
             missed=own - gains @ self._means,
-            known=np.where(varies, 1 - self._spare * (exact**2).mean(axis=0) / np.where(varies, whole, 1.0), 1.0),
+            known=np.where(varies, 1 - self._spare * variances[1] / np.where(varies, variances[0], 1.0), 1.0),
         )
 
     def _known_within(self, functions: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the part of the functions' variation among some rows that the measured functions say, shape (k,)."""
-        measured, wanted = self._functions[inside], functions[inside]
+        measured, wanted = self._centred[inside], functions[inside]
         measured, wanted = measured - measured.mean(axis=0), wanted - wanted.mean(axis=0)
         moments = measured.T @ measured
         moments += _JITTER * max(float(np.trace(moments)) / max(len(moments), 1), 1e-12) * np.eye(len(moments))
@@ -327,7 +363,7 @@ class Calibration:
 
     @property
     def _spare(self) -> float:
-        n = len(self._functions)
+        n = len(self._centred)
         return n / max(n - len(self._noise), 1)  # coefficients were fitted to these rows
 
     def _allowed(self, known: np.ndarray) -> np.ndarray:
@@ -338,8 +374,9 @@ class Calibration:
     def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
         spread, weights, known = self._sampling_rows(fit)
-        positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
-        covariance = (spread * weights[:, None]).T @ spread
+        covariance = positive = (spread * np.maximum(weights, 0.0)[:, None]).T @ spread
+        if (weights < 0).any():
+            covariance = (spread * weights[:, None]).T @ spread
         if not (np.linalg.eigvalsh(covariance) >= _LEAST_LEFT * np.linalg.eigvalsh(positive)).all():
             covariance = positive
         covariance = covariance - known * np.outer(fit.mean, fit.mean) if known else covariance
@@ -362,7 +399,7 @@ class Calibration:
     def redraw(self, rng: np.random.Generator) -> np.ndarray:
         """Return the weights with noise of the same law once more, shape (N,)."""
         noise = np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
-        moved = self._weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._functions)
+        moved = self._weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._centred)
         return moved if self._parts is None else self._parts.spread(moved)
 
     def draw_weights(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
@@ -402,8 +439,9 @@ class Calibration:
 
     def _slope(self, weights: np.ndarray) -> np.ndarray:
         """Return by how much tilted weights' totals, and the noise's part, move with the solution, shape (p, p)."""
-        rooted = (self._functions * np.sqrt(weights)[:, None]).astype(np.float32)  # a step need not be exact
-        totals = weights @ self._functions
+        functions = self._centred + self._means
+        rooted = (functions * np.sqrt(weights)[:, None]).astype(np.float32)  # a step need not be exact
+        totals = weights @ functions
         moved = self._prior * ((rooted.T @ rooted).astype(np.float64) - np.outer(totals, self._means))
         moved += self._rows_variance / self._n * np.outer(totals, self._means)
         return moved + np.diag(self._noise + self._floor)
@@ -412,7 +450,8 @@ class Calibration:
         """Return the weights of a solution, and what they still miss."""
         powers = np.clip(self._joint(solved) / self._n, -_LARGEST_POWER, _LARGEST_POWER)
         weights = np.exp(powers) * self._n / len(powers)
-        return weights, wanted - weights @ self._functions - self._noise * solved
+        totals = weights @ self._centred + weights.sum() * self._means
+        return weights, wanted - totals - self._noise * solved
 
     def _size_of(self, missed: np.ndarray) -> float:
         return float(missed @ linalg.cho_solve(self._factor, missed))
@@ -431,14 +470,16 @@ class Calibration:
         scale = self._prior * self._n
         return scale * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
 
-    def _gains(self, centred: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
-        """Return the part of each measured total in the estimated ones, shape (k, p)."""
-        joint = self._prior * self._n * (centred.T @ self._centred) / len(centred)
-        joint = joint + self._rows_variance * np.outer(own, self._means)
-        return linalg.cho_solve(factor, joint.T).T
+    def _gains(self, joint: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
+        """Return the part of each measured total in the estimated ones, shape (k, p).
 
-    def _left(self, centred: np.ndarray, gains: np.ndarray) -> np.ndarray:
-        return centred - self._centred @ gains.T
+        Args:
+            joint: covariance of these functions with the measured ones, over the rows, shape (k, p).
+            own: their means, shape (k,).
+            factor: of the measured totals.
+        """
+        joint = self._prior * self._n * joint + self._rows_variance * np.outer(own, self._means)
+        return linalg.cho_solve(factor, joint.T).T
 
 
 def _weighted_variance(values: np.ndarray, weights: np.ndarray) -> float:
@@ -446,6 +487,33 @@ def _weighted_variance(values: np.ndarray, weights: np.ndarray) -> float:
     return float(weights @ (values - float(weights @ values) / size) ** 2) / size
 
 
-def _covariance(values: np.ndarray) -> np.ndarray:
-    centred = values - values.mean(axis=0)
-    return centred.T @ centred / len(centred)
+def dense(functions: Functions) -> np.ndarray:
+    """Return functions as an array."""
+    return functions if isinstance(functions, np.ndarray) else functions.toarray()
+
+
+def _together(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the products of each two of k vectors, shape (k, k), of shape (k, q) each."""
+    return one @ other.T
+
+
+def _alone(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the product of each vector with its own other, shape (k,)."""
+    return np.einsum("kq,kq->k", one, other)
+
+
+def _at_least_none(moments: np.ndarray) -> np.ndarray:
+    """Return a covariance, or variances, of which rounding makes none less than 0."""
+    if moments.ndim == 1:
+        return np.maximum(moments, 0.0)
+    np.fill_diagonal(moments, np.maximum(np.diagonal(moments), 0.0))
+    return moments
+
+
+def _moments(functions: Functions, own: np.ndarray, product: _Product) -> np.ndarray:
+    """Return the covariance of functions over the rows, or their variances."""
+    if isinstance(functions, np.ndarray):
+        centred = (functions - own).T
+        return product(centred, centred) / centred.shape[1]
+    squares = functions.T @ functions if product is _together else functions.multiply(functions).sum(axis=0)
+    return np.asarray(squares) / functions.shape[0] - product(own[:, None], own[:, None])

@@ -16,6 +16,7 @@ from sfumato.inference.calibration import Calibration, Target
 from sfumato.inference.estimate import Ends, Estimate
 from sfumato.inference.intervals import size_of
 from sfumato.inference.joint_errors import JointErrors
+from sfumato.inference.noisy_totals import LEAST_SEEN
 from sfumato.inference.rows import require_together
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.times import figure
@@ -24,8 +25,6 @@ from sfumato.schema.set_columns import SetColumn
 
 LEAST_KNOWN = 0.6
 """Part of a question that measurements have to say; below `WELL_KNOWN` its standard error is wider."""
-LEAST_SEEN = 4.0
-"""Deviations of its error that a group's size has to be above 0."""
 _BEYOND = "what may lie beyond estimated bounds"
 EndsOf = Callable[[Mapping[str, float]], Ends]
 """From standard errors by cause to the ends of intervals."""

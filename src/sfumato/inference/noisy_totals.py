@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.inference.formulas import ReadFormula, read_formula
+from sfumato.maths.arrays import sparse_indicators
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
 from sfumato.measurements.queries import CellEntries, MarginalQuery, Measurement, MomentQuery
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
@@ -24,6 +25,11 @@ from sfumato.schema.named_questions import mean_formula
 
 FEWEST_ROWS = 3
 """Of the model, that a function is not 0 in: of others it says nothing."""
+LEAST_SEEN = 4.0
+"""Deviations of its error that the size of a group has to be above 0."""
+MOST_APART = 100
+"""Labels of a column that are all told apart. Of more those that noise hides are one, and all after the commonest."""
+_MOST_CELLS = 400  # of a table with such a column, that are told apart
 _LEAST_HEARD = 0.1  # of the variance of noise
 LINKS: Mapping[str, Link] = {"ols": "identity", "logit": "logit", "poisson": "log"}
 """Of the regressions that can be named before a fit."""
@@ -54,7 +60,8 @@ class Totals:
 
     def with_rows(self) -> Totals:
         """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
-        return self._some(np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS)
+        chosen = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        return self if chosen.all() else self._some(chosen)
 
     def above_noise(self, off: float) -> Totals:
         """Those that noise does not hide, where totals are off by so many of the functions' standard deviations."""
@@ -158,7 +165,8 @@ class Products:
     @property
     def features(self) -> dict[str, int]:
         """The places of `columns` without that of `classes`."""
-        return {name: place for name, place in self.columns.items() if place != self.classes}
+        classes = self.classes
+        return {name: place for name, place in self.columns.items() if place != classes}
 
     @property
     def classes(self) -> int | None:
@@ -283,17 +291,35 @@ class CountTable:
     def totals(self, base: BaseCells, n_rows: int, most: int | None = None) -> Totals:
         """The cells' indicators on a model's rows, but of cells with hardly a row, and their counts.
 
-        Of more cells than `most`, only those with most rows.
+        Of more cells than `most`, only those with most rows. Where a column has so many labels that they are not all
+        told apart, neither are the cells: those that noise hides are one function.
         """
         place = np.zeros(n_rows, dtype=np.int64)
         if self.axes:
             place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
-        rows = np.bincount(place, minlength=self.value.size)
-        cells = np.flatnonzero(rows >= FEWEST_ROWS)
+        rows, value = np.bincount(place, minlength=self.value.size), self.value.reshape(-1)
+        cells, many = np.flatnonzero(rows >= FEWEST_ROWS), self._many_labels()
+        if many:
+            cells = seen(cells, value, self.variance, rows)
+            most = min(len(self.axes) * MOST_APART, _MOST_CELLS) if most is None else most
         if most is not None and cells.size > most:
             cells = np.sort(cells[np.argsort(-rows[cells], kind="stable")[:most]])
-        functions = (place[:, None] == cells).astype(np.float64)
-        return Totals(functions, self.value.reshape(-1)[cells], np.full(cells.size, self.variance))
+        functions, variances = sparse_indicators(place, cells).toarray(), np.full(cells.size, self.variance)
+        if not many:
+            return Totals(functions, value[cells], variances)
+        rest, left = 1.0 - functions.sum(axis=1), self.variance * (value.size - cells.size)
+        total = value.sum() - value[cells].sum()
+        return Totals(np.column_stack([functions, rest]), np.append(value[cells], total), np.append(variances, left))
+
+    def _many_labels(self) -> bool:
+        """Whether an axis has more labels than are all told apart."""
+        return any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
+
+
+def seen(cells: np.ndarray, counts: np.ndarray, variance: float, rows: np.ndarray) -> np.ndarray:
+    """Return the cells, of some, whose noisy count stands out of noise; without any, the commonest of the model."""
+    stand_out = cells[counts[cells] > LEAST_SEEN * math.sqrt(variance)]
+    return stand_out if stand_out.size else cells[np.argsort(-rows[cells], kind="stable")[:1]]
 
 
 def pool_tables(tables: Iterable[CountTable]) -> list[CountTable]:

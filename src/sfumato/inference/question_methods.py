@@ -321,16 +321,16 @@ class QuestionMethods(ABC):
 
         Args:
             target: as `mean`, of all numbers.
-            most_pairs: pairs of columns that are asked of, those first that go together most strongly under the model;
-                None for all. One takes about a tenth of a second.
+            most_pairs: pairs of columns that are asked of, those first that go together most strongly under the model:
+                at most so many, and fewer where the list would take longer than about three seconds; None for all.
             level: of the intervals.
             simultaneous: whether all intervals of the list hold at once so often, not each.
 
         Returns:
             A frame with a row for each question: `kind`; `first` and `second`, the columns; `answered`, "yes", "some"
-            of its numbers, "no", or "not asked" of the pairs that are left; `numbers`, how many it has; `value`,
-            `std_error`, `low` and `high`, in the column's unit: of several numbers only `std_error`, the median;
-            `why`, where the answer is not yes.
+            of its numbers, "no", or "not asked" of columns and pairs that are left; `numbers`, how many it has;
+            `value`, `std_error`, `low` and `high`, in the column's unit: of several numbers only `std_error`, the
+            median; `why`, where the answer is not yes.
 
         Raises:
             ConfigError: an argument is outside its domain.

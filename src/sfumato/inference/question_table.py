@@ -104,6 +104,7 @@ QUESTIONS: tuple[QuestionKind, ...] = (
     ),
     QuestionKind(kind="ols by class", phrase="regressions by the target of the fit"),
     QuestionKind(kind="column", phrase="columns that follow from others"),
+    QuestionKind(kind="other columns", phrase="the other columns"),
     QuestionKind(kind="other pairs", phrase="the other pairs"),
     QuestionKind(kind="three columns", phrase="three columns together"),
     QuestionKind(kind="single records", phrase="single records, extremes"),

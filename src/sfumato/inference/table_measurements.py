@@ -21,6 +21,8 @@ from sfumato.columns.kinds import NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import FITTED, Calibration, Places
 from sfumato.inference.noisy_totals import (
+    FEWEST_ROWS,
+    MOST_APART,
     CountTable,
     Products,
     RowWeights,
@@ -28,6 +30,7 @@ from sfumato.inference.noisy_totals import (
     Totals,
     UnitSums,
     pool_tables,
+    seen,
     tables_of,
 )
 from sfumato.inference.support import ColumnCounts, fill_gaps, with_support
@@ -240,6 +243,20 @@ class TableMeasurements:
         column = self.columns[name]
         nullable = getattr(column.kind, "nullable", False) and name != self.class_column
         return column.n_cells - 1 if nullable else None
+
+    def apart(self, name: str) -> np.ndarray:
+        """The cells of a column that are told apart, in order: of numbers and of few labels all.
+
+        Of many labels those that stand out of noise, the commonest `MOST_APART`: all others are one.
+        """
+        column = self.column(name)
+        if column.numeric or column.n_cells <= MOST_APART:
+            return np.arange(column.n_cells)
+        rows, counts = np.bincount(self.cells(name), minlength=column.n_cells), self.counts(name)
+        cells = np.flatnonzero(rows >= FEWEST_ROWS)
+        if counts is not None:
+            cells = seen(cells, counts.cells, counts.cell_variance, rows)
+        return np.sort(cells[np.argsort(-rows[cells], kind="stable")[:MOST_APART]])
 
     def counts(self, name: str) -> ColumnCounts | None:
         """The noisy counts of a column's cells; None where some of these were only counted together."""

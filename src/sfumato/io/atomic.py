@@ -56,7 +56,7 @@ SECRET = 0o600
 
 Marker: TypeAlias = str | tuple[str, ...]
 _OF_THE_SYSTEM = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers put into any folder
-_tell: ContextVar[Callable[[], None] | None] = ContextVar("tell", default=None)
+_tell: ContextVar[tuple[tuple[Path, Callable[[], None]], ...]] = ContextVar("tell", default=())
 
 
 def refuse_inputs(path: Path, **inputs: str | os.PathLike[str] | None) -> None:
@@ -146,9 +146,9 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None, se
 
 
 @contextlib.contextmanager
-def telling(written: Callable[[], None]) -> Iterator[None]:
-    """Call `written` when an output of the block is in place; no Ctrl-C comes in between."""
-    token = _tell.set(written)
+def telling(output: Path, written: Callable[[], None]) -> Iterator[None]:
+    """Call `written` when the output is in place, not files on its way; no Ctrl-C comes in between."""
+    token = _tell.set(((output, written),))
     try:
         yield
     finally:
@@ -199,9 +199,9 @@ def _publish(partial: Path, path: Path, *, overwrite: bool, marker: Marker | Non
         refuse_existing(path, overwrite=overwrite, marker=marker)
         _rename(partial, path)
         _flush(path.parent)
-        written = _tell.get()
-        if written is not None:
-            written()
+        for output, written in _tell.get():
+            if output.exists() and output.samefile(path):
+                written()
 
 
 def _rename(partial: Path, path: Path) -> None:

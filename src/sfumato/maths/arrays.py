@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from scipy import sparse
 
 from sfumato.errors import ReleaseError
 
@@ -58,3 +59,15 @@ def indicators(codes: np.ndarray, n: int) -> np.ndarray:
     table = np.zeros((codes.size, n))
     table[np.arange(codes.size), codes] = 1.0
     return table
+
+
+def sparse_indicators(codes: np.ndarray, chosen: np.ndarray, values: np.ndarray | None = None) -> sparse.csc_array:
+    """Return whether each row has each of some codes, each chosen once, shape (N, k); times values, if given.
+
+    Takes memory for the rows alone, however many codes there are.
+    """
+    order = np.argsort(chosen, kind="stable")
+    places = np.searchsorted(chosen[order], codes)
+    rows = np.flatnonzero(np.append(chosen[order], -1)[places] == codes)  # codes are none below 0
+    entries = np.ones(rows.size) if values is None else values[rows]
+    return sparse.csc_array((entries, (rows, order[places[rows]])), shape=(codes.size, chosen.size))

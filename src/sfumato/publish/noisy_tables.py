@@ -6,6 +6,7 @@ Free: they are functions of the measurements that the release holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -14,9 +15,8 @@ import pyarrow as pa
 
 from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import EstimateError
-from sfumato.inference.answer_batches import cell_counts
+from sfumato.inference.answer_batches import Batch, cell_counts, pair_counts
 from sfumato.inference.column_lines import column_lines
-from sfumato.inference.estimate import Estimate
 from sfumato.inference.linked_rows import questions_of_units
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import parts_of_units, units_of
@@ -29,6 +29,7 @@ from sfumato.schema.schema import Schema
 _SHOWN = ("lower", "upper", "resolution", "nullable", "other", "format")
 _NOT_STATED = "the holder's word"
 MOST_PAIRS, MOST_CELLS = 100, 400
+_MOST_WORK = 200_000  # on pairs: a part of a second
 _MARGIN = 1.96  # standard errors: of an interval of 95 %
 _COUNTS = ("column", "value", "lower", "upper", "missing")
 _PAIRS = ("first_column", "first_value", "second_column", "second_value")
@@ -113,8 +114,7 @@ def noisy_tables(release: Release) -> NoisyTables:
         columns = [column for column in questions.measured.columns.values() if column.name not in strange]
         own = () if tree is None else (name,)
         counts += [(*own, *row) for column in columns for row in _of_column(questions, column, tables)]
-        of_pairs = (_of_pair(questions, pair, tables) for pair in _label_pairs(questions, columns, tables))
-        pairs += [(*own, *row) for rows in of_pairs for row in rows]
+        pairs += [(*own, *row) for row in _of_pairs(questions, _label_pairs(questions, columns, tables), tables)]
     own = () if tree is None else ("table",)
     tables.counts = _table((*own, *_COUNTS), counts) if counts else None
     tables.pairs = _table((*own, *_PAIRS), pairs) if pairs else None
@@ -128,8 +128,10 @@ def _table(names: tuple[str, ...], rows: list[tuple[object, ...]]) -> pa.Table:
     return pa.table(arrays, names=[*names, *_FIGURES])
 
 
-def _figures(estimate: Estimate) -> tuple[float, ...]:
-    return (estimate.value, estimate.std_error, _MARGIN * estimate.std_error, *estimate.interval())
+def _figures(counts: Batch, lowest: float = -np.inf) -> list[tuple[float, ...]]:
+    """Return count, standard error, margin and both ends of counts that are at least so much."""
+    columns = (counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95, lowest))
+    return list(map(tuple, np.stack([np.maximum(counts.value, lowest), *columns], axis=1).tolist()))
 
 
 def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) -> Iterator[tuple[object, ...]]:
@@ -139,9 +141,9 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
     except EstimateError as error:
         tables.left_out.append(f"Counts of {column.name!r}: {error}")
         return
-    figures = np.stack([counts.value, counts.std_error, _MARGIN * counts.std_error, *counts.ends(0.95)], axis=1)
+    figures = _figures(counts)
     for cell, answered in enumerate(counts.answered):
-        row = figures[cell].tolist() if answered else _measured_figures(questions, column.name, cell)
+        row = figures[cell] if answered else _measured_figures(questions, column.name, cell)
         yield (column.name, *_cell(column, cell), *row)
 
 
@@ -183,11 +185,27 @@ def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: Nois
     return small[:MOST_PAIRS]
 
 
+def _of_pairs(
+    questions: Questions, pairs: Sequence[tuple[str, str]], tables: NoisyTables
+) -> Iterator[tuple[object, ...]]:
+    left = float(_MOST_WORK)
+    for place, pair in enumerate(pairs):
+        if left <= 0:
+            tables.left_out.append(f"{len(pairs) - place} more pairs of columns: the tables are kept short.")
+            return
+        rows = list(_of_pair(questions, pair, tables))
+        with suppress(EstimateError):
+            left -= questions.estimator(pair, "table").calibration.work(len(rows))
+        yield from rows
+
+
 def _of_pair(questions: Questions, pair: tuple[str, str], tables: NoisyTables) -> Iterator[tuple[object, ...]]:
     try:
-        estimates = questions.crosstab(*pair, normalize=False, target="table")
+        cells, counts = pair_counts(questions, *pair)
     except EstimateError as error:
         tables.left_out.append(f"The pair {pair[0]!r}, {pair[1]!r}: {error}")
         return
-    for (first, second), estimate in estimates.items():
-        yield (pair[0], str(first), pair[1], str(second), *_figures(estimate))
+    labels = [list(map(str, questions.measured.column(name).kind.labels)) for name in pair]  # type: ignore[attr-defined]
+    for place, figures in zip(cells, _figures(counts, 0.0), strict=True):
+        first, second = divmod(int(place), len(labels[1]))
+        yield (pair[0], labels[0][first], pair[1], labels[1][second], *figures)

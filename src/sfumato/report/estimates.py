@@ -5,7 +5,7 @@ All are functions of the release: nothing is read but its noisy measurements, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
 from sfumato.inference.answer_batches import bar_ends
-from sfumato.inference.answers import answers
-from sfumato.inference.associations import association, ranked_pairs, strongest
+from sfumato.inference.answers import MOST_WORK, answers
+from sfumato.inference.associations import association, number_of_pairs
 from sfumato.inference.question_table import BY_KIND
 from sfumato.inference.questions import Questions
 from sfumato.inference.result_cards import records_of
@@ -32,6 +32,7 @@ MOST_COLUMNS = 40
 """Columns with intervals, and in the list of answers: each takes up to a second."""
 LISTED_PAIRS = 60
 MOST_ANSWERS = 300
+_MOST_WORK = 0.25 * MOST_WORK  # each pair is asked once more how it goes together, and the page has more than the list
 _TARGET = "table"
 
 
@@ -107,13 +108,16 @@ def estimates_of(release: ReleaseValue) -> dict[str, Any]:
         return {"no_estimates": str(error)}
     kinds = {name: kind for name, kind in itemised(release.schema).items() if isinstance(kind, TabularKind)}
     names = list(kinds)
-    ranked = ranked_pairs(questions)
-    frame = answers(questions, target=_TARGET, most_pairs=LISTED_PAIRS, level=LEVEL, columns=names[:MOST_COLUMNS])
+    pairs: list[PairLine] = []
+    frame = answers(
+        questions, target=_TARGET, most_pairs=LISTED_PAIRS, level=LEVEL, columns=names[:MOST_COLUMNS],
+        beside=lambda first, second: pairs.extend(_pair_line(questions, first, second)), most_work=_MOST_WORK,
+    )  # fmt: skip
     return {
         "ends": Ends(questions),
-        "pair_lines": pair_lines(questions, strongest(ranked, LISTED_PAIRS)),
+        "pair_lines": sorted(pairs, key=lambda line: -abs(line.value)),
         "answers": frame,
-        "n_pairs_measured": len(ranked),
+        "n_pairs_measured": number_of_pairs(questions),
         **_content(_with_spreads(frame, release)),
         "n_without_bars": max(0, len(names) - MOST_COLUMNS),
     }
@@ -142,21 +146,18 @@ def _content(frame: pd.DataFrame) -> dict[str, Any]:
     return {"answer_lines": answer_lines(frame), "answer_rows": answer_rows(frame), "n_answers": len(frame)}
 
 
-def pair_lines(questions: Questions, pairs: Sequence[tuple[str, str]]) -> list[PairLine]:
-    """Return how pairs of columns go together, strongest first; without those that noise hides."""
-    lines = []
-    for first, second in pairs:
-        numeric = [questions.measured.column(name).numeric for name in (first, second)]
-        try:
-            if all(numeric):
-                measure, estimate = "correlation", questions.correlation(first, second, _TARGET)
-            else:
-                measure = "correlation ratio" if any(numeric) else "Cramér’s V"
-                estimate = association(questions, first, second, target=_TARGET)
-        except EstimateError:
-            continue
-        lines.append(PairLine((first, second), measure, estimate.value, *estimate.interval(LEVEL)))
-    return sorted(lines, key=lambda line: -abs(line.value))
+def _pair_line(questions: Questions, first: str, second: str) -> Iterator[PairLine]:
+    """Yield how two columns go together, unless noise hides it."""
+    numeric = [questions.measured.column(name).numeric for name in (first, second)]
+    try:
+        if all(numeric):
+            measure, estimate = "correlation", questions.correlation(first, second, _TARGET)
+        else:
+            measure = "correlation ratio" if any(numeric) else "Cramér’s V"
+            estimate = association(questions, first, second, target=_TARGET)
+    except EstimateError:
+        return
+    yield PairLine((first, second), measure, estimate.value, *estimate.interval(LEVEL))
 
 
 def answer_lines(frame: pd.DataFrame) -> list[AnswerLine]:

@@ -1,0 +1,147 @@
+"""What views of a release cost beside its fit, however many labels and columns there are.
+
+Makes up tables of two columns of 900 labels, five of 300, sixty of 10, twelve mixed ones and 200 columns; fits each
+at epsilon = 1, and makes report, folder to publish and list of answers, each in a process of its own, whose memory is
+limited so that it cannot take the machine down. Reports seconds of processor time and peak resident memory, without
+and with imports, and whether a view stays within its bound: the fit's seconds and three more, and 600 MB.
+
+    python benchmarks/views.py [--tables mixed wide] [--rows 20000] [--limit 4000] [--out figures.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+MEGABYTE = 10**6
+MORE_SECONDS, MOST_MEGABYTES = 3.0, 600
+MIXED = (37, 25, 18, 7, 5, 2)  # labels, beside as many numbers
+TABLES = {"2 x 900": (900,) * 2, "5 x 300": (300,) * 5, "60 x 10": (10,) * 60, "mixed": MIXED, "wide": MIXED * 17}
+WIDE = 200
+
+
+def columns_of(table: str) -> dict[str, dict[str, object]]:
+    """Return the columns of a made-up table; of the last two every second one holds numbers."""
+    columns: dict[str, dict[str, object]] = {}
+    for place, n in enumerate(TABLES[table]):
+        labels = {"kind": "categorical", "categories": [f"label {label:03d}" for label in range(n)]}
+        columns[f"labels {place}"] = labels
+        if table in ("mixed", "wide"):
+            columns[f"number {place}"] = {"kind": "integer", "lower": 0, "upper": 100}
+    return dict(list(columns.items())[:WIDE])
+
+
+def make_table(table: str, rows: int) -> pd.DataFrame:
+    """Return made-up rows whose columns go together; a few labels are common, most are rare."""
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(rows)
+    columns = {}
+    for name, facts in columns_of(table).items():
+        own = 0.6 * common + 0.8 * rng.standard_normal(rows)
+        part = pd.Series(own).rank(pct=True).to_numpy() - 0.5 / rows
+        if facts["kind"] == "integer":
+            columns[name] = np.floor(100 * part).astype(np.int64)
+        else:
+            labels = np.array(facts["categories"])
+            columns[name] = labels[np.floor(len(labels) * part**3).astype(np.int64)]
+    return pd.DataFrame(columns)
+
+
+def fit(table: str, rows: int, folder: Path) -> None:
+    import sfumato
+
+    schema = sfumato.Schema.from_dict({"rows": rows, "columns": columns_of(table)})
+    sfumato.MaxEntropy(epsilon=1.0, delta=1e-6).fit(folder / "rows.parquet", schema=schema).save(folder / "release")
+
+
+def report(table: str, rows: int, folder: Path) -> None:
+    import sfumato
+
+    sfumato.load(folder / "release").report(folder / "page.html")
+
+
+def pack(table: str, rows: int, folder: Path) -> None:
+    import sfumato
+
+    sfumato.pack(folder / "release", folder / "publish")
+
+
+def answers(table: str, rows: int, folder: Path) -> None:
+    import sfumato
+
+    sfumato.load(folder / "release").answers()
+
+
+STEPS = {step.__name__: step for step in (fit, report, pack, answers)}
+
+
+def run_step(step: str, table: str, rows: int, folder: Path) -> None:
+    """Run one step in this process and print its seconds and peak memory, imports untimed."""
+    import sfumato  # noqa: F401
+
+    start = time.process_time()
+    STEPS[step](table, rows, folder)
+    seconds = time.process_time() - start
+    print(json.dumps({"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}))
+
+
+def measure(table: str, rows: int, folder: Path, limit: int) -> dict[str, dict[str, object]]:
+    """Run every step in a process of its own, of no more than `limit` megabytes of address space."""
+    make_table(table, rows).to_parquet(folder / "rows.parquet")
+    found: dict[str, dict[str, object]] = {}
+    for step in STEPS:
+        call = [sys.executable, "-W", "ignore", __file__, "--step", step, "--tables", table, "--rows", str(rows)]
+        done = subprocess.run(
+            [*call, "--folder", str(folder), "--limit", str(limit)], check=False, capture_output=True, text=True
+        )
+        if done.returncode == 0:
+            found[step] = json.loads(done.stdout)
+            most = found["fit"]["seconds"] + MORE_SECONDS
+            found[step]["kept"] = step == "fit" or (
+                found[step]["seconds"] <= most and found[step]["peak_mb"] <= MOST_MEGABYTES
+            )
+        else:
+            found[step] = {"failed": done.stderr.strip().splitlines()[-1][:200], "kept": False}
+        print(f"| {table} | {step} | {shown(found[step])} |", flush=True)
+    return found
+
+
+def shown(figures: dict[str, object]) -> str:
+    if "failed" in figures:
+        return f"{figures['failed']} | | no"
+    return f"{figures['seconds']:.1f} s | {figures['peak_mb']:.0f} MB | {'yes' if figures['kept'] else 'no'}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--limit", type=int, default=4_000, help="megabytes of address space of each process")
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON")
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.step:
+        resource.setrlimit(resource.RLIMIT_AS, (arguments.limit * MEGABYTE,) * 2)
+        run_step(arguments.step, arguments.tables[0], arguments.rows, arguments.folder)
+        return
+    print("| table | step | processor time | peak memory | within its bound |\n| --- | --- | --- | --- | --- |")
+    figures = {}
+    for table in arguments.tables:
+        with tempfile.TemporaryDirectory() as folder:
+            figures[table] = measure(table, arguments.rows, Path(folder), arguments.limit)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
