@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from sfumato.columns.kinds import Continuous, Integer
 from sfumato.errors import EstimateError, ModelWarning
 from sfumato.inference.linked_rows import LinkedMeasurements
 from sfumato.inference.noisy_totals import CountTable, Products, tables_of
@@ -79,16 +80,16 @@ def disagreements(release: ReleaseValue) -> tuple[Disagreement, ...]:
 
     Empty where the model has what was measured, and where nothing was measured of columns.
     """
-    return kept(release, "_disagreements", _found)
+    return kept(release, "_disagreements", _differences)
 
 
 def in_words(release: ReleaseValue) -> str:
     """Return what samples say otherwise than was measured, in a sentence for each of the first; empty if nothing."""
-    found = disagreements(release)
-    if not found:
+    differences = disagreements(release)
+    if not differences:
         return ""
-    more = f"; and {len(found) - _MOST_SAID} more" if len(found) > _MOST_SAID else ""
-    listed = "; ".join(map(str, found[:_MOST_SAID]))
+    more = f"; and {len(differences) - _MOST_SAID} more" if len(differences) > _MOST_SAID else ""
+    listed = "; ".join(map(str, differences[:_MOST_SAID]))
     return f"The model is not what was measured: {listed}{more}. Ask the release, not its samples, about these."
 
 
@@ -101,11 +102,11 @@ def warn_of_disagreements(release: ReleaseValue) -> None:
         warnings.warn(words, ModelWarning, 3)
 
 
-def _found(release: ReleaseValue) -> tuple[Disagreement, ...]:
-    found = [one for part in _parts(release) for one in _Comparison(part).all()]
+def _differences(release: ReleaseValue) -> tuple[Disagreement, ...]:
+    compared = [one for part in _parts(release) for one in _Comparison(part).all()]
     first: dict[tuple[str, ...], Disagreement] = {}
-    for one in sorted(found, key=lambda one: one.chance):
-        if one.chance * len(found) < LEVEL:
+    for one in sorted(compared, key=lambda one: one.chance):
+        if one.chance * len(compared) < LEVEL:
             first.setdefault(one.columns, one)
     return tuple(first.values())
 
@@ -154,8 +155,9 @@ class _Comparison:
         tables = sorted(tables, key=lambda table: -table.value.size)
         for table in tables if column.edges is None else tables[-1:]:
             yield from self._of_cells(table, "share")
-        if column.edges is None or not tables or tables[0].value.size != column.n_cells:
+        if not isinstance(column.kind, Integer | Continuous) or not tables or tables[0].value.size != column.n_cells:
             return
+        assert column.edges is not None
         # of the cells that have a value
         inside = np.zeros(column.n_cells)
         inside[: column.edges.size - 1] = 1.0
