@@ -48,13 +48,6 @@ def explained(value: object) -> object:
     return value
 
 
-def explain_calls(package: str) -> None:
-    """Explain all public names of a package that imports them at once, at the end of it."""
-    module = sys.modules[package]
-    for name in module.__all__:
-        setattr(module, name, explained(getattr(module, name)))
-
-
 class _Later(ModuleType):
     """A module that is imported at its first attribute."""
 

@@ -5,27 +5,6 @@
 Mixture(n_components=5, full_covariances=False, iterations=20)
 """
 
-from sfumato._lazy import explain_calls
-from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing
-from sfumato.methods.dpgm.settings import RBM, VAE, MixtureShares
-from sfumato.methods.nets.clip_norms import AdaptiveClip
-from sfumato.methods.p3gm.settings import ByClass, Mixture, Multipliers, PrincipalAxes, Random, Shares, StandardNormal
+from sfumato._lazy import lazy_names
 
-__all__ = [
-    "RBM",
-    "VAE",
-    "AdaptiveClip",
-    "ByClass",
-    "FixedDegreeMixing",
-    "Mixture",
-    "MixtureShares",
-    "Multipliers",
-    "PoissonMixing",
-    "PrincipalAxes",
-    "Random",
-    "Shares",
-    "StandardNormal",
-    "SubsetMixing",
-]
-
-explain_calls(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

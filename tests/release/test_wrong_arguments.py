@@ -226,7 +226,7 @@ def test_every_public_method_is_tried(release) -> None:
     """A new method joins this test, or stands here with the test that tries it."""
     elsewhere = {
         "check", "evaluate", "form", "certificate", "measurements", "parameters", "sampler", "schema", "units",
-        "checked", "columns", "table_batches", "save", "report", "write_sample", "hashes",
+        "checked", "columns", "disagreements", "table_batches", "save", "report", "write_sample", "hashes",
         "target", "is_data_set", "table", "to_bytes", "part_of",
     }  # fmt: skip
     public = {name for name in dir(sfumato.Release) if not name.startswith("_")}

@@ -1,30 +1,5 @@
 """Kinds of columns: what is public about each, and the total maps between cells and codes."""
 
-from sfumato._lazy import explain_calls
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    Continuous,
-    DateTime,
-    Identifier,
-    Image,
-    Integer,
-    ItemSet,
-    Ordinal,
-)
-from sfumato.columns.open import Open
+from sfumato._lazy import lazy_names
 
-__all__ = [
-    "Boolean",
-    "Categorical",
-    "Continuous",
-    "DateTime",
-    "Identifier",
-    "Image",
-    "Integer",
-    "ItemSet",
-    "Open",
-    "Ordinal",
-]
-
-explain_calls(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

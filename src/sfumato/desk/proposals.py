@@ -33,9 +33,8 @@ from sfumato.columns.kinds import (
 )
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import measures_bodies, names_people, role_of
-from sfumato.desk.long_hints import numbers_of_sets
 from sfumato.desk.person_columns import Evidence
-from sfumato.desk.survey import ColumnSurvey
+from sfumato.desk.survey import ColumnSurvey, numbers_of_sets
 from sfumato.schema.schema_facts import Weight
 from sfumato.schema.unit import Unit
 

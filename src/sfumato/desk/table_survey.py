@@ -30,10 +30,9 @@ from sfumato.columns.open import Open
 from sfumato.columns.wall_clock import MICROSECONDS, moment_of, step_of
 from sfumato.columns.written import Written
 from sfumato.desk.draft_notes import column_note, left_out, missing_texts
-from sfumato.desk.long_hints import set_hint
 from sfumato.desk.proposals import Guesses, beside_images
 from sfumato.desk.sentinels import settle_marks, settle_texts
-from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, TimeSpan, survey_columns
+from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, TimeSpan, set_hint, survey_columns
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Source
 from sfumato.io.headers import require_names

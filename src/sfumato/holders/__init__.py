@@ -6,10 +6,6 @@
 Files are all that is exchanged. Proof: docs/proofs/holders.md; against whom it protects: docs/holders.md.
 """
 
-from sfumato._lazy import explain_calls
-from sfumato.holders.cards import Card
-from sfumato.holders.site import Round, holder_round, init_holder
+from sfumato._lazy import lazy_names
 
-__all__ = ["Card", "Round", "holder_round", "init_holder"]
-
-explain_calls(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

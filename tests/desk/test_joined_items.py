@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.desk.drafting import draft_schema
-from sfumato.desk.long_hints import joined_items
+from sfumato.desk.survey import joined_items
 from sfumato.io.sources import open_source
 
 RNG = np.random.default_rng(5)

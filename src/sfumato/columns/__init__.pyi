@@ -1,0 +1,10 @@
+from sfumato.columns.kinds import Boolean as Boolean
+from sfumato.columns.kinds import Categorical as Categorical
+from sfumato.columns.kinds import Continuous as Continuous
+from sfumato.columns.kinds import DateTime as DateTime
+from sfumato.columns.kinds import Identifier as Identifier
+from sfumato.columns.kinds import Image as Image
+from sfumato.columns.kinds import Integer as Integer
+from sfumato.columns.kinds import ItemSet as ItemSet
+from sfumato.columns.kinds import Ordinal as Ordinal
+from sfumato.columns.open import Open as Open

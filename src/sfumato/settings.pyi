@@ -1,0 +1,14 @@
+from sfumato.mechanisms.mixing import FixedDegreeMixing as FixedDegreeMixing
+from sfumato.mechanisms.mixing import PoissonMixing as PoissonMixing
+from sfumato.mechanisms.mixing import SubsetMixing as SubsetMixing
+from sfumato.methods.dpgm.settings import RBM as RBM
+from sfumato.methods.dpgm.settings import VAE as VAE
+from sfumato.methods.dpgm.settings import MixtureShares as MixtureShares
+from sfumato.methods.nets.clip_norms import AdaptiveClip as AdaptiveClip
+from sfumato.methods.p3gm.settings import ByClass as ByClass
+from sfumato.methods.p3gm.settings import Mixture as Mixture
+from sfumato.methods.p3gm.settings import Multipliers as Multipliers
+from sfumato.methods.p3gm.settings import PrincipalAxes as PrincipalAxes
+from sfumato.methods.p3gm.settings import Random as Random
+from sfumato.methods.p3gm.settings import Shares as Shares
+from sfumato.methods.p3gm.settings import StandardNormal as StandardNormal
