@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 89_520,
-    "lines of the core": 58_460,
+    "lines": 89_540,
+    "lines of the core": 58_480,
     "files": 447,
     "circles of files": 0,
     "files in circles": 0,

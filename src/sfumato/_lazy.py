@@ -32,10 +32,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         setattr(module, name, value)  # asked once
         return value
 
-    def names() -> list[str]:
-        return sorted({*vars(module), *homes})
-
-    return find, names, sorted(name for name, home in homes.items() if home != package)
+    public = sorted(name for name, home in homes.items() if home != package)
+    return find, lambda: sorted({*vars(module), *homes}), public
 
 
 def explained(value: object) -> object:

@@ -22,6 +22,7 @@ from sfumato.fitting.arguments import noise_source
 from sfumato.fitting.driver import Driver
 from sfumato.inference.families import LINEAR, LOGISTIC, POISSON, Family
 from sfumato.inference.formulas import read_formula
+from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.noisy_totals import LINKS
 from sfumato.inference.regression_results import Regression
 from sfumato.inference.score_designs import aim_equation, curvature, score_design
@@ -221,14 +222,15 @@ def _influence(release: Release, fit: Regression, term: str, family: Family) -> 
     """Return scores whose one number is a record's influence on a coefficient, clipped to 1, and what 1 is worth."""
     questions: Any = release._questions
     measured = questions.measured
-    read = read_formula(fit.formula, list(measured.frame.columns))
+    read = read_formula(fit.formula, list(measured.told_apart.columns))
     columns = {name: measured.column(name) for name in read.columns}
-    weights = questions.estimator(read.columns, fit.target, free=True).calibration.weights
-    design = read.design(measured.frame, weights, logistic=family.two_values)
+    totals = measured_functions(measured, cell_functions(measured, read.columns))
+    weights = measured.calibration(totals).weights  # as named questions are aimed by: its errors do not matter here
+    design = read.design(measured.told_apart, weights, logistic=family.two_values)
     weights = weights * design.present
     solution = family.solve(design.left, design.right, weights, family.phrase(fit.formula), design.terms)
     own = solution.of_record[:, design.terms.index(term)] * design.present
-    equation = score_design(fit.formula, fit.formula, LINKS[family.name], columns, measured.frame, weights)
+    equation = score_design(fit.formula, fit.formula, LINKS[family.name], columns, measured.told_apart, weights)
     equation = aim_equation(equation, measured, weights)
     left, terms = equation.sides(measured.base)
     right = np.stack(terms, axis=1)

@@ -15,9 +15,18 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.kind import ColumnKind
+from sfumato.columns.levels import LevelKind
 from sfumato.columns.sets import is_set_storage, plain_list_type
 from sfumato.entry_points import is_ours, package_of
-from sfumato.errors import MethodError, PrivacyWarning, ReleaseError, SchemaError, SfumatoError, require_instance
+from sfumato.errors import (
+    MethodError,
+    PrivacyWarning,
+    ReleaseError,
+    SchemaError,
+    SchemaWarning,
+    SfumatoError,
+    require_instance,
+)
 from sfumato.io.arrow import write_type
 from sfumato.io.chunks import Container, Source
 from sfumato.measurements import Measurement
@@ -129,12 +138,22 @@ def pandas_form(schema: Schema) -> SourceForm:
 def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
     """Refuse types of a source, if they are asked for, that cannot hold samples; warn that they are published.
 
+    Warn, too, of columns whose types hold none of their labels: a cell may have decided the type, so none is refused.
+
     Reads metadata alone.
 
     Raises:
         SchemaError: a declared column has values that its own type cannot hold, or one that no release gives back.
     """
     require_instance(bool, "True or False", as_source=as_source)
+    labels = [(name, kind) for name, kind in schema.of_kind(LevelKind).items() if name in source.storage]
+    if unfit := [repr(name) for name, kind in labels if kind.label_fault(source.storage[name]) is not None]:
+        warnings.warn(
+            f"No cell of {', '.join(unfit)} is one of its labels, as the column is stored: all are read as words that "
+            "the schema does not list. Check the schema: sfumato schema check SCHEMA DATA says why.",
+            SchemaWarning,
+            stacklevel=5,
+        )
     if not as_source:
         return
     for name in schema.written:

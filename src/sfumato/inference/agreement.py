@@ -86,11 +86,10 @@ def disagreements(release: ReleaseValue) -> tuple[Disagreement, ...]:
 def in_words(release: ReleaseValue) -> str:
     """Return what samples say otherwise than was measured, in a sentence for each of the first; empty if nothing."""
     differences = disagreements(release)
-    if not differences:
-        return ""
-    more = f"; and {len(differences) - _MOST_SAID} more" if len(differences) > _MOST_SAID else ""
-    listed = "; ".join(map(str, differences[:_MOST_SAID]))
-    return f"The model is not what was measured: {listed}{more}. Ask the release, not its samples, about these."
+    more = [f"and {len(differences) - _MOST_SAID} more"] if len(differences) > _MOST_SAID else []
+    listed = "; ".join([*map(str, differences[:_MOST_SAID]), *more])
+    words = f"The model is not what was measured: {listed}. Ask the release, not its samples, about these."
+    return words if differences else ""
 
 
 def warn_of_disagreements(release: ReleaseValue) -> None:
@@ -130,9 +129,8 @@ class _Comparison:
 
     def __init__(self, measured: TableMeasurements) -> None:
         self._measured, self._base = measured, measured.drawn
-        n = measured.n_rows
-        counted = measured.row_counts
-        self._weights = np.full(n, 1 / n) if counted is None else counted / counted.sum()
+        counted = np.ones(measured.n_rows) if measured.row_counts is None else measured.row_counts
+        self._weights = counted / counted.sum()
         self._missed = _MISSED**2 + float((self._weights**2).sum())
         (whole,) = tables_of(measured.tables, ())[:1]
         self._rows, self._rows_variance = max(float(whole.value), np.sqrt(whole.variance), 1.0), whole.variance
@@ -194,20 +192,18 @@ class _Comparison:
         if ends[-1] > _MOST_FEATURES:
             return
         entries = products.query.features
-        features = np.concatenate(
-            [products.vectors(j)[self._base.of(one.cells)] for j, one in enumerate(entries)], axis=1
-        )
-        clipped = self._weights * self._measured.drawn_clipping
-        means = features.T @ (features * clipped[:, None])
-        squares = (features**2).T @ (features**2 * clipped[:, None]) - means**2
-        variances = np.maximum(squares, 0.0) * self._missed + products.variance / 2 / self._rows**2
+        features = np.hstack([products.vectors(j)[self._base.of(one.cells)] for j, one in enumerate(entries)])
+        # rows that share the bound of their unit are clipped together, and are as they were drawn
+        shared = self._measured.row_counts is not None
+        clipped = self._weights * (self._measured.clipping if shared else products.clipping(self._base))
+        means, squares = (part.T @ (part * clipped[:, None]) for part in (features, features**2))
+        variances = np.maximum(squares - means**2, 0.0) * self._missed + products.variance / 2 / self._rows**2
         z = (products.pooled / self._rows - means) ** 2 / np.maximum(variances, 1e-300)
         for j, one in enumerate(entries):
             for i, other in enumerate(entries[:j]):
                 block = z[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
                 if block.size and ALL_ROWS not in (one.cells.column, other.cells.column):
-                    chance = float(stats.chi2.sf(block.sum(), block.size))
-                    largest = float(np.sqrt(block.max()))
+                    chance, largest = float(stats.chi2.sf(block.sum(), block.size)), float(np.sqrt(block.max()))
                     yield Disagreement((other.cells.column, one.cells.column), "together", 0.0, largest, 1.0, chance)
 
 

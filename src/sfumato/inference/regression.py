@@ -87,7 +87,7 @@ def fit_formula(
     questions: Questions, formula: str, by: str | None, target: str, family: Family
 ) -> Regression | Regressions:
     """Return the regression of a formula; arguments and errors as `Release.ols`."""
-    frame = questions.measured.frame
+    frame = questions.measured.told_apart
     read = read_formula(formula, list(frame.columns))
     estimator = questions.estimator(read.columns if by is None else (*read.columns, by), target)
     weights = estimator.calibration.weights

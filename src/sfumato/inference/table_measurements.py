@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.kinds import NumericKind
+from sfumato.columns.kinds import Categorical, NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.calibration import FITTED, Calibration, Places
 from sfumato.inference.noisy_totals import (
@@ -45,6 +45,7 @@ from sfumato.release.samplers import build_sampler
 from sfumato.schema.grid import ColumnGrid
 from sfumato.schema.schema_facts import weight_bound
 from sfumato.schema.set_columns import sets_alone
+from sfumato.schema.sources import DISCOVERED
 
 MODEL_ROWS = 1 << 14
 """Rows of the model that estimates are made on; a fixed stream draws them, so that an estimate is a function of the
@@ -53,6 +54,7 @@ _SPREAD_OF_ROWS = 0.05  # standard deviation of the number of records about a pu
 _STREAM = 20_260
 _CODES_STREAM, _SUPPORT_STREAM, _GAPS_STREAM = 1, 2, 3
 _STANDS_OUT = 5.0  # deviations by which a total may differ from a declared one
+_SEEN = 2.0  # deviations of its noise from which a label is seen
 _NO_NOISE = 1e-6  # variance of a count
 _SAME_TOTAL = 1e-3  # of a declared total: rounding of weights to steps
 
@@ -295,12 +297,6 @@ class TableMeasurements:
         """The model's rows as it draws them, for queries."""
         return BaseCells(self._model_rows[0])
 
-    @property
-    def drawn_clipping(self) -> np.ndarray:
-        """By how much clipping weighs each of the rows down that the model draws, shape (N,)."""
-        assert self.products is not None
-        return self.products.clipping(self.drawn)
-
     @cached_property
     def clipping(self) -> np.ndarray:
         """By how much clipping weighs each of the model's rows down, shape (N,)."""
@@ -327,6 +323,22 @@ class TableMeasurements:
         shown = {name: codes for name, codes in self.codes.items() if name != hidden}
         return pd.DataFrame({name: values(self.column(name).kind, codes) for name, codes in shown.items()})
 
+    @cached_property
+    def told_apart(self) -> pd.DataFrame:
+        """`frame` for regressions: an `other` that a fit added to the labels it found is missing where noise hides it.
+
+        Nobody declared it, and a coefficient of hardly a row would be noise, and with it the others'.
+        """
+        hidden = [name for name in self.columns if self._hides_other(name)]
+        return self.frame.assign(**{name: self.frame[name].cat.remove_categories("other") for name in hidden})
+
+    def _hides_other(self, name: str) -> bool:
+        kind, schema = self.column(name).kind, self.release.schema
+        if schema.sources.get(name) != DISCOVERED or not isinstance(kind, Categorical) or kind.other is None:
+            return False
+        counted = [table for table in tables_of(self.tables, {name}) if table.columns == {name}]
+        return all(t.value[kind.labels.index(kind.other)] <= _SEEN * np.sqrt(t.variance) for t in counted)
+
     def column(self, name: str) -> ColumnGrid:
         """The cells of a column."""
         return self.columns[name]
@@ -345,11 +357,6 @@ class OnGivenRows(TableMeasurements):
     @cached_property
     def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
-
-    @property
-    def drawn_clipping(self) -> np.ndarray:
-        """The same as of `clipping`: these rows are as they were drawn."""
-        return self.clipping
 
     @cached_property
     def free_codes(self) -> dict[str, np.ndarray]:
