@@ -16,6 +16,7 @@ import pandas as pd
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, require_instance
+from sfumato.extras import import_extra
 from sfumato.inference.formula_values import FormulaValues, factor_width
 from sfumato.schema.formula_expressions import FormulaTerms, Term, term_key
 from sfumato.schema.formula_grammar import MOST_TERMS, formula_terms
@@ -129,6 +130,7 @@ class ReadFormula(FormulaTerms):
         """Return both sides on rows without a missing value, whose places are their index."""
         problem = ""
         sides: Any = None
+        import_extra("formulaic", "regression")
         try:
             with np.errstate(all="ignore"):
                 factors = {
