@@ -91,3 +91,10 @@ def test_marks_show_on_light_and_on_dark(ground: str) -> None:
     for colour in used:
         light, dark = sorted([_luminance(colour), _luminance(ground)], reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 3, (colour, ground)
+
+
+def test_lists_of_a_card_are_set_back_where_a_notebook_floats_them() -> None:
+    """JupyterLab has `dl dt {float: left; width: 20%}`: as specific a rule that comes later wins."""
+    style = (Path(sfumato.cards.__file__).parent / "card.css").read_text()
+    (rule,) = re.findall(r"\.sfumato-card dl>dt,\.sfumato-card dl>dd{([^}]*)}", style)
+    assert {"float:none", "width:auto"} <= set(rule.split(";"))
