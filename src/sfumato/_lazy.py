@@ -25,10 +25,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     def find(name: str) -> object:
         if name not in homes:  # Python says what was meant
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        if homes[name] == package:
-            value: object = import_module(f"{package}.{name}")
-        else:
-            value = explained(getattr(import_module(homes[name]), name))
+        is_room, home = homes[name] == package, homes[name]
+        value = import_module(f"{package}.{name}") if is_room else explained(getattr(import_module(home), name))
         setattr(module, name, value)  # asked once
         return value
 

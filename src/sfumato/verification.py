@@ -220,8 +220,7 @@ def _where(fit: Regression, term: str) -> tuple[Says, float]:
 
 def _influence(release: Release, fit: Regression, term: str, family: Family) -> tuple[ScoreQuery, float]:
     """Return scores whose one number is a record's influence on a coefficient, clipped to 1, and what 1 is worth."""
-    questions: Any = release._questions
-    measured = questions.measured
+    measured: Any = release._questions.measured
     read = read_formula(fit.formula, list(measured.told_apart.columns))
     columns = {name: measured.column(name) for name in read.columns}
     totals = measured_functions(measured, cell_functions(measured, read.columns))

@@ -18,12 +18,10 @@ from sfumato.columns.facts import shown
 def values_of_texts(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
     """Return texts as values of a type, or None if one of them is no such value."""
     read = _value_reader_of(storage)
-    if read is not None:
-        try:
-            return pa.array([read(text) for text in texts], storage)
-        except (ValueError, TypeError, LookupError, ArithmeticError, pa.ArrowException):
-            return None
-    return None
+    try:
+        return None if read is None else pa.array([read(text) for text in texts], storage)
+    except (ValueError, TypeError, LookupError, ArithmeticError, pa.ArrowException):
+        return None
 
 
 def canonical_faults(labels: Sequence[str]) -> list[str]:

@@ -139,7 +139,6 @@ def check_types(source: Source, schema: Schema, *, as_source: bool) -> None:
     """Refuse types of a source, if they are asked for, that cannot hold samples; warn that they are published.
 
     Warn, too, of columns whose types hold none of their labels: a cell may have decided the type, so none is refused.
-
     Reads metadata alone.
 
     Raises:

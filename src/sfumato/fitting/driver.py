@@ -7,6 +7,7 @@ charged.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ import numpy as np
 from sfumato.columns.kinds import ColumnKind
 from sfumato.data_ledger.data_ledger import Charge, charge_data, settled
 from sfumato.data_ledger.journal import Journal, NoMoreNoise
-from sfumato.errors import ConfigError, require_instance
+from sfumato.errors import ConfigError, ModelWarning, SchemaWarning, require_instance
 from sfumato.fitting.account import Account
 from sfumato.fitting.contents import (
     AS_SOURCE,
@@ -218,7 +219,8 @@ class Driver(Generic[Held]):
         )  # fmt: skip
         if charged is not None:
             self.charges.append(charged)
-        with settled(charged, has_checkpoint=self.journal.active):
+        with settled(charged, has_checkpoint=self.journal.active), warnings.catch_warnings():
+            _show_rather_than_raise(SchemaWarning, ModelWarning)
             yield self.noise if charged is None or not charged.complete else NoMoreNoise(self.noise)
 
     def silenced(self, run: Callable[[], T]) -> T:
@@ -240,6 +242,16 @@ class Driver(Generic[Held]):
         for charged in self.charges:
             charged.release = release.hashes
         return release
+
+
+def _show_rather_than_raise(*ours: type[Warning]) -> None:
+    """Have warnings of these kinds shown where filters raise them, as `python -W error` does: that loses what is paid."""
+    filters = list(warnings.filters)
+    warnings.resetwarnings()
+    for action, message, category, module, line in filters:
+        shown = [("always", kind) for kind in ours if action == "error" and issubclass(kind, category)]
+        own = [(does, message, kind, module, line) for does, kind in (*shown, (action, category))]
+        warnings.filters.extend(own)  # type: ignore[attr-defined]
 
 
 def description_of(

@@ -94,11 +94,9 @@ def in_words(release: ReleaseValue) -> str:
 
 def warn_of_disagreements(release: ReleaseValue) -> None:
     """Say that samples differ from what was measured, where they do. The release is as private and as paid for."""
-    words = ""
     with contextlib.suppress(Exception):  # what is paid for is not lost to a check of it
-        words = in_words(release)
-    if words:
-        warnings.warn(words, ModelWarning, 3)
+        if words := in_words(release):
+            warnings.warn(words, ModelWarning, 3)
 
 
 def _differences(release: ReleaseValue) -> tuple[Disagreement, ...]:
@@ -115,13 +113,11 @@ def _parts(release: ReleaseValue) -> Iterator[TableMeasurements]:
     tree = release.schema.tree
     for part in [release] if tree is None else [table_of(release, name) for name in tree.names]:
         with contextlib.suppress(EstimateError):  # nothing was measured of columns
-            if not part.schema.linked:
+            if part.schema.linked:
+                linked = LinkedMeasurements(part)
+                yield from (own for own in (linked.unit_part, linked.step_part) if own is not None)
+            else:
                 yield TableMeasurements(part, n_rows=_ROWS)
-                continue
-            linked = LinkedMeasurements(part)
-            yield linked.unit_part
-            if linked.step_part is not None:
-                yield linked.step_part
 
 
 class _Comparison:
@@ -149,8 +145,8 @@ class _Comparison:
 
     def _of_column(self, name: str) -> Iterator[Disagreement]:
         column = self._measured.column(name)
-        tables = [table for table in tables_of(self._measured.tables, {name}) if table.columns == {name}]
-        tables = sorted(tables, key=lambda table: -table.value.size)
+        own = (table for table in tables_of(self._measured.tables, {name}) if table.columns == {name})
+        tables = sorted(own, key=lambda table: -table.value.size)
         for table in tables if column.edges is None else tables[-1:]:
             yield from self._of_cells(table, "share")
         if not isinstance(column.kind, Integer | Continuous) or not tables or tables[0].value.size != column.n_cells:
@@ -168,8 +164,8 @@ class _Comparison:
             return
         model, mean = float(shares @ middles) / present, float(counts @ middles) / rows
         centred = (middles - model) * inside
-        spread = float(shares @ centred**2) / present
-        error = np.sqrt(variance * float((centred**2).sum()) / rows**2 + spread * self._missed / present)
+        spread = float(shares @ centred**2) / present**2
+        error = np.sqrt(variance * float((centred**2).sum()) / rows**2 + spread * self._missed)
         yield _compared((name,), "mean", model, mean, float(error))
 
     def _shares(self, table: CountTable) -> np.ndarray:
