@@ -245,7 +245,7 @@ class Driver(Generic[Held]):
 
 
 def _show_rather_than_raise(*ours: type[Warning]) -> None:
-    """Have warnings of these kinds shown where filters raise them, as `python -W error` does: that loses what is paid."""
+    """Have warnings of these kinds shown where filters raise them (`python -W error`): that loses what is paid for."""
     filters = list(warnings.filters)
     warnings.resetwarnings()
     for action, message, category, module, line in filters:

@@ -152,8 +152,7 @@ class _Comparison:
         if not isinstance(column.kind, Integer | Continuous) or not tables or tables[0].value.size != column.n_cells:
             return
         assert column.edges is not None
-        # of the cells that have a value
-        inside = np.zeros(column.n_cells)
+        inside = np.zeros(column.n_cells)  # of a value
         inside[: column.edges.size - 1] = 1.0
         middles = inside.copy()
         steps = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
