@@ -192,3 +192,16 @@ def test_columns_of_a_kind_say_the_noise_that_is_left_of_their_counts(spread: fl
     np.testing.assert_allclose(error, left, rtol=0.15)
     np.testing.assert_array_equal(shrunk_counts[40], alone)
     assert stds[40] == 1.0
+
+
+def test_a_column_unlike_those_of_its_kind_is_left_alone():
+    """And does not draw them to itself: 19 with one law, and one that is another by 24 deviations in two cells."""
+    rng = np.random.default_rng(0)
+    law = np.full(32, 100.0)
+    counts = [law + rng.normal(size=32) for _ in range(19)]
+    odd = law + 24.0 * (np.arange(32) == 3) - 24.0 * (np.arange(32) == 9) + rng.normal(size=32)
+    found, stds = shrunk_together([*counts, odd], 1.0, ["alike"] * 20)
+    np.testing.assert_array_equal(found[-1], odd)
+    assert stds[-1] == 1.0
+    assert max(np.abs(column - law).max() for column in found[:-1]) < 1.5
+    assert (stds[:-1] < 0.6).all()

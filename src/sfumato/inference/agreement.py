@@ -63,12 +63,7 @@ class Disagreement:
     chance: float
 
     def __str__(self) -> str:
-        """The difference in words.
-
-        Example:
-            >>> str(Disagreement(("dose",), "mean", 1.25, 3.62, 0.05, 0.0))
-            'dose: mean 1.25 in samples, 3.62 ± 0.05 measured'
-        """
+        """The difference in words, as `dose: mean 1.25 in samples, 3.62 ± 0.05 measured`."""
         of = " and ".join(self.columns)
         if self.what == "together":
             return f"{of}: together otherwise in samples than measured"
@@ -189,8 +184,8 @@ class _Comparison:
         entries = products.query.features
         features = np.hstack([products.vectors(j)[self._base.of(one.cells)] for j, one in enumerate(entries)])
         # rows that share the bound of their unit are clipped together, and are as they were drawn
-        shared = self._measured.row_counts is not None
-        clipped = self._weights * (self._measured.clipping if shared else products.clipping(self._base))
+        own = products.clipping(self._base) if self._measured.row_counts is None else self._measured.clipping
+        clipped = self._weights * own
         means, squares = (part.T @ (part * clipped[:, None]) for part in (features, features**2))
         variances = np.maximum(squares - means**2, 0.0) * self._missed + products.variance / 2 / self._rows**2
         z = (products.pooled / self._rows - means) ** 2 / np.maximum(variances, 1e-300)

@@ -329,12 +329,12 @@ class TableMeasurements:
 
         Nobody declared it, and a coefficient of hardly a row would be noise, and with it the others'.
         """
-        hidden = [name for name in self.columns if self._hides_other(name)]
+        hidden = filter(self._hides_other, self.columns)
         return self.frame.assign(**{name: self.frame[name].cat.remove_categories("other") for name in hidden})
 
     def _hides_other(self, name: str) -> bool:
-        kind, schema = self.column(name).kind, self.release.schema
-        if schema.sources.get(name) != DISCOVERED or not isinstance(kind, Categorical) or kind.other is None:
+        kind, is_open = self.column(name).kind, self.release.schema.sources.get(name) == DISCOVERED
+        if not (is_open and isinstance(kind, Categorical) and kind.other is not None):
             return False
         counted = [table for table in tables_of(self.tables, {name}) if table.columns == {name}]
         return all(t.value[kind.labels.index(kind.other)] <= _SEEN * np.sqrt(t.variance) for t in counted)

@@ -294,6 +294,7 @@ class PriorConstants:
     # weight of columns' own differences, below which they are noise for the most part | chosen on ds1_10 (.41: worse),
     # seizure
     mostly_noise: float = 0.25
+    unlike: float = 5.0  # deviations of a sum of squares of noise, beyond twice the middle one | noise: 5 deviations
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ def shrunk_together(
 
     By the share of noise in all differences of the kind's columns: 178 readings of one instrument share their noise,
     28 components with a shape each are left alone. Where differences are noise for the most part and keep a weight w, a
-    count of m columns keeps w + (1 - w)/m of its variance: the mean's, and the posterior one of a difference.
+    count of m columns keeps w + (1 - w)/m of its variance: the mean's, and the posterior one of a difference. A column
+    that is far more unlike the middle one than columns of its kind are is no part of it, and is left alone.
 
     Args:
         counts: noisy, of each column.
@@ -138,6 +139,9 @@ def shrunk_together(
     shrunk, stds = list(counts), np.full(len(counts), float(noise_std))
     for places in alike.values():
         together = np.stack([counts[j] for j in places])
+        apart = ((together - np.median(together, axis=0)) ** 2).sum(axis=1)
+        like = apart <= 2 * np.median(apart) + PRIORS.unlike * noise_std**2 * np.sqrt(2.0 * together.shape[1])
+        places, together = np.array(places)[like].tolist(), together[like]
         differences = together - together.mean(axis=0)
         noise_terms = (len(places) - 1) * together.shape[1]
         weight = shrinkage_weight(float((differences**2).sum()), noise_terms * noise_std**2)
