@@ -190,8 +190,8 @@ def _of_labels(schema: sfumato.Schema, storage: Mapping[str, pa.DataType]) -> di
     kinds = schema.of_kind(levels.LevelKind)
     stand_ins = {name: kind.stand_in for name, kind in kinds.items() if kind.stand_in is not None}
     faults = {name: kind.label_fault(storage[name]) for name, kind in kinds.items() if name in storage}
-    misfits = {name: fault for name, fault in faults.items() if fault is not None}
-    return {key: value for key, value in (("stand_ins", stand_ins), ("misfits", misfits)) if value}
+    both = {"stand_ins": stand_ins, "misfits": {name: fault for name, fault in faults.items() if fault is not None}}
+    return {key: value for key, value in both.items() if value}
 
 
 def _require_measurable(schema: sfumato.Schema) -> None:

@@ -250,8 +250,8 @@ def _show_rather_than_raise(*ours: type[Warning]) -> None:
     warnings.resetwarnings()
     for action, message, category, module, line in filters:
         shown = [("always", kind) for kind in ours if action == "error" and issubclass(kind, category)]
-        own = [(does, message, kind, module, line) for does, kind in (*shown, (action, category))]
-        warnings.filters.extend(own)  # type: ignore[attr-defined]
+        for does, kind in (*shown, (action, category)):
+            warnings.filters.append((does, message, kind, module, line))  # type: ignore[attr-defined]
 
 
 def description_of(

@@ -81,8 +81,8 @@ def disagreements(release: ReleaseValue) -> tuple[Disagreement, ...]:
 def in_words(release: ReleaseValue) -> str:
     """Return what samples say otherwise than was measured, in a sentence for each of the first; empty if nothing."""
     differences = disagreements(release)
-    more = [f"and {len(differences) - _MOST_SAID} more"] if len(differences) > _MOST_SAID else []
-    listed = "; ".join([*map(str, differences[:_MOST_SAID]), *more])
+    more = f"; and {len(differences) - _MOST_SAID} more" if len(differences) > _MOST_SAID else ""
+    listed = "; ".join(map(str, differences[:_MOST_SAID])) + more
     words = f"The model is not what was measured: {listed}. Ask the release, not its samples, about these."
     return words if differences else ""
 
@@ -178,11 +178,10 @@ class _Comparison:
 
     def _of_products(self, products: Products) -> Iterator[Disagreement]:
         """Compare the products of every two columns' features."""
-        ends = products.ends
-        if ends[-1] > _MOST_FEATURES:
+        if (ends := products.ends)[-1] > _MOST_FEATURES:
             return
-        entries = products.query.features
-        features = np.hstack([products.vectors(j)[self._base.of(one.cells)] for j, one in enumerate(entries)])
+        entries, base = products.query.features, self._base
+        features = np.hstack([products.vectors(j)[base.of(one.cells)] for j, one in enumerate(entries)])
         # rows that share the bound of their unit are clipped together, and are as they were drawn
         own = products.clipping(self._base) if self._measured.row_counts is None else self._measured.clipping
         clipped = self._weights * own

@@ -247,10 +247,8 @@ class TableLister(Lister[Questions]):
         kinds = {"nullable"} if self.questions.nullable(name) else set()
         if self.questions.measured.column(name).numeric:
             return frozenset(kinds | {"number"})
-        return frozenset(kinds | {"label"} | ({"two labels"} if self._told_apart(name) == 2 else set()))
-
-    def _told_apart(self, name: str) -> int:
-        return len(self.questions.measured.told_apart[name].cat.categories)
+        two = len(self.questions.measured.told_apart[name].cat.categories) == 2
+        return frozenset(kinds | {"label"} | ({"two labels"} if two else set()))
 
     def column(self, name: str) -> Iterator[AnswerLine]:
         """Yield what can be asked of one column."""

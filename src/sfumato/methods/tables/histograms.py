@@ -64,9 +64,8 @@ def _with_runs(curve: np.ndarray, spikes: np.ndarray, counts: NoisyCounts, *, ke
     missed = (np.abs(counts.coarse - of_runs(curve + spikes)) > CURVE.missed * counts.coarse_std)[counts.runs]
     if not missed.any():
         return spikes + curve
-    left = np.maximum(counts.coarse - of_runs(spikes), 0.0)
     alone = np.where(missed & (spikes <= 0), np.maximum(_combined(counts), 0.0), 0.0)
-    alone *= (left / np.maximum(of_runs(alone), 1e-300))[counts.runs]
+    alone *= (np.maximum(counts.coarse - of_runs(spikes), 0.0) / np.maximum(of_runs(alone), 1e-300))[counts.runs]
     others = np.where(missed, 0.0, curve)
     if keep:
         others *= max(float(curve.sum() - alone.sum()), 0.0) / max(float(others.sum()), 1e-300)
