@@ -2008,8 +2008,8 @@ BUGS = [
     PlantedBug(
         "a release leaves that the ledger could not note",
         DRIVER,
-        "with settled(charged, has_checkpoint=self.journal.active):",
-        "with settled(charged):",
+        "with settled(charged, has_checkpoint=self.journal.active), ",
+        "with settled(charged), ",
         f"{COPIES} -k could_not_note",
     ),
     PlantedBug(
