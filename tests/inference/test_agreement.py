@@ -80,3 +80,17 @@ def test_it_is_said(release):
 
 def test_words_of_a_difference():
     assert str(Disagreement(("dose",), "mean", 1.25, 3.62, 0.05, 0.0)).startswith("dose: mean 1.25")
+
+
+def test_sets_whose_model_is_another():
+    """Of sets alone shares of items and of pairs are compared."""
+    rng = np.random.default_rng(0)
+    held = rng.random((3_000, 8)) < np.linspace(0.5, 0.05, 8)
+    held[:, 7] |= held[:, 0]  # two that go together
+    baskets = pd.DataFrame({"basket": [np.flatnonzero(row).tolist() for row in held]})
+    schema = {"rows": len(held), "columns": {"basket": {"kind": "set", "n_items": 8, "max_length": 8}}}
+    release = sfumato.LatentClasses(epsilon=3.0, delta=1e-6, n_classes=4).fit(baskets, schema=schema, seed=0)
+    assert release.disagreements() == ()
+    broken = with_parameters(release, item_shares=release.parameters["item_shares"][:, ::-1].copy())
+    assert {one.columns for one in broken.disagreements()} == {("basket",)}
+    assert "basket" in in_words(broken)

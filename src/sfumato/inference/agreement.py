@@ -25,12 +25,15 @@ from scipy import stats
 
 from sfumato.columns.kinds import Continuous, Integer
 from sfumato.errors import EstimateError, ModelWarning
+from sfumato.inference.item_measurements import MODEL_SETS, MeasuredItems
 from sfumato.inference.linked_rows import LinkedMeasurements
 from sfumato.inference.noisy_totals import CountTable, Products, tables_of
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.measurements.cells import ALL_ROWS, joint_cells
+from sfumato.measurements.item_queries import WEIGHT_PARTS
 from sfumato.release.model import ReleaseValue, kept
 from sfumato.release.unit_releases import table_of
+from sfumato.schema.set_columns import sets_alone
 
 LEVEL = 1e-4
 """The chance that noise alone makes a good model differ anywhere."""
@@ -95,7 +98,8 @@ def warn_of_disagreements(release: ReleaseValue) -> None:
 
 
 def _differences(release: ReleaseValue) -> tuple[Disagreement, ...]:
-    compared = [one for part in _parts(release) for one in _Comparison(part).all()]
+    rows = (one for part in _parts(release) for one in _Comparison(part).all())
+    compared = list(_of_sets(MeasuredItems(release)) if sets_alone(release.schema) else rows)
     first: dict[tuple[str, ...], Disagreement] = {}
     for one in sorted(compared, key=lambda one: one.chance):
         if one.chance * len(compared) < LEVEL:
@@ -113,6 +117,26 @@ def _parts(release: ReleaseValue) -> Iterator[TableMeasurements]:
                 yield from (own for own in (linked.unit_part, linked.step_part) if own is not None)
             else:
                 yield TableMeasurements(part, n_rows=_ROWS)
+
+
+def _of_sets(measured: MeasuredItems) -> Iterator[Disagreement]:
+    """Compare the shares of sets that hold an item, and weighted ones of those that hold two."""
+    sets, n, missed = measured.model_sets, measured.n_public, _MISSED**2 + 1 / MODEL_SETS
+    of_all = (measured.count_variance or 0.0) / n**2
+    held = np.bincount(sets.codes, minlength=measured.items.value.size)
+    compared = [("share", held, measured.items.value, measured.items.noise_std, 1.0)]
+    if measured.pairs is not None and (query := measured.pair_query) is not None:
+        total = np.zeros(query.shape)
+        query.add(total, sets)
+        pairs, value = (query.split(part)[1] for part in (total / WEIGHT_PARTS, measured.pairs.value))
+        compared.append(
+            ("two items together", pairs, value, measured.pairs.noise_std, query.weights.max() / WEIGHT_PARTS)
+        )
+    for what, totals, values_, noise, most in compared:
+        shares = totals / len(sets)
+        errors = np.sqrt(noise**2 / n**2 + shares**2 * of_all + shares * np.maximum(most - shares, 0.0) * missed)
+        for share, value, error in zip(shares, values_ / n, errors, strict=True):
+            yield _compared((measured.column.name,), what, float(share), float(value), float(error))
 
 
 class _Comparison:

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import ConfigError, EstimateError, require_choice, require_instance
-from sfumato.inference.calibration import FITTED, TOGETHER, Calibration
+from sfumato.inference.calibration import FITTED, OF_LABELS, TOGETHER, Calibration
 from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, counted_for_bounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
@@ -78,7 +78,9 @@ class CalibratedRows(Rows):
 
     def _fitted(self, columns: Sequence[str]) -> float:
         """By how much the model may be off in these columns, as in `Calibration`; one of another method by far."""
-        return FITTED if len(columns) == 1 and self.measured.products is not None else TOGETHER
+        if len(columns) == 1 and self.measured.products is not None:
+            return FITTED
+        return TOGETHER if any(self.kind(name).is_numeric for name in columns) else OF_LABELS
 
     def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.

@@ -134,7 +134,8 @@ class MeasuredItems:
         return ItemTotal(value, (pairs.noise_std / known) ** 2, unmeasured, known)
 
     @cached_property
-    def _sets(self) -> CodedSets:
+    def model_sets(self) -> CodedSets:
+        """Sets of the model, drawn by a fixed stream."""
         sampler = build_sampler(plain_schema(self.release.schema), self.release.sampler, self.release.parameters)
         assert not isinstance(sampler, DataSet)
         return sampler.rows(MODEL_SETS, public_stream(_STREAM))[self.column.name]
@@ -144,12 +145,12 @@ class MeasuredItems:
         """By how much each of the model's sets counts among pairs, shape (MODEL_SETS,)."""
         query = self.pair_query
         assert query is not None
-        return query.weights[query.watched_of(self._sets)] / WEIGHT_PARTS
+        return query.weights[query.watched_of(self.model_sets)] / WEIGHT_PARTS
 
     def _owners(self, code: int) -> np.ndarray:
         """The model's sets that hold an item, ascending."""
         if code not in self._owners_of:
-            self._owners_of[code] = self._sets.owners[self._sets.codes == code]
+            self._owners_of[code] = self.model_sets.owners[self.model_sets.codes == code]
         return self._owners_of[code]
 
     @cached_property
@@ -157,7 +158,7 @@ class MeasuredItems:
         """Mean of the weight, and of its square, over all pairs of the model's sets."""
         query = self.pair_query
         assert query is not None
-        numbers = query.watched_of(self._sets)
+        numbers = query.watched_of(self.model_sets)
         pairs = numbers * (numbers - 1) / 2
         weights, whole = self._set_weights, max(float(pairs.sum()), 1.0)
         if not pairs.any():
@@ -188,7 +189,7 @@ class MeasuredItems:
         """
         mean = min(max(self.mean_size[0], 0.0), float(self.kind.longest))
         most = mean * (self.kind.longest - mean)
-        return (most, False) if self.pairs is None else (min(float(self._sets.lengths.var()), most), True)
+        return (most, False) if self.pairs is None else (min(float(self.model_sets.lengths.var()), most), True)
 
     @cached_property
     def full_share(self) -> float:
