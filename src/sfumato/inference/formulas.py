@@ -7,8 +7,9 @@ formulaic looks these up by their names, and codes labels so that no term is a s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, require_instance
 from sfumato.extras import import_extra
 from sfumato.inference.formula_values import FormulaValues, factor_width
-from sfumato.schema.formula_expressions import FormulaTerms, Term, term_key
+from sfumato.schema.formula_expressions import Expression, FormulaTerms, Term, term_key
 from sfumato.schema.formula_grammar import MOST_TERMS, formula_terms
 
 _INTERCEPT = "(+1)"  # a literal that no column is called
@@ -65,6 +66,23 @@ class ReadFormula(FormulaTerms):
         factors = [factor for term in self.left for factor in term]
         return factors[0].name if len(factors) == 1 and factors[0].kind == "column" else ""
 
+    def term_columns(self, levels: Callable[[Expression], int]) -> list[frozenset[str]]:
+        """Of each column that the right side will have the table's columns in it; `levels` as of `FormulaValues`.
+
+        Labels are told apart so that no term is a sum of others, as formulaic codes them.
+        """
+        spanned, columns = set[frozenset[str]](), []
+        for term in sorted(self.right, key=len):
+            sizes = {factor.text: levels(factor) for factor in term}
+            labels = [text for text, size in sizes.items() if size]
+            degree = math.prod(int(dict[str, Any](one.settings).get("degree", 1)) for one in term if one.name == "poly")
+            for some in chain.from_iterable(combinations(labels, size) for size in range(len(labels) + 1)):
+                key = term_key(term) - set(labels) | set(some)
+                width = degree * math.prod(sizes[text] - 1 for text in some)
+                columns += [] if key in spanned else [columns_of(term)] * width
+                spanned.add(key)
+        return columns
+
     def design(
         self,
         frame: pd.DataFrame,
@@ -106,7 +124,7 @@ class ReadFormula(FormulaTerms):
             )
         terms = tuple(map(str, X.columns))
         compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        own = frozenset().union(*map(_columns, self.left))
+        own = frozenset().union(*map(columns_of, self.left))
         return Design(left, right, terms, present, own, *self._terms(X, terms, compared))
 
     def _terms(
@@ -124,7 +142,7 @@ class ReadFormula(FormulaTerms):
             for term, columns in zip(terms, slices, strict=True)
             if columns
         }
-        return tuple(map(_columns, terms)), compared, factors
+        return tuple(map(columns_of, terms)), compared, factors
 
     def _sides(self, values: FormulaValues, n: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return both sides on rows without a missing value, whose places are their index."""
@@ -189,7 +207,7 @@ def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
     return ReadFormula(parsed.text, parsed.left, parsed.right)
 
 
-def _columns(term: Term) -> frozenset[str]:
+def columns_of(term: Term) -> frozenset[str]:
     """The columns that a term is a function of."""
     return frozenset(one.name for factor in term for one in factor.walk() if one.kind == "column")
 
