@@ -97,20 +97,19 @@ class FormulaValues:
         """How many labels a factor tells apart; 0 of one of numbers. Nothing is coded yet."""
         if factor.kind == "call" and factor.name == "C":
             given = dict[str, Any](factor.settings).get("levels")
-            return pd.Series(self._of(factor.parts[0])).nunique() if given is None else len(given)
+            value = self._of(factor.parts[0]) if given is None else given
+            return pd.Series(value).nunique() if np.ndim(value) == 1 else 0
         value = self._columns.get(factor.name) if factor.kind == "column" else None
         return len(value.cat.categories) if isinstance(value, pd.Series) and hasattr(value, "cat") else 0
 
 
-def factor_width(factor: Any) -> int:  # noqa: ANN401
-    """The number of columns that a factor becomes, labels told apart: at least as many as there will be."""
-    if isinstance(factor, pd.Series):
-        return len(factor.cat.categories)
-    if isinstance(factor, dict):
-        return len(factor)
-    if np.ndim(factor) > 1:
-        return factor.shape[1]
-    return len(np.unique(np.asarray(factor))) if hasattr(factor, "__formulaic_metadata__") else 1
+def basis_size(factor: Expression) -> int:
+    """How many columns a factor of numbers becomes at most: polynomials and splines become several."""
+    settings, power = dict[str, Any](factor.settings), factor.name == "poly"
+    if factor.kind != "call" or not (power or factor.name in SPLINES):
+        return 1
+    knots = len(settings.get("knots", ())) + (not power)
+    return int(settings.get("df", knots + settings.get("degree", 1 if power else 3)))
 
 
 def _numbers(value: Any, within: Expression) -> Any:  # noqa: ANN401

@@ -18,7 +18,7 @@ import pandas as pd
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, require_instance
 from sfumato.extras import import_extra
-from sfumato.inference.formula_values import FormulaValues, factor_width
+from sfumato.inference.formula_values import FormulaValues, basis_size
 from sfumato.schema.formula_expressions import Expression, FormulaTerms, Term, term_key
 from sfumato.schema.formula_grammar import MOST_TERMS, formula_terms
 
@@ -65,23 +65,6 @@ class ReadFormula(FormulaTerms):
         """The column that is the left side; empty where that is something else."""
         factors = [factor for term in self.left for factor in term]
         return factors[0].name if len(factors) == 1 and factors[0].kind == "column" else ""
-
-    def term_columns(self, levels: Callable[[Expression], int]) -> list[frozenset[str]]:
-        """Of each column that the right side will have the table's columns in it; `levels` as of `FormulaValues`.
-
-        Labels are told apart so that no term is a sum of others, as formulaic codes them.
-        """
-        spanned, columns = set[frozenset[str]](), []
-        for term in sorted(self.right, key=len):
-            sizes = {factor.text: levels(factor) for factor in term}
-            labels = [text for text, size in sizes.items() if size]
-            degree = math.prod(int(dict[str, Any](one.settings).get("degree", 1)) for one in term if one.name == "poly")
-            for some in chain.from_iterable(combinations(labels, size) for size in range(len(labels) + 1)):
-                key = term_key(term) - set(labels) | set(some)
-                width = degree * math.prod(sizes[text] - 1 for text in some)
-                columns += [] if key in spanned else [columns_of(term)] * width
-                spanned.add(key)
-        return columns
 
     def design(
         self,
@@ -151,10 +134,12 @@ class ReadFormula(FormulaTerms):
         import_extra("formulaic", "regression")
         try:
             with np.errstate(all="ignore"):
+                for side in (self.left, self.right):
+                    if sum(width for _, width in term_widths(side, values.levels)) > MOST_TERMS:
+                        raise ConfigError(f"its labels make more than {MOST_TERMS:,} terms. Put some together")
                 factors = {
                     factor.factor: values.factor(factor) for term in (*self.left, *self.right) for factor in term
                 }
-                self._require_few(factors)
                 sides = _formulaic(self).get_model_matrix(
                     pd.DataFrame(index=pd.RangeIndex(n)), na_action="drop", context=factors
                 )
@@ -171,13 +156,6 @@ class ReadFormula(FormulaTerms):
         if not sides.rhs.shape[1]:
             raise ConfigError(f"Expected at least one term on the right of {shown(self.text)}, got none.")
         return sides.lhs, sides.rhs
-
-    def _require_few(self, factors: Mapping[str, Any]) -> None:
-        """Refuse a formula whose terms would have too many columns, labels told apart."""
-        widths = {name: factor_width(factor) for name, factor in factors.items()}
-        for side in (self.left, self.right):
-            if sum(math.prod(widths[factor.factor] for factor in term) for term in side) > MOST_TERMS:
-                raise ConfigError(f"its labels make more than {MOST_TERMS:,} terms. Put some together")
 
     def _numbers(self, side: pd.DataFrame) -> np.ndarray:
         numbers = np.asarray(side, dtype=np.float64)
@@ -205,6 +183,25 @@ def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
     if not parsed.columns:
         raise ConfigError(f"Expected a formula of the columns {known}, got none in {shown(text)}.")
     return ReadFormula(parsed.text, parsed.left, parsed.right)
+
+
+def term_widths(side: Sequence[Term], levels: Callable[[Expression], int]) -> list[tuple[Term, int]]:
+    """How many columns each term becomes: labels are told apart so that none is a sum of others, as formulaic does.
+
+    Args:
+        side: of a formula.
+        levels: how many labels a factor tells apart; 0 of numbers.
+    """
+    spanned, widths = set[frozenset[str]](), []
+    for term in sorted(side, key=len):
+        sizes = {factor.text: levels(factor) for factor in term}
+        labels = [text for text, size in sizes.items() if size]
+        parts = chain.from_iterable(combinations(labels, size) for size in range(len(labels) + 1))
+        keys = {term_key(term) - set(labels) | set(part): math.prod(sizes[text] - 1 for text in part) for part in parts}
+        width = math.prod(basis_size(factor) for factor in term)
+        widths.append((term, width * sum(size for key, size in keys.items() if key not in spanned)))
+        spanned |= set(keys)
+    return widths
 
 
 def columns_of(term: Term) -> frozenset[str]:

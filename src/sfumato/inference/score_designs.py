@@ -24,7 +24,7 @@ from scipy import linalg, special
 
 from sfumato.errors import ConfigError
 from sfumato.inference.formula_values import SPLINES, FormulaValues
-from sfumato.inference.formulas import Design, ReadFormula, columns_of, read_formula
+from sfumato.inference.formulas import Design, ReadFormula, columns_of, read_formula, term_widths
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
@@ -99,7 +99,7 @@ def score_design(
     Raises:
         ConfigError: the formula cannot be read or evaluated, or a term is no product of functions of single columns.
     """
-    cells = _cells_of(question, formula, link, columns, rows, weights)
+    cells = replace(_cells_of(question, formula, link, columns), rows=rows, weights=weights)
     places = cells.combinations()
     values_there, terms = cells.evaluated(places)
     _require_few(question, values_there.shape[1] - 1)
@@ -135,24 +135,17 @@ def outlined(question: str, formula: str, link: Link, columns: Mapping[str, Colu
     """
     cells = _cells_of(question, formula, link, columns)
     frame = cells.frame(cells.combinations())
-    terms = cells.read.term_columns(FormulaValues(dict(frame.items()), np.ones(len(frame))).levels)  # type: ignore[arg-type]
-    _require_few(question, len(terms))
-    sides = [columns_of(term) for term in cells.read.left[:1]] + terms
+    own = FormulaValues(dict(frame.items()), np.ones(len(frame)))  # type: ignore[arg-type]
+    widths = term_widths(cells.read.right, own.levels)
+    _require_few(question, sum(width for _, width in widths))
+    sides = [columns_of(cells.read.left[0]), *(columns_of(term) for term, width in widths for _ in range(width))]
     products = np.array([[c.name in side for c in cells.columns] for side in sides], dtype=np.int64)
     axes = tuple(Cells.of(column) for column in cells.columns)
     functions = tuple(np.zeros((axis.size, 2), dtype=np.int64) for axis in axes)
-    return EstimatingEquation(formula, axes, functions, products, np.zeros(len(terms), dtype=np.int64), link)
+    return EstimatingEquation(formula, axes, functions, products, np.zeros(len(sides) - 1, dtype=np.int64), link)
 
 
-def _cells_of(
-    question: str,
-    formula: str,
-    link: Link,
-    columns: Mapping[str, ColumnGrid],
-    rows: pd.DataFrame | None = None,
-    weights: np.ndarray | None = None,
-) -> _Cells:
-    """The formula, read, on its columns' cells."""
+def _cells_of(question: str, formula: str, link: Link, columns: Mapping[str, ColumnGrid]) -> _Cells:
     read = read_formula(formula, list(columns))
     _refuse_functions_of_rows(read, question)
     if len(read.columns) > MOST_COLUMNS:
@@ -160,7 +153,7 @@ def _cells_of(
             f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Leave "
             "some out."
         )
-    return _Cells(read, [columns[name] for name in read.columns], rows, weights, logistic=link == "logit")
+    return _Cells(read, [columns[name] for name in read.columns], None, None, logistic=link == "logit")
 
 
 def _require_few(question: str, terms: int) -> None:
