@@ -36,11 +36,11 @@ from sfumato.methods.tables.second_stage import (
     unweighted,
 )
 from sfumato.methods.tables.settings import (
+    ForecastRows,
     Names,
     Settings,
     TableFacts,
     class_weight_of,
-    counted_rows,
     entry_noise,
     require_fits,
 )
@@ -94,9 +94,10 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
     """Say what the noise of each stage means at `n_public`, from public facts alone."""
     names = names or Names()
     share = one_way_error(plan, facts, names)
-    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), counted_rows(facts))
+    rows = ForecastRows.of(facts)
+    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), rows.counted)
     return {
-        names.marginals: f"standard error of a 1-way share ±{share:.2g}",
+        names.marginals: f"standard error of a 1-way share ±{share:.2g}{rows.words}",
         names.moments: f"standard error of a correlation ±{joint:.2g}",
     }
 
@@ -108,7 +109,7 @@ def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float
         plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
     )
     precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
-    return float(noise_std / np.sqrt(precision) / counted_rows(facts))
+    return float(noise_std / np.sqrt(precision) / ForecastRows.of(facts).counted)
 
 
 Silent: TypeAlias = Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]]
