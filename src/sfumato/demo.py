@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from sfumato.cards.html import figure
+from sfumato.columns.facts import grouped
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
 from sfumato.desk.rule_breaks import count_breaks
@@ -159,7 +160,7 @@ def _rules(release: Release, synthetic: Path) -> Lines:
     """Return the rules of the schema, and how many synthetic rows break each."""
     breaks = count_breaks(open_source(synthetic), release.schema)
     assert breaks is not None  # the schema has rules
-    return Lines(("rule", f"broken, of {breaks.n_rows:,} synthetic rows"), list(breaks.counts.items()))
+    return Lines(("rule", f"broken, of {grouped(breaks.n_rows)} synthetic rows"), list(breaks.counts.items()))
 
 
 def _visits(release: Release, train: pd.DataFrame) -> Lines:
