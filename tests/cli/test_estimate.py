@@ -9,6 +9,7 @@ import pytest
 
 from fixtures import tables
 from sfumato.cli import app as cli_app
+from sfumato.data_ledger.data_ledger import read_ledger
 from sfumato.release_front import load
 
 
@@ -113,6 +114,18 @@ def test_what_was_not_measured_ends_with_1(call, release):
     result = call("estimate", release, "age ~ C(sex) * weight")
     assert (result.code, result.out) == (1, "")
     assert "two columns go together" in " ".join(result.err.split())
+
+
+def test_a_release_named_as_rows_is_refused_before_a_charge(call, release, tmp_path):
+    ledger, home = tmp_path / "people.ledger", release.parent
+    call("ledger", "create", ledger, "--epsilon", 1, "--delta", 1e-4)
+    fit = ("--schema", home / "schema.yaml", "--epsilon", 1, "--ledger", ledger, "--out", tmp_path / "r.csv")
+    for command, *more in (("fit",), ("tune", "--grid", "marginal_share=0.3,0.5")):
+        result = call(command, home / "people.csv", *fit, *more)
+        assert result.code == 2, result.err
+        assert "a name of rows" in " ".join(result.err.split())
+    assert read_ledger(ledger).fits == ()
+    assert not (tmp_path / "r.csv").exists()
 
 
 @pytest.mark.slow
