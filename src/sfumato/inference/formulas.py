@@ -186,11 +186,9 @@ def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
 
 
 def term_widths(side: Sequence[Term], levels: Callable[[Expression], int]) -> list[tuple[Term, int]]:
-    """How many columns each term becomes: labels are told apart so that none is a sum of others, as formulaic does.
+    """How many columns each term of a side becomes: labels are told apart so that none is a sum of others.
 
-    Args:
-        side: of a formula.
-        levels: how many labels a factor tells apart; 0 of numbers.
+    `levels` says how many labels a factor has, 0 of one of numbers. It is what formulaic does.
     """
     spanned, widths = set[frozenset[str]](), []
     for term in sorted(side, key=len):

@@ -129,10 +129,7 @@ def score_design(
 
 
 def outlined(question: str, formula: str, link: Link, columns: Mapping[str, ColumnGrid]) -> EstimatingEquation:
-    """Return an equation of the columns, left side and terms that `score_design` would have, and of no functions.
-
-    What a plan needs of a formula: its text and the labels say it, where formulaic is not installed.
-    """
+    """Return `score_design` without its functions: by text and labels, for a plan where formulaic is missing."""
     cells = _cells_of(question, formula, link, columns)
     frame = cells.frame(cells.combinations())
     own = FormulaValues(dict(frame.items()), np.ones(len(frame)))  # type: ignore[arg-type]

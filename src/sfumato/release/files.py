@@ -35,9 +35,7 @@ FILES = (MANIFEST, ARRAYS)
 COMBINATION = "combination.json"
 """The member that an archive of several releases has in place of these."""
 ARCHIVE_SUFFIX = ".sfm"
-_OF_ROWS = (
-    ".csv", ".tsv", ".tab", ".parquet", ".npz", ".dat", ".json", ".jsonl", ".ndjson", ".xlsx", ".feather", ".arrow",
-)  # fmt: skip
+_OF_ROWS = ".csv .tsv .tab .parquet .npz .dat .json .jsonl .ndjson .xlsx .feather .arrow"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33, COMBINATION: 1 << 20}
 LARGEST_ARCHIVE = sum(_LARGEST.values()) + (1 << 12)
 """Bytes of the largest `.sfm` file."""
@@ -76,7 +74,7 @@ def refuse_place(path: Path, *, overwrite: bool) -> None:
     Raises:
         OutputError: its name is that of a file of rows, or it exists and may not be replaced.
     """
-    if format_suffix(path.name) in _OF_ROWS:
+    if format_suffix(path.name) in _OF_ROWS.split():
         raise OutputError(
             f"Expected a folder or a file name that ends in {ARCHIVE_SUFFIX} for a release, got {path.name!r}, a name "
             f"of rows. Name another, and write rows by release.write_sample({path.name!r}) or `sfumato sample`."

@@ -35,13 +35,7 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import MOST_TOGETHER, ONE, EstimatingEquation, Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
-from sfumato.methods.tables.question_sums import (
-    QuestionPart,
-    QuestionQuery,
-    QuestionSums,
-    replace_distance,
-    weights_of,
-)
+from sfumato.methods.tables.question_sums import QuestionPart, QuestionQuery, QuestionSums, replace_distance, weights_of
 from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
@@ -319,10 +313,7 @@ def aimed_sums(
 
 
 def regression_scores(
-    group: Sequence[PlannedPart],
-    equations: Sequence[EstimatingEquation],
-    measured: TableMeasurements,
-    noise_std: float,
+    group: Sequence[PlannedPart], equations: Sequence[EstimatingEquation], measured: TableMeasurements, noise_std: float
 ) -> ScoreQuery:
     """The scores of some regressions, at the coefficients and in the turn that released values say."""
     weights = []

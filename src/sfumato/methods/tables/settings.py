@@ -79,41 +79,24 @@ def counted_rows(facts: Facts) -> float:
     return max(1.0, SIZES.mean_weight * facts.rows if weight.total is None else weight.total / bound)
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastRows:
-    """The rows that a forecast assumes, which is no fit's guess: it says so.
+def forecast_weights(facts: Facts) -> tuple[float, float, str]:
+    """The mean of rows' weights that forecasts assume, their bound, and both in words; 1 and 1 without weights.
 
-    Attributes:
-        number: the public one.
-        mean: of their weights: by the declared total; else 1, or of a bound above 100, as of people that a row stands
-            for, a guessed part of it; 1 without weights.
-        bound: of their weights; 1 without any.
+    By the declared total; else 1, or of a bound above 100, as of people that a row stands for, a guessed part of it.
     """
+    weight = facts.described.weight
+    if weight is None:
+        return 1.0, 1.0, ""
+    bound, least = weight_bound(facts.described), getattr(facts.described.columns.get(weight.column), "lower", 0.0)
+    mean = 1.0 if least <= 1 <= bound <= _MOST_OF_ONE else SIZES.mean_weight * bound
+    mean = mean if weight.total is None else min(weight.total / facts.rows, bound)
+    return mean, bound, f", assuming that weights average {mean:.3g}, of at most {bound:.3g}"
 
-    number: float
-    mean: float = 1.0
-    bound: float = 1.0
 
-    @classmethod
-    def of(cls, facts: Facts) -> ForecastRows:
-        """Read them off a schema."""
-        weight = facts.described.weight
-        if weight is None:
-            return cls(facts.rows)
-        bound, least = weight_bound(facts.described), getattr(facts.described.columns.get(weight.column), "lower", 0.0)
-        mean = 1.0 if least <= 1 <= bound <= _MOST_OF_ONE else SIZES.mean_weight * bound
-        return cls(facts.rows, mean if weight.total is None else min(weight.total / facts.rows, bound), bound)
-
-    @property
-    def counted(self) -> float:
-        """Their weights' sum ÷ the bound, at least 1."""
-        return max(1.0, self.number * self.mean / self.bound)
-
-    @property
-    def words(self) -> str:
-        """What is assumed, as the end of a sentence; empty without weights."""
-        assumed = f", assuming that weights average {self.mean:.3g}, of at most {self.bound:.3g}"
-        return "" if self.bound == self.mean == 1 else assumed
+def forecast_rows(facts: Facts) -> float:
+    """The sum of these weights ÷ the bound, beside which forecasts see noise."""
+    mean, bound, _ = forecast_weights(facts)
+    return max(1.0, facts.rows * mean / bound)
 
 
 @dataclass(frozen=True, slots=True)
