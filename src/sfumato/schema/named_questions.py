@@ -146,7 +146,7 @@ def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySch
     return schema if questions is None else replace(schema, questions=questions)
 
 
-def require_formulas(schema: AnySchema) -> None:
+def require_formulas(schema: SchemaFacts) -> None:
     """Refuse a fit that could not measure its named questions, before anything is charged.
 
     Raises:
