@@ -31,7 +31,6 @@ class Names:
     moments: str = MOMENTS
 
 
-_MOST_OF_ONE = 100.0  # the largest bound of weights that are taken to average 1
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
 
 
@@ -88,7 +87,7 @@ def forecast_weights(facts: Facts) -> tuple[float, float, str]:
     if weight is None:
         return 1.0, 1.0, ""
     bound, least = weight_bound(facts.described), getattr(facts.described.columns.get(weight.column), "lower", 0.0)
-    mean = 1.0 if least <= 1 <= bound <= _MOST_OF_ONE else SIZES.mean_weight * bound
+    mean = 1.0 if least <= 1 <= bound <= SIZES.bound_of_one else SIZES.mean_weight * bound
     mean = mean if weight.total is None else min(weight.total / facts.rows, bound)
     return mean, bound, f", assuming that weights average {mean:.3g}, of at most {bound:.3g}"
 
