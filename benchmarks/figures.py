@@ -35,7 +35,7 @@ INK, MADE = "#1b3a57", "#c1502e"
 
 
 def landing(out: Path, epsilon: float) -> None:
-    """Draw the demonstration's table into a folder: real rows, samples, and a mean by group with its interval."""
+    """Draw the demonstration's table into a folder: real rows, samples, and the mean by group that its schema names."""
     frame = randhie.load_pandas().data
     release = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-6).fit(frame, schema=demo_schema(), target="hlthf")
     made = release.sample(len(frame))
@@ -49,15 +49,15 @@ def landing(out: Path, epsilon: float) -> None:
         axes[1].hist(rows["disea"], bins=bins, density=True, histtype="step", color=colour, linewidth=1.8, label=name)
     axes[0].set(xlabel="visits to a doctor in a year", ylabel="share of rows")
     axes[1].set(xlabel="index of chronic diseases", ylabel="density")
-    groups = ("fair", "not fair")
-    by_label = release.mean("mdvis", by="hlthf")
+    groups = ("individual\ndeductible", "no\ndeductible")
+    by_label = release.mean("mdvis", by="idp")
     for place, label in enumerate(("1", "0")):
         answer = by_label[label]
         words = {"label": "the release’s answer, 95 %"} if place == 0 else {}
         axes[2].errorbar(answer.value, place, xerr=1.96 * answer.std_error, fmt="o", color=MADE, capsize=4, **words)
-        real = frame.loc[frame["hlthf"].astype(int) == int(label), "mdvis"].mean()
+        real = frame.loc[frame["idp"].astype(int) == int(label), "mdvis"].mean()
         axes[2].plot(real, place, "|", color=INK, ms=22, mew=2, **({"label": "of the records"} if place == 0 else {}))
-    axes[2].set(yticks=(0, 1), yticklabels=groups, ylim=(-0.6, 1.9), xlabel="mean visits, by health")
+    axes[2].set(yticks=(0, 1), yticklabels=groups, ylim=(-0.6, 1.9), xlabel="mean visits, by plan")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(frameon=False)

@@ -144,3 +144,4 @@ def test_the_command(release, tmp_path, capsys):
     assert answer["agrees"] is True
     assert answer["says"] == "above 0"
     assert 0 <= answer["false_no"] <= 1
+    assert answer["disagreements"] == []

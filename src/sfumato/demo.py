@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from sfumato.cards.html import figure
+from sfumato.columns.facts import grouped
 from sfumato.columns.kinds import Categorical, ColumnKind, Continuous, Integer
 from sfumato.data_ledger.data_ledger import create_ledger, read_ledger
 from sfumato.desk.rule_breaks import count_breaks
@@ -64,7 +65,8 @@ def demo_schema() -> Schema:
     }
     health = ("hlthg", "hlthf", "hlthp")
     once = [{"never": {first: "1", second: "1"}} for first, second in combinations(health, 2)]  # one answer, not two
-    return Schema(columns=columns, rows=20_000, rules=tuple(once))
+    questions = ({"mean": "mdvis", "by": "idp"},)  # what the study asked: do people who pay see a doctor less
+    return Schema(columns=columns, rows=20_000, rules=tuple(once), questions=questions)
 
 
 class Lines(NamedTuple):
@@ -87,10 +89,11 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
         The page.
 
     Raises:
-        ConfigError: statsmodels, scikit-learn or xgboost is not installed.
+        ConfigError: statsmodels, scikit-learn, xgboost or formulaic is not installed.
         OutputError: an output exists and may not be replaced.
     """
     require_extra("evaluate", "score the demonstration")
+    require_extra("regression", "measure its question")
     frame = _table()
     schema, synthesizer = demo_schema(), MaxEntropy(epsilon=epsilon, delta=DELTA)
     places = _places(out, overwrite=overwrite)
@@ -113,7 +116,7 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
     show("The ledger: what all fits of these data cost together", _account(read_ledger(places["demo.ledger"])))
     release.write_sample(places["synthetic.csv"], len(train), overwrite=overwrite)
     show("Rules, which are public and cost nothing", _rules(release, places["synthetic.csv"]))
-    show("Visits to a doctor in a year, with 95 % intervals that know the noise", _visits(release, train))
+    show("The question named before the fit: visits to a doctor in a year, by plan", _visits(release, train))
     scores = evaluate(train, places["synthetic.csv"], schema=schema, test=test, target=TARGET)
     show(f"Scores: classifiers of {TARGET} (health rated fair), trained on synthetic or on real rows", scores)
     show(
@@ -159,19 +162,19 @@ def _rules(release: Release, synthetic: Path) -> Lines:
     """Return the rules of the schema, and how many synthetic rows break each."""
     breaks = count_breaks(open_source(synthetic), release.schema)
     assert breaks is not None  # the schema has rules
-    return Lines(("rule", f"broken, of {breaks.n_rows:,} synthetic rows"), list(breaks.counts.items()))
+    return Lines(("rule", f"broken, of {grouped(breaks.n_rows)} synthetic rows"), list(breaks.counts.items()))
 
 
 def _visits(release: Release, train: pd.DataFrame) -> Lines:
     """Return an estimate from the release beside what only the holder of the records can compute."""
-    means = release.mean("mdvis", by=TARGET, target="table")
+    means = release.mean("mdvis", by="idp", target="table")
     assert isinstance(means, Estimates)
     rows = []
-    for label, words in (("0", "health not fair"), ("1", "health fair")):
+    for label, words in (("0", "no deductible"), ("1", "an individual deductible")):
         low, high = means[label].interval()
-        own = train.loc[train[TARGET] == int(label), "mdvis"].mean()
+        own = train.loc[train["idp"] == int(label), "mdvis"].mean()
         rows.append((words, f"{means[label].value:.2f}", f"{low:.2f} to {high:.2f}", f"{own:.2f}"))
-    return Lines(("mean of mdvis", "estimate", "interval", "the records' own: NOT private"), rows)
+    return Lines(("mean of mdvis", "estimate", "95 %, with the noise", "the records' own: NOT private"), rows)
 
 
 def _pictures(release: Release) -> Lines:

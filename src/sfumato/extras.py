@@ -31,7 +31,7 @@ def require_extra(extra: str, purpose: str) -> None:
         ConfigError: a library is not installed; says what to run.
     """
     for module, package in EXTRAS[extra].items():
-        if not _installed(module):
+        if not installed(module):
             raise ConfigError(
                 f"Expected {package} to be installed, to {purpose}, got no such package. "
                 f"Run pip install 'sfumato[{extra}]'."
@@ -54,7 +54,8 @@ def import_extra(name: str, extra: str) -> Any:  # noqa: ANN401 - a module of an
     raise failure
 
 
-def _installed(module: str) -> bool:
+def installed(module: str) -> bool:
+    """Whether a library can be imported, which it is not."""
     try:
         return find_spec(module) is not None
     except (ImportError, ValueError):  # a module that is blocked, or has no specification

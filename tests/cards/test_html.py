@@ -98,3 +98,15 @@ def test_lists_of_a_card_are_set_back_where_a_notebook_floats_them() -> None:
     style = (Path(sfumato.cards.__file__).parent / "card.css").read_text()
     (rule,) = re.findall(r"\.sfumato-card dl>dt,\.sfumato-card dl>dd{([^}]*)}", style)
     assert {"float:none", "width:auto"} <= set(rule.split(";"))
+
+
+def test_rules_of_tables_are_stronger_than_those_of_notebooks():
+    """JupyterLab's `:not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon td` set all text of cards to the right."""
+    style = (Path(sfumato.cards.__file__).parent / "card.css").read_text()
+    rules = [
+        (one.strip(), body) for names, body in re.findall(r"([^{}]+)\{([^}]*)\}", style) for one in names.split(",")
+    ]
+    aligned = [name for name, body in rules if "text-align" in body and name != ".sfumato-card"]
+    assert len(aligned) == 3
+    for name in aligned:
+        assert (name.count("."), len(re.findall(r"(?:^|[ >])[a-z]+", name))) >= (2, 2) or name.count(".") > 2, name

@@ -1,12 +1,15 @@
 """`estimate`: every question, the three forms of output, and calls that are wrong; `sample --replicates`."""
 
 import io
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fixtures import tables
 from sfumato.cli import app as cli_app
+from sfumato.data_ledger.data_ledger import read_ledger
 from sfumato.release_front import load
 
 
@@ -113,6 +116,18 @@ def test_what_was_not_measured_ends_with_1(call, release):
     assert "two columns go together" in " ".join(result.err.split())
 
 
+def test_a_release_named_as_rows_is_refused_before_a_charge(call, release, tmp_path):
+    ledger, home = tmp_path / "people.ledger", release.parent
+    call("ledger", "create", ledger, "--epsilon", 1, "--delta", 1e-4)
+    fit = ("--schema", home / "schema.yaml", "--epsilon", 1, "--ledger", ledger, "--out", tmp_path / "r.csv")
+    for command, *more in (("fit",), ("tune", "--grid", "marginal_share=0.3,0.5")):
+        result = call(command, home / "people.csv", *fit, *more)
+        assert result.code == 2, result.err
+        assert "a name of rows" in " ".join(result.err.split())
+    assert read_ledger(ledger).fits == ()
+    assert not (tmp_path / "r.csv").exists()
+
+
 @pytest.mark.slow
 def test_replicates_have_an_index(call, release, tmp_path):
     out = tmp_path / "rows.csv"
@@ -150,6 +165,26 @@ class TestParity:
             assert term["synthetic"] == pytest.approx(estimate[term["term"]]["coef"])
             assert term["same_sign"] == (term["real"] * term["synthetic"] > 0)
             assert term["difference"] == pytest.approx((term["synthetic"] - term["real"]) / term["real_error"])
+
+    def test_where_the_model_is_not_what_was_measured_all_say_so(self, call, release, tmp_path):
+        real, sound = release.parent / "people.csv", load(release)
+        arrays = {name: np.flip(array, -1).copy() for name, array in sound.parameters.items() if "tables" in name}
+        broken = tmp_path / "broken.sfm"
+        replace(sound, parameters={**sound.parameters, **arrays}).save(broken)
+        found = load(broken).disagreements()
+        assert found
+        one = {"columns": list(found[0].columns), "says": str(found[0])}
+        assert call("evaluate", "table", real, broken, "--json").json["disagreements"][0] == one
+        assert call("evaluate", "table", real, release, "--json").json["disagreements"] == []
+        assert "disagreements" not in call("evaluate", "table", real, real, "--json").json
+        finding = ("age ~ C(income)", "Intercept", "--epsilon", 1)
+        for arguments in (("table", real, broken), ("finding", real, broken, *finding)):
+            assert f"The model is not what was measured: {found[0]}" in call("evaluate", *arguments).out
+        assert "not what was measured" not in call("evaluate", "table", real, release).out
+        for options in ((), ("--real", real)):
+            page = tmp_path / f"page{len(options)}.html"
+            call("report", broken, "--out", page, *options)
+            assert "not what was measured" in page.read_text(encoding="utf-8")
 
     def test_real_rows_beside_themselves(self, call, release):
         real = release.parent / "people.csv"

@@ -70,6 +70,30 @@ def test_formulas_need_their_extra(tmp_path: Path) -> None:
     assert "Run pip install 'sfumato[regression]'." in _run(code, tmp_path)
 
 
+_NAMED = """
+from sfumato.cli.app import run
+open("s.json", "w").write('{"rows": 1000, "columns": {"age": {"kind": "integer", "lower": 0, "upper": 99},'
+    '"member": "boolean"}, "questions": [{"ols": "age ~ C(member)"}, {"mean": "age", "by": "member"}]}')
+frame.to_csv("d.csv", index=False)
+print("exit", run(["schema", "check", "s.json"]), run(["plan", "--schema", "s.json", "--epsilon", "1"]))
+sfumato.create_ledger("people.ledger", epsilon=1.0, delta=1e-4)
+for fit in (method.fit, lambda *args, **more: sfumato.tune(*args, epsilon=1.0, **more)):
+    try:
+        fit(frame, schema="s.json", ledger="people.ledger")
+    except ConfigError as error:
+        print(error)
+print("charged", len(sfumato.read_ledger("people.ledger").fits))
+"""
+
+
+def test_a_plan_of_named_regressions_needs_no_extra_and_a_fit_says_so_before_the_charge(tmp_path: Path) -> None:
+    said = _run(_NAMED, tmp_path)
+    assert "exit 0 0" in said
+    assert "charged 0" in said
+    assert "ols: age ~ C(member): intervals" in " ".join(said.split())
+    assert said.count("to measure the named questions, got no such package. Run pip install 'sfumato[regress") == 2
+
+
 @pytest.mark.slow
 def test_the_command_line_says_it_too(tmp_path: Path) -> None:
     code = "from sfumato.cli.app import run\nprint(run(['evaluate', 'table', 'a.csv', 'b.csv']))"

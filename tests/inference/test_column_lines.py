@@ -84,6 +84,23 @@ def test_labels_that_are_each_rarer_than_the_noise_are_told_and_those_of_groups_
     grouped = Categorical(categories=codes, parents=("town",) * 4 + ("rural",) * 400, keep=codes[:4])
     _, lines = released({"town": grouped, "age": age}, data)
     assert lines["town"].text == "town: declared; 5 labels (0, 1, 2, 3, rural); anything else was read as '0'."
+    parents = ("town",) * 4 + ("rural",) * 400
+    _, lines = released({"town": Categorical(categories=codes, parents=parents, keep=codes[:60]), "age": age}, data)
+    assert "each rarer than the noise" in lines["town"].loss
+    assert lines["town"].cure == "fewer codes in keep, or parents of more codes each"
+
+
+def test_years_have_no_comma(tmp_path):
+    columns = {"born": Integer(lower=1925, upper=2005), "wage": Continuous(lower=0, upper=25_000)}
+    data = pd.DataFrame({"born": frame()["age"] + 1925, "wage": frame()["age"] * 100.0})
+    release, lines = released(columns, data)
+    assert lines["born"].kept == "1925 to 2005"
+    assert lines["wage"].kept == "0 to 25,000"
+    shown = [release._repr_html_(), str(release.mean("born")), Schema(columns=columns)._repr_html_(), str(release)]
+    release.report(page := tmp_path / "page.html")
+    for text in [*shown, page.read_text(encoding="utf-8")]:
+        assert not re.findall(r"\b[12],\d{3}\b(?!,)", text)
+    assert "25,000" in release._repr_html_()
 
 
 def test_what_may_lie_beyond_estimated_bounds_is_told():

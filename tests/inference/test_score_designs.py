@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sfumato.columns import Categorical, Continuous, Integer
-from sfumato.inference.score_designs import aim_equation, joint_scores, score_design
+from sfumato.errors import ConfigError
+from sfumato.inference.score_designs import aim_equation, joint_scores, outlined, score_design
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.score_query import ONE
 from sfumato.schema.grid import Grid
@@ -126,3 +127,42 @@ def test_rows_that_say_nothing_are_turned_all_the_same(seed):
     query = joint_scores(equations, measured, weights, shares, noise)
     assert np.abs(query.turn).max() > 0
     assert np.linalg.norm(query.scores(measured.base), axis=1).max() <= ONE
+
+
+LABELS = Schema(
+    columns={
+        "x": Continuous(lower=0, upper=1),
+        "age": Integer(lower=0, upper=3),
+        "y": Continuous(lower=0, upper=1, nullable=True),
+        "a": Categorical(categories=("f", "m")),
+        "b": Categorical(categories=("u", "v", "w"), nullable=True),
+        "c": Categorical(categories=("p", "q", "r", "s")),
+    },
+    rows=N,
+)
+LABEL_COLUMNS = {column.name: column for column in Grid.of(LABELS, numeric_cells=512, narrow=True).columns}
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ x", "y ~ 1", "y ~ x + a", "y ~ a*b", "y ~ 0 + a:b", "y ~ a:b", "y ~ x:a + x", "y ~ x*a*b", "y ~ b/x",
+        "y ~ C(age)*x", "y ~ C(b, contr.sum) + a - 1", "y ~ C(x > .5)*a", "y ~ 0 + x:a:b + a:x",
+        "y ~ (a + b + c)^2 - a",
+        "y ~ I(x > .5):a + C(b, levels=['u', 'v', 'w'])", "y ~ poly(x, 3):a + a", "a ~ x + C(b):C(c)",
+        "y ~ C(floor(3*x))", "y ~ poly(x, 2, raw=TRUE)*age + I(x**2)",
+    ],
+)  # fmt: skip
+def test_a_formula_has_as_many_terms_by_its_text_as_it_evaluates_to(formula: str):
+    link = "logit" if formula.startswith("a ") else "identity"
+    known, told = (design("q", formula, link, LABEL_COLUMNS) for design in (score_design, outlined))
+    assert told.coefficients.size == known.coefficients.size
+    assert told.columns == known.columns
+    assert told.fits()
+    assert [(line > 0).sum() for line in told.products[:1]] == [(line > 0).sum() for line in known.products[:1]]
+
+
+def test_too_many_terms_are_refused_by_their_text():
+    for design in (score_design, outlined):
+        with pytest.raises(ConfigError, match="at most 64 terms in the question 'q', got 96"):
+            design("q", "y ~ a*b*c*age*I(x**2)", "identity", LABEL_COLUMNS)

@@ -109,6 +109,15 @@ def test_an_existing_release_is_replaced_only_on_request(small, people, name, tm
     assert names(tmp_path) == [name]
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.CSV.gz", "x.parquet", "x.xlsx", "x.jsonl"])
+def test_a_name_of_rows_is_refused_before_anything_is_written(small, name, tmp_path):
+    with pytest.raises(OutputError, match=rf"ends in \.sfm for a release, got '{name}', a name of rows.*write_sample"):
+        small.save(tmp_path / name, overwrite=True)
+    assert names(tmp_path) == []
+    small.save(tmp_path / "x.csv.sfm")
+    same(load(tmp_path / "x.csv.sfm"), small)
+
+
 def test_an_archive_may_take_the_place_of_a_directory_and_back(small, people, tmp_path):
     small.save(tmp_path / "r.sfm")
     (tmp_path / "r.sfm").rename(tmp_path / "r")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,8 +195,6 @@ def _of_labels(schema: sfumato.Schema, storage: Mapping[str, pa.DataType]) -> di
 
 def _require_measurable(schema: sfumato.Schema) -> None:
     """Refuse questions that a fit would refuse, all at once."""
-    if not schema.questions or find_spec("formulaic") is None:  # an extra: their grammar and columns were read
-        return
     refusals = question_stage.question_refusals(purposes.Facts(schema.narrowest(), None, None))
     if refusals:
         raise SchemaError(" ".join(refusals))

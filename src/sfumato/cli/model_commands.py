@@ -29,7 +29,6 @@ from sfumato.cli.options import (
 from sfumato.cli.output import print_json, say, tell_written
 from sfumato.cli.search_commands import tune_command
 from sfumato.errors import require_positive
-from sfumato.io.atomic import refuse_existing
 
 if TYPE_CHECKING:
     from sfumato.estimators import records
@@ -252,7 +251,7 @@ def _fit(model: PrivateEstimator, task: ModelTask, run: ModelRun) -> None:
     """Check all that is public, fit, and write the release."""
     require_positive(epsilon=model.epsilon)
     refuse_data(task.out, {"data": task.data}, schema=task.schema, ledger=run.ledger)
-    refuse_existing(task.out, overwrite=run.overwrite, marker=files.FILES)
+    files.refuse_place(task.out, overwrite=run.overwrite)
     known = sfumato.OpenSchema.load(task.schema)
     sources.accepted(known, accept_draft=False)
     table = records.SchemaRecords(open_data(task.data, run.input_format, known), known)

@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from sfumato.desk import drafting
     from sfumato.evaluate import coded_tables, database_scores
     from sfumato.evaluate import parity as parities
+    from sfumato.inference import agreement
     from sfumato.io.chunks import Source
     from sfumato.release import files
     from sfumato.schema import set_columns, sources
 else:
     coded_tables = later("sfumato.evaluate.coded_tables")
     database_scores, parities = later("sfumato.evaluate.database_scores"), later("sfumato.evaluate.parity")
-    kinds = later("sfumato.columns.kinds")
+    agreement, kinds = later("sfumato.inference.agreement"), later("sfumato.columns.kinds")
     drafting, files = later("sfumato.desk.drafting"), later("sfumato.release.files")
     set_columns, sources = later("sfumato.schema.set_columns"), later("sfumato.schema.sources")
 
@@ -135,8 +136,7 @@ def table_command(
     scores = score(0) if runs == 1 else sfumato.evaluate.over_runs(score, runs=runs)
     if compared:
         scores = {**scores, "inference": compared}
-    if json_output:
-        print_json(scores)
+    if _told(scores, release, json_output=json_output):
         return
     if known.tree is not None:
         print_database_scores(scores)
@@ -147,6 +147,15 @@ def table_command(
     print_scores(scores, read_off=opened, estimated=estimated)
     for comparison in compared:
         _print_parity(comparison)
+
+
+def _told(answers: dict[str, Any], release: sfumato.Release | None, *, json_output: bool) -> bool:
+    """Print answers and what the release says of its samples, as JSON; or, False, the latter alone, for a text."""
+    if json_output:
+        print_json(answers if release is None else {**answers, "disagreements": agreement.listed(release)})
+    elif release is not None and (differs := agreement.in_words(release)):
+        say(differs)
+    return json_output
 
 
 def _refuse_of_databases(known: sfumato.Schema | None, *, runs: int, inference: list[str] | None) -> None:
@@ -312,9 +321,7 @@ def finding_command(
         known, source, formula, term, epsilon=epsilon, family=family.value, delta=delta, ledger=ledger, seed=seed,
         rows_are_records=rows_are_records,
     )  # fmt: skip
-    if json_output:
-        print_json(answer.to_dict())
-    else:
+    if not _told(answer.to_dict(), known, json_output=json_output):
         say(answer.summary())
 
 

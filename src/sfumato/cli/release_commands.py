@@ -53,7 +53,6 @@ from sfumato.cli.progress import stages, tell_duration
 from sfumato.cli.publish_commands import combined_at, show_if_combined
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
-from sfumato.io.atomic import refuse_existing
 from sfumato.methods import registry
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def fit_command(
         "prior": run.prior,
     }
     refuse_data(out, {"data": data}, **others)
-    refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
+    files.refuse_place(out, overwrite=run.overwrite)
     n_public, target = facts.n_public, facts.target
     if schema is not None and kinds is not None:
         raise ConfigError("Expected either --schema or --kinds, got both. Write `discover: true` into the schema.")

@@ -39,7 +39,6 @@ from sfumato.cli.output import tell_written
 from sfumato.cli.progress import working
 from sfumato.cli.settings import add, flat_settings, flatten, make_method, setting_name, settings_file
 from sfumato.errors import ConfigError, did_you_mean
-from sfumato.io.atomic import refuse_existing
 from sfumato.methods import registry
 from sfumato.schema import documents
 
@@ -150,7 +149,7 @@ def tune_command(
         "accept": accept,
     }
     refuse_data(out, {"data": data}, **others)
-    refuse_existing(out, overwrite=run.overwrite, marker=files.FILES)
+    files.refuse_place(out, overwrite=run.overwrite)
     criteria = None if accept is None else documents.read_document(accept)
     sources.accepted(known, accept_draft=run.accept_draft)
     schemas.require_closed(known)

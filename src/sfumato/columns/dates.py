@@ -30,15 +30,7 @@ from sfumato.columns.date_text import (
     parse_dates,
     written,
 )
-from sfumato.columns.facts import (
-    EPOCH,
-    flag,
-    is_bare_date,
-    label_text,
-    microseconds_since_epoch,
-    moment_text,
-    shown,
-)
+from sfumato.columns.facts import EPOCH, flag, is_bare_date, label_text, microseconds_since_epoch, moment_text, shown
 from sfumato.columns.kind import Fault, refuse, settle
 from sfumato.columns.storage import from_text, number_fault, store_integer, type_words
 from sfumato.columns.wall_clock import (

@@ -28,6 +28,17 @@ def shown(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
+def grouped(number: float, form: str = "") -> str:
+    """Return a number with commas between thousands, from five digits on: of four, as years have, none.
+
+    Example:
+        >>> grouped(1925), grouped(20_190), grouped(-1925.5, ".1f")
+        ('1925', '20,190', '-1925.5')
+    """
+    text = f"{number:,{form}}"
+    return text if len(text.partition(".")[0].lstrip("-")) > len("9,999") else text.replace(",", "")
+
+
 def label_text(name: str, value: object, faults: list[str]) -> str:
     """Return the canonical text of a label written by hand, noting a fault if it has none."""
     value = plain_value(value)

@@ -18,16 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.bounded import (
-    BEYOND,
-    MIDDLE_YEAR,
-    OPEN_UNITS,
-    PARTS,
-    SIDE,
-    cell_span,
-    counts_name,
-    open_edges,
-)
+from sfumato.columns.bounded import BEYOND, MIDDLE_YEAR, OPEN_UNITS, PARTS, SIDE, cell_span, counts_name, open_edges
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of

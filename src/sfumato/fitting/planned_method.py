@@ -8,12 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, final
 
 from sfumato.errors import ConfigError, require_instance, require_integer, require_open_unit, require_positive
-from sfumato.fitting.arguments import (
-    check_schema,
-    count_stage,
-    nominal_budget,
-    row_count,
-)
+from sfumato.fitting.arguments import check_schema, count_stage, nominal_budget, row_count
 from sfumato.fitting.discovery import DOMAINS, discovery_stages, label_forecast
 from sfumato.fitting.driver import description_of
 from sfumato.fitting.purposes import Facts, Preset, find_preset, preset_of
@@ -216,12 +211,7 @@ class PlannedMethod(ABC):
 
     @final
     def for_releases(
-        self,
-        releases: int,
-        schema: Schema,
-        *,
-        target: str | None = None,
-        n_public: int | EstimateCount | None = None,
+        self, releases: int, schema: Schema, *, target: str | None = None, n_public: int | EstimateCount | None = None
     ) -> Self:
         """Return this method with the ε of each of several releases of the same people. Reads no record.
 

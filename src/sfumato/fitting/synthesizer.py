@@ -46,7 +46,7 @@ from sfumato.records.private import OpenData, PrivateData
 from sfumato.records.table_sources import TableSources, open_records
 from sfumato.release_front import Release
 from sfumato.schema.code_lists import refuse_lists_of_data
-from sfumato.schema.named_questions import with_questions
+from sfumato.schema.named_questions import require_formulas, with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.schema_facts import with_areas
@@ -105,6 +105,7 @@ class Synthesizer(PlannedMethod):
         """
         refuse_lists_of_data(schema, data)
         schema = with_questions(with_areas(open_schema(schema), options.areas), options.questions)
+        require_formulas(schema)
         warn_of_draft(schema, accept_draft=options.accept_draft)
         warn_of_units(schema)
         refuse_criteria(schema)

@@ -25,6 +25,7 @@ from sfumato.io.atomic import atomic_path, refuse_existing
 from sfumato.methods.max_entropy import MaxEntropy
 from sfumato.privacy.budget import EstimateCount
 from sfumato.privacy.plan import Stage
+from sfumato.release.files import refuse_place
 from sfumato.release_front import Release
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
@@ -283,6 +284,7 @@ def _round(
         first.begin()  # before anything is charged
     if os.path.lexists(out):
         raise OutputError(f"Expected no release yet, got {out}, which exists. Take it, or name another file.")
+    refuse_place(out, overwrite=False)
     own.agreement.require_here()
     _check_keys(state, own, session)
     agreement, schema = own.agreement, Schema.from_dict(dict(own.agreement.schema))

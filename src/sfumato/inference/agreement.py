@@ -19,6 +19,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -88,6 +89,11 @@ def in_words(release: ReleaseValue) -> str:
     listed = "; ".join(map(str, differences[:_MOST_SAID])) + more
     words = f"The model is not what was measured: {listed}. Ask the release, not its samples, about these."
     return words if differences else ""
+
+
+def listed(release: ReleaseValue) -> list[dict[str, Any]]:
+    """Return the same for JSON: `columns`, and what `says` of them."""
+    return [{"columns": list(one.columns), "says": str(one)} for one in disagreements(release)]
 
 
 def warn_of_disagreements(release: ReleaseValue) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.cards.html import shown
+from sfumato.columns.facts import grouped
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
@@ -36,6 +37,7 @@ _MOST_LABELS, _LONGEST_LABELS = 6, 60
 _SOURCE_WORDS = {DISCOVERED: "estimated", DATA: "read off the records"}
 _DECLARED = "declared"
 _BOUNDS, _GROUPS = "lower and upper", "parents for groups of its rare labels"
+_LARGER = "fewer codes in keep, or parents of more codes each"
 _LISTED = "categories: {file: CODES.csv, column: CODE}, a public list, or parents for groups of codes"
 
 
@@ -171,9 +173,8 @@ def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.
     some = "1 label" if hidden.size == 1 else f"{hidden.size} labels"
     are = "is" if hidden.size == 1 else "are each"
     loss = f"{some}, {percent(share)} of rows, {are} rarer than the noise"
-    return replace(
-        line, lost=min(share, _IN_PART), loss=loss, cure=_GROUPS if isinstance(kind, Categorical) else "fewer labels"
-    )
+    cure = "fewer labels" if not isinstance(kind, Categorical) else _LARGER if kind.parents else _GROUPS
+    return replace(line, lost=min(share, _IN_PART), loss=loss, cure=cure)
 
 
 def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
@@ -231,9 +232,9 @@ def _known(source: FactSource) -> str:
 
 
 def _bound(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.12g}" if isinstance(value, float) else shown(value)
+    if isinstance(value, int | float):
+        return grouped(value, ".12g" if isinstance(value, float) else "")
+    return shown(value)
 
 
 def percent(share: float) -> str:

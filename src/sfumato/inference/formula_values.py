@@ -16,6 +16,7 @@ import pandas as pd
 
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError
+from sfumato.extras import import_extra
 from sfumato.schema.formula_expressions import COMPARISONS, ELEMENTWISE, OF_TWO, Coding, Expression
 
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -92,16 +93,23 @@ class FormulaValues:
             return _spline(name, column, settings)
         return getattr(_Weighted(self._weights), name)(column, **settings)
 
+    def levels(self, factor: Expression) -> int:
+        """How many labels a factor tells apart; 0 of one of numbers. Nothing is coded yet."""
+        if factor.kind == "call" and factor.name == "C":
+            given = dict[str, Any](factor.settings).get("levels")
+            value = self._of(factor.parts[0]) if given is None else given
+            return pd.Series(value).nunique() if np.ndim(value) == 1 else 0
+        value = self._columns.get(factor.name) if factor.kind == "column" else None
+        return len(value.cat.categories) if isinstance(value, pd.Series) and hasattr(value, "cat") else 0
 
-def factor_width(factor: Any) -> int:  # noqa: ANN401
-    """The number of columns that a factor becomes, labels told apart: at least as many as there will be."""
-    if isinstance(factor, pd.Series):
-        return len(factor.cat.categories)
-    if isinstance(factor, dict):
-        return len(factor)
-    if np.ndim(factor) > 1:
-        return factor.shape[1]
-    return len(np.unique(np.asarray(factor))) if hasattr(factor, "__formulaic_metadata__") else 1
+
+def basis_size(factor: Expression) -> int:
+    """How many columns a factor of numbers becomes at most: polynomials and splines become several."""
+    settings, power = dict[str, Any](factor.settings), factor.name == "poly"
+    if factor.kind != "call" or not (power or factor.name in SPLINES):
+        return 1
+    knots = len(settings.get("knots", ())) + (not power)
+    return int(settings.get("df", knots + settings.get("degree", 1 if power else 3)))
 
 
 def _numbers(value: Any, within: Expression) -> Any:  # noqa: ANN401
@@ -133,9 +141,7 @@ def _compared(expression: Expression, left: Any, right: Any) -> np.ndarray:  # n
 
 def _coded(values: Any, expression: Expression, contrasts: Coding | None = None, levels: Any = None) -> Any:  # noqa: ANN401
     """Labels, told apart as a formula says."""
-    from formulaic.transforms import C
-    from formulaic.transforms import contrasts as codings
-
+    transforms = import_extra("formulaic.transforms", "regression")
     if np.ndim(values) != 1:
         raise ConfigError(f"{expression.text} is of something else than a column")
     if levels is not None:
@@ -146,15 +152,13 @@ def _coded(values: Any, expression: Expression, contrasts: Coding | None = None,
     coding = None
     if contrasts is not None:
         settings = {"base" if name == "reference" else name: value for name, value in contrasts.settings}
-        coding = getattr(codings, f"{_NAMES[contrasts.name]}Contrasts")(**settings)
-    return C(values, coding)
+        coding = getattr(transforms.contrasts, f"{_NAMES[contrasts.name]}Contrasts")(**settings)
+    return transforms.C(values, coding)
 
 
 def _spline(name: str, column: np.ndarray, settings: dict[str, Any]) -> Any:  # noqa: ANN401
-    from formulaic.transforms import TRANSFORMS
-
     whole = {key: int(value) if key in ("df", "degree") else value for key, value in settings.items()}
-    return TRANSFORMS[name](column, **whole)
+    return import_extra("formulaic.transforms", "regression").TRANSFORMS[name](column, **whole)
 
 
 class _Weighted:
@@ -184,8 +188,7 @@ class _Weighted:
 
     def poly(self, x: np.ndarray, degree: float = 1, raw: bool = False) -> Any:  # noqa: ANN401
         """Return powers of values; unless `raw`, polynomials without correlation, whose squares add up to 1."""
-        from formulaic.materializers.types import FactorValues
-
+        FactorValues = import_extra("formulaic.materializers.types", "regression").FactorValues
         values, weights = self._numbers(x)
         degree = int(degree)
         names = tuple(str(k) for k in range(1, degree + 1))

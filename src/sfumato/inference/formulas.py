@@ -7,8 +7,9 @@ formulaic looks these up by their names, and codes labels so that no term is a s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ import pandas as pd
 from sfumato.columns.facts import shown
 from sfumato.errors import ConfigError, require_instance
 from sfumato.extras import import_extra
-from sfumato.inference.formula_values import FormulaValues, factor_width
-from sfumato.schema.formula_expressions import FormulaTerms, Term, term_key
+from sfumato.inference.formula_values import FormulaValues, basis_size
+from sfumato.schema.formula_expressions import Expression, FormulaTerms, Term, term_key
 from sfumato.schema.formula_grammar import MOST_TERMS, formula_terms
 
 _INTERCEPT = "(+1)"  # a literal that no column is called
@@ -106,7 +107,7 @@ class ReadFormula(FormulaTerms):
             )
         terms = tuple(map(str, X.columns))
         compared = {column: label for column, label in first.items() if _compared(column, label, terms)}
-        own = frozenset().union(*map(_columns, self.left))
+        own = frozenset().union(*map(columns_of, self.left))
         return Design(left, right, terms, present, own, *self._terms(X, terms, compared))
 
     def _terms(
@@ -124,7 +125,7 @@ class ReadFormula(FormulaTerms):
             for term, columns in zip(terms, slices, strict=True)
             if columns
         }
-        return tuple(map(_columns, terms)), compared, factors
+        return tuple(map(columns_of, terms)), compared, factors
 
     def _sides(self, values: FormulaValues, n: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return both sides on rows without a missing value, whose places are their index."""
@@ -133,10 +134,12 @@ class ReadFormula(FormulaTerms):
         import_extra("formulaic", "regression")
         try:
             with np.errstate(all="ignore"):
+                for side in (self.left, self.right):
+                    if sum(width for _, width in term_widths(side, values.levels)) > MOST_TERMS:
+                        raise ConfigError(f"its labels make more than {MOST_TERMS:,} terms. Put some together")
                 factors = {
                     factor.factor: values.factor(factor) for term in (*self.left, *self.right) for factor in term
                 }
-                self._require_few(factors)
                 sides = _formulaic(self).get_model_matrix(
                     pd.DataFrame(index=pd.RangeIndex(n)), na_action="drop", context=factors
                 )
@@ -153,13 +156,6 @@ class ReadFormula(FormulaTerms):
         if not sides.rhs.shape[1]:
             raise ConfigError(f"Expected at least one term on the right of {shown(self.text)}, got none.")
         return sides.lhs, sides.rhs
-
-    def _require_few(self, factors: Mapping[str, Any]) -> None:
-        """Refuse a formula whose terms would have too many columns, labels told apart."""
-        widths = {name: factor_width(factor) for name, factor in factors.items()}
-        for side in (self.left, self.right):
-            if sum(math.prod(widths[factor.factor] for factor in term) for term in side) > MOST_TERMS:
-                raise ConfigError(f"its labels make more than {MOST_TERMS:,} terms. Put some together")
 
     def _numbers(self, side: pd.DataFrame) -> np.ndarray:
         numbers = np.asarray(side, dtype=np.float64)
@@ -189,7 +185,24 @@ def read_formula(text: object, columns: Sequence[str]) -> ReadFormula:
     return ReadFormula(parsed.text, parsed.left, parsed.right)
 
 
-def _columns(term: Term) -> frozenset[str]:
+def term_widths(side: Sequence[Term], levels: Callable[[Expression], int]) -> list[tuple[Term, int]]:
+    """How many columns each term of a side becomes: labels are told apart so that none is a sum of others.
+
+    `levels` says how many labels a factor has, 0 of one of numbers. It is what formulaic does.
+    """
+    spanned, widths = set[frozenset[str]](), []
+    for term in sorted(side, key=len):
+        sizes = {factor.text: levels(factor) for factor in term}
+        labels = [text for text, size in sizes.items() if size]
+        parts = chain.from_iterable(combinations(labels, size) for size in range(len(labels) + 1))
+        keys = {term_key(term) - set(labels) | set(part): math.prod(sizes[text] - 1 for text in part) for part in parts}
+        width = math.prod(basis_size(factor) for factor in term)
+        widths.append((term, width * sum(size for key, size in keys.items() if key not in spanned)))
+        spanned |= set(keys)
+    return widths
+
+
+def columns_of(term: Term) -> frozenset[str]:
     """The columns that a term is a function of."""
     return frozenset(one.name for factor in term for one in factor.walk() if one.kind == "column")
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from sfumato.columns.facts import grouped
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import ConfigError, EstimateError, require_flag, require_open_unit
 from sfumato.inference.calibration import Target
@@ -281,7 +282,7 @@ class Regression:
 
     def title(self) -> str:
         """Return in a line what was fitted, and to how many rows."""
-        return f"{self.formula}: {self.kind}, of the {self.target}, about {self.nobs:,.0f} rows"
+        return f"{self.formula}: {self.kind}, of the {self.target}, about {grouped(self.nobs, '.0f')} rows"
 
     def __repr__(self) -> str:
         return self.summary()

@@ -41,10 +41,7 @@ def estimates_card(frame: pd.DataFrame, left_out: Mapping[Any, str], rests_on: s
     header = [*map(shown, frame.index.names), *_NUMBERS]
     first = len(frame.index.names)
     return card(
-        "Estimates",
-        *_cut(header, rows, range(first, first + 4)),
-        *_left_out(left_out),
-        paragraph(sentence(rests_on)),
+        "Estimates", *_cut(header, rows, range(first, first + 4)), *_left_out(left_out), paragraph(sentence(rests_on))
     )
 
 

@@ -23,8 +23,8 @@ import pandas as pd
 from scipy import linalg, special
 
 from sfumato.errors import ConfigError
-from sfumato.inference.formula_values import SPLINES
-from sfumato.inference.formulas import Design, ReadFormula, read_formula
+from sfumato.inference.formula_values import SPLINES, FormulaValues
+from sfumato.inference.formulas import Design, ReadFormula, columns_of, read_formula, term_widths
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.maths.constants import QUESTIONS
 from sfumato.maths.streams import public_stream
@@ -99,21 +99,10 @@ def score_design(
     Raises:
         ConfigError: the formula cannot be read or evaluated, or a term is no product of functions of single columns.
     """
-    read = read_formula(formula, list(columns))
-    _refuse_functions_of_rows(read, question)
-    if len(read.columns) > MOST_COLUMNS:
-        raise ConfigError(
-            f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Leave "
-            "some out."
-        )
-    cells = _Cells(read, [columns[name] for name in read.columns], rows, weights, logistic=link == "logit")
+    cells = replace(_cells_of(question, formula, link, columns), rows=rows, weights=weights)
     places = cells.combinations()
     values_there, terms = cells.evaluated(places)
-    if values_there.shape[1] > MOST_TERMS + 1:
-        raise ConfigError(
-            f"Expected at most {MOST_TERMS} terms in the question {question!r}, got {values_there.shape[1] - 1}. Put "
-            "labels together, or name fewer interactions."
-        )
+    _require_few(question, values_there.shape[1] - 1)
     pivots = np.argmax(np.abs(values_there), axis=0)
     for j, term in enumerate(terms):
         if not values_there[pivots[j], j]:
@@ -137,6 +126,39 @@ def score_design(
     offset = round(-np.log(amplitudes[0]) * ONE) if link == "log" else 0
     axes = tuple(Cells.of(column) for column in cells.columns)
     return EstimatingEquation(formula, axes, whole, products, np.zeros(k, dtype=np.int64), link, offset)
+
+
+def outlined(question: str, formula: str, link: Link, columns: Mapping[str, ColumnGrid]) -> EstimatingEquation:
+    """Return `score_design` without its functions: by text and labels, for a plan where formulaic is missing."""
+    cells = _cells_of(question, formula, link, columns)
+    frame = cells.frame(cells.combinations())
+    own = FormulaValues(dict(frame.items()), np.ones(len(frame)))  # type: ignore[arg-type]
+    widths = term_widths(cells.read.right, own.levels)
+    _require_few(question, sum(width for _, width in widths))
+    sides = [columns_of(cells.read.left[0]), *(columns_of(term) for term, width in widths for _ in range(width))]
+    products = np.array([[c.name in side for c in cells.columns] for side in sides], dtype=np.int64)
+    axes = tuple(Cells.of(column) for column in cells.columns)
+    functions = tuple(np.zeros((axis.size, 2), dtype=np.int64) for axis in axes)
+    return EstimatingEquation(formula, axes, functions, products, np.zeros(len(sides) - 1, dtype=np.int64), link)
+
+
+def _cells_of(question: str, formula: str, link: Link, columns: Mapping[str, ColumnGrid]) -> _Cells:
+    read = read_formula(formula, list(columns))
+    _refuse_functions_of_rows(read, question)
+    if len(read.columns) > MOST_COLUMNS:
+        raise ConfigError(
+            f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Leave "
+            "some out."
+        )
+    return _Cells(read, [columns[name] for name in read.columns], None, None, logistic=link == "logit")
+
+
+def _require_few(question: str, terms: int) -> None:
+    if terms > MOST_TERMS:
+        raise ConfigError(
+            f"Expected at most {MOST_TERMS} terms in the question {question!r}, got {terms}. Put labels together, or "
+            "name fewer interactions."
+        )
 
 
 def require_term(question: str, formula: str, term: str, columns: Mapping[str, ColumnGrid], *, logistic: bool) -> None:
@@ -212,12 +234,16 @@ class _Cells:
         places[:, axis] = own
         return places
 
+    def frame(self, places: np.ndarray) -> pd.DataFrame:
+        """The columns' values in the middles of cells."""
+        return pd.DataFrame({c.name: values(c.kind, middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
+
     def evaluated(self, places: np.ndarray, lines: int = 0) -> tuple[np.ndarray, list[str]]:
         """The left side and the terms at places, shape (n, 1 + k), and their names.
 
         The first ones, so many, are no part of means and deviations that terms are taken less.
         """
-        frame = pd.DataFrame({c.name: values(c.kind, middles(c)[places[:, j]]) for j, c in enumerate(self.columns)})
+        frame = self.frame(places)
         n, weights = 0, (np.arange(len(frame)) >= lines).astype(np.float64)
         if self.rows is not None and self.weights is not None:
             n = len(self.rows)

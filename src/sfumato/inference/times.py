@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sfumato.columns.facts import grouped
 from sfumato.columns.wall_clock import Resolution, moment_of, step_of
 
 Value = Any
@@ -42,7 +43,7 @@ def shown(value: Value, digits: int = 5, *, error: Value = None) -> str:
         return f"{value:.{digits}g}"
     micros = value / pd.Timedelta(1, "us")
     name, size = next((unit for unit in _UNITS if abs(micros) >= unit[1]), _UNITS[-1])
-    return f"{float(f'{micros / size:.2g}'):,.10g} {name}s"
+    return f"{grouped(float(f'{micros / size:.2g}'), '.10g')} {name}s"
 
 
 def plain(value: Value) -> Value:

@@ -118,9 +118,7 @@ class CsvSource(FileSource):
                     column_names=list(self.names), block_size=_BLOCK_BYTES, use_threads=False
                 ),
                 parse_options=pa_csv.ParseOptions(
-                    delimiter=self.delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=odd.note,
+                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=odd.note
                 ),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys(self.names, pa.string()),

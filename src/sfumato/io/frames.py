@@ -373,10 +373,7 @@ _CELL_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], .
     (str, valid_text),
     ((bool, np.bool_), lambda cell: "true" if cell else "false"),
     ((int, np.integer), lambda cell: str(int(cell))),
-    (
-        (float, np.floating),
-        lambda cell: None if math.isnan(cell) else float_text(float(cell)),
-    ),
+    ((float, np.floating), lambda cell: None if math.isnan(cell) else float_text(float(cell))),
     ((bytes, bytearray, memoryview), lambda cell: bytes(cell).decode("utf-8", errors="replace")),
     (Decimal, _decimal_text),
     # one such cell makes a whole column of them: the others are the real numbers that they were

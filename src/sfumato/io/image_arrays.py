@@ -91,14 +91,7 @@ def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> Source:
     _require_arrays(arrays, keys.values())
     named = {name: np.asarray(arrays[key]) for name, key in keys.items()}
     storage = _image_storage({name: _Header(a.shape, a.dtype) for name, a in named.items()}, label)
-    return ArraySource(
-        label=label,
-        container="arrays",
-        storage=storage,
-        keys=keys,
-        chunk_rows=chunk_rows,
-        arrays=named,
-    )
+    return ArraySource(label=label, container="arrays", storage=storage, keys=keys, chunk_rows=chunk_rows, arrays=named)
 
 
 def _require_arrays(arrays: Mapping[str, object], keys: Iterable[str]) -> None:

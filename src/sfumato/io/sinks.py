@@ -112,12 +112,7 @@ def write_parts(batches: Iterable[Batch], folder: Path, *, overwrite: bool = Fal
 
 
 def write_stream(
-    batches: Iterable[Batch],
-    stream: IO[bytes],
-    form: str,
-    *,
-    spreadsheet: bool = False,
-    csv: CsvOutput | None = None,
+    batches: Iterable[Batch], stream: IO[bytes], form: str, *, spreadsheet: bool = False, csv: CsvOutput | None = None
 ) -> None:
     """Write batches to an open stream as they come, as `csv`, `parquet`, or `json`: an object a line.
 

@@ -52,6 +52,8 @@ class SizeConstants:
     weight_column: float = 0.5  # columns that the column of rows' weights counts for | not tuned
     # mean weight in the bound, guessed for settings where no total is public | not tuned; decision 41
     mean_weight: float = 0.25
+    # largest bound of weights that a forecast takes to average 1 | not tuned; decision 41
+    bound_of_one: float = 100.0
     least_weight: float = 2.0**-10  # a class's sum of weights at least, in the bound | not tuned
     # deviations by which others' counts may add up to other than declared | noise: 5
     sum_deviations: float = 5.0

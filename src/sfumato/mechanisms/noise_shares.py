@@ -95,13 +95,7 @@ def noise_share(
 
 
 def sum_of_shares(
-    bounds: Exact,
-    total: np.ndarray,
-    *,
-    stage: str,
-    ledger: Ledger,
-    noise_factor: float,
-    symmetric: bool = False,
+    bounds: Exact, total: np.ndarray, *, stage: str, ledger: Ledger, noise_factor: float, symmetric: bool = False
 ) -> Noisy:
     """Return what the shares of all holders add up to, data units.
 

@@ -84,11 +84,7 @@ def noisy_norms_and_sum(
 
 
 def joint_exact(
-    counts: np.ndarray,
-    sums: np.ndarray,
-    share: float,
-    sampling_probability: float | None = None,
-    slack: float = 0.0,
+    counts: np.ndarray, sums: np.ndarray, share: float, sampling_probability: float | None = None, slack: float = 0.0
 ) -> Exact:
     """Return (w₀ counts, w₁ sums) as one exact statistic, of the bounds that its weights say: norm √(w₀² + w₁²) = 1.
 

@@ -230,11 +230,7 @@ def _epsilon(accountant: PrivacyAccountant, delta: float, extra_delta: float) ->
 
 @lru_cache(maxsize=64)
 def account(
-    plan: Plan,
-    delta: float,
-    *,
-    neighbours: Neighbours | None = None,
-    interval: float | None = None,
+    plan: Plan, delta: float, *, neighbours: Neighbours | None = None, interval: float | None = None
 ) -> Account:
     """Return ε of a whole plan at δ, under the plan's own relation with the step `interval_for(plan)` unless given."""
     neighbours = plan.neighbours if neighbours is None else neighbours

@@ -51,12 +51,7 @@ def description_card(description: Statement) -> str:
     return card(
         "Plan: what a fit would spend",
         banner(words.guarantee(description), alarm=description.epsilon is None),
-        facts(
-            [
-                ("Who is protected", words.who(description)),
-                ("Method", words.shown(description.method)),
-            ]
-        ),
+        facts([("Who is protected", words.who(description)), ("Method", words.shown(description.method))]),
         *map(paragraph, words.risks(description)),
         paragraph(words.entering(description)),
         *spending(description),

@@ -24,13 +24,7 @@ import numpy as np
 from sfumato._lazy import later
 from sfumato.cards import html as cards
 from sfumato.cards.html import figure, sentence, shown
-from sfumato.errors import (
-    ConfigError,
-    UnsupportedEventError,
-    require_integer,
-    require_open_unit,
-    require_positive,
-)
+from sfumato.errors import ConfigError, UnsupportedEventError, require_integer, require_open_unit, require_positive
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.repetitions import Repetitions
 

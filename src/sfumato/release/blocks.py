@@ -104,10 +104,7 @@ class Decoder:
         return sum(self.schema.columns[name].cell_bytes for name in self.schema.released)
 
     def decode(
-        self,
-        rows: Mapping[str, Any],
-        values: Mapping[str, pa.Array] = _NO_VALUES,
-        names: Sequence[str] | None = None,
+        self, rows: Mapping[str, Any], values: Mapping[str, pa.Array] = _NO_VALUES, names: Sequence[str] | None = None
     ) -> pa.Table:
         """Return the released columns of coded rows, or some of them; those of `values` have one value each."""
         columns = {}

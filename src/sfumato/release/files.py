@@ -22,7 +22,8 @@ import safetensors.numpy
 
 from sfumato.columns.facts import shown
 from sfumato.errors import OutputError, ReleaseError
-from sfumato.io.atomic import atomic_path, write_or_refuse
+from sfumato.io.atomic import atomic_path, refuse_existing, write_or_refuse
+from sfumato.io.stored import format_suffix
 from sfumato.io.strict_json import parse_object
 from sfumato.io.untrusted import UnreadableFileError, UntrustedZip, read_bounded
 from sfumato.privacy.combined_certificate import PartCost
@@ -34,6 +35,7 @@ FILES = (MANIFEST, ARRAYS)
 COMBINATION = "combination.json"
 """The member that an archive of several releases has in place of these."""
 ARCHIVE_SUFFIX = ".sfm"
+_OF_ROWS = ".csv .tsv .tab .parquet .npz .dat .json .jsonl .ndjson .xlsx .feather .arrow"
 _LARGEST = {MANIFEST: 1 << 26, ARRAYS: 1 << 33, COMBINATION: 1 << 20}
 LARGEST_ARCHIVE = sum(_LARGEST.values()) + (1 << 12)
 """Bytes of the largest `.sfm` file."""
@@ -60,9 +62,24 @@ def write_files(path: Path, content: Mapping[str, Any], packed: bytes, *, overwr
     Raises:
         OutputError: the path exists and may not be replaced, or cannot be written.
     """
+    refuse_place(path, overwrite=overwrite)
     contents = _contents(content, packed)
     with atomic_path(path, overwrite=overwrite, marker=FILES) as partial:
         write_or_refuse(path, lambda: _write(contents, partial, archive=path.suffix == ARCHIVE_SUFFIX))
+
+
+def refuse_place(path: Path, *, overwrite: bool) -> None:
+    """Refuse a place where no release is written.
+
+    Raises:
+        OutputError: its name is that of a file of rows, or it exists and may not be replaced.
+    """
+    if format_suffix(path.name) in _OF_ROWS.split():
+        raise OutputError(
+            f"Expected a folder or a file name that ends in {ARCHIVE_SUFFIX} for a release, got {path.name!r}, a name "
+            f"of rows. Name another, and write rows by release.write_sample({path.name!r}) or `sfumato sample`."
+        )
+    refuse_existing(path, overwrite=overwrite, marker=FILES)
 
 
 def archive_bytes(content: Mapping[str, Any], packed: bytes) -> bytes:

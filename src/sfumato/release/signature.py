@@ -106,9 +106,7 @@ def sign_release(
 
 
 def verify_release(
-    release: str | os.PathLike[str],
-    public_key: str | os.PathLike[str],
-    signature: str | os.PathLike[str] | None = None,
+    release: str | os.PathLike[str], public_key: str | os.PathLike[str], signature: str | os.PathLike[str] | None = None
 ) -> str:
     """Check the signature of a release, and that it loads; return the fingerprint of the key.
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from sfumato.columns.dates import DateTime
+from sfumato.columns.facts import grouped
 from sfumato.columns.kind import TabularKind
 from sfumato.errors import EstimateError
 from sfumato.evaluate.fidelity import bin_codes
@@ -223,7 +224,7 @@ def plus_minus(value: float, error: float) -> str:
     places = 1 - int(np.floor(np.log10(error)))
     if abs(value) >= 1e9 or places > 9:
         return f"{value:.4g} ± {error:.2g}"
-    return f"{round(value, places):,.{max(places, 0)}f} ± {two_digits(error)}"
+    return f"{grouped(round(value, places), f'.{max(places, 0)}f')} ± {two_digits(error)}"
 
 
 def two_digits(error: float) -> str:
@@ -231,4 +232,4 @@ def two_digits(error: float) -> str:
     if not error > 0:
         return "0"
     places = 1 - int(np.floor(np.log10(error)))
-    return f"{error:.2g}" if error >= 1e9 or places > 9 else f"{round(error, places):,.{max(places, 0)}f}"
+    return f"{error:.2g}" if error >= 1e9 or places > 9 else grouped(round(error, places), f".{max(places, 0)}f")

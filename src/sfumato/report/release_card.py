@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pyarrow as pa
 
 from sfumato.cards.html import Bar, Html, banner, bars, card, code, fold, grid, paragraph, piece, shown, table, whole
+from sfumato.columns.facts import grouped
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Image
 from sfumato.errors import EstimateError
@@ -137,7 +138,7 @@ def _multiples(figures: Sequence[ColumnFigure], n: int, more: int) -> list[Html]
     lines = " Lines: where the records' own share is, in 95 of 100 releases." if measured else ""
     rest = f" And {more} more columns." if more else ""
     return [
-        paragraph(f"Bars: shares of {n:,} synthetic records, drawn for this card.{lines}{rest}", quiet=True),
+        paragraph(f"Bars: shares of {grouped(n)} synthetic records, drawn for this card.{lines}{rest}", quiet=True),
         grid(map(_multiple, figures)),
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.cards.html import Html, banner, card, code, facts, fold, listing, paragraph, shown, table
+from sfumato.columns.facts import grouped
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open
 from sfumato.rules import rule_text
@@ -49,10 +50,8 @@ def _of_table(schema: SchemaFacts) -> list[tuple[str, str]]:
     what = "Units" if schema.linked else "Rows"
     unit = schema.unit
     protected = "each row" if unit is None else f"each {shown(unit.column)}, at most {unit.max_rows} rows of it"
-    rows = [
-        (what, "not declared: a fit estimates it with noise, or takes n_public" if n is None else f"{n:,}, public"),
-        ("Protected", protected),
-    ]
+    known = "not declared: a fit estimates it with noise, or takes n_public" if n is None else f"{grouped(n)}, public"
+    rows = [(what, known), ("Protected", protected)]
     origins = source_lines(schema)
     return [*rows, ("Sources", "; ".join(map(shown, origins)))] if origins else rows
 

@@ -157,14 +157,7 @@ def read_text(path: Path) -> str:
 
 def yaml_text(document: Any) -> str:  # noqa: ANN401
     """Return plain values as YAML, keys in their own order."""
-    return yaml.dump(
-        document,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=100,
-        default_flow_style=None,
-    )
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
 
 
 def with_comments(text: str, before: str) -> str:
@@ -236,11 +229,7 @@ class _PlainLoader(_Loader):
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
-    (
-        "float",
-        r"^[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF|nan|NaN|NAN))$",
-        "-+.0123456789",
-    ),
+    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF|nan|NaN|NAN))$", "-+.0123456789"),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
 ):
     _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))

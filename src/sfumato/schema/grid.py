@@ -99,13 +99,7 @@ class ColumnGrid:
 
     @classmethod
     def numbers(
-        cls,
-        name: str,
-        kind: NumericKind,
-        most: int,
-        *,
-        ends: bool = False,
-        narrow: bool = False,
+        cls, name: str, kind: NumericKind, most: int, *, ends: bool = False, narrow: bool = False
     ) -> ColumnGrid:
         """Cut a numeric column into at most `most` cells, and those of 0, of missing and, with `ends`, of the bounds.
 
@@ -225,14 +219,7 @@ class Grid:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        *,
-        numeric_cells: int,
-        ends: bool = False,
-        narrow: bool = False,
-    ) -> Grid:
+    def of(cls, schema: Schema, *, numeric_cells: int, ends: bool = False, narrow: bool = False) -> Grid:
         """Cut the released columns of a schema.
 
         Args:

@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias, final
 from sfumato.columns.facts import plain_value, shown
 from sfumato.columns.kinds import Integer, TabularKind
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.extras import require_extra
 from sfumato.schema.branch_features import question_branch
 from sfumato.schema.formula_expressions import column
 from sfumato.schema.formula_grammar import formula_terms
@@ -143,6 +144,16 @@ def with_questions(schema: AnySchema, questions: Sequence[Any] | None) -> AnySch
         SchemaError: they are none, or name columns that the schema does not release.
     """
     return schema if questions is None else replace(schema, questions=questions)
+
+
+def require_formulas(schema: SchemaFacts) -> None:
+    """Refuse a fit that could not measure its named questions, before anything is charged.
+
+    Raises:
+        ConfigError: one is a regression or a mean, and the library of formulas is not installed; says what to run.
+    """
+    if any(read_question(question).regression for question in schema.questions):
+        require_extra("regression", "measure the named questions")
 
 
 def read_question(entry: object) -> NamedQuestion:

@@ -46,7 +46,7 @@ from sfumato.release.samplers import Sampler, build_sampler, with_package
 from sfumato.release_front import Release
 from sfumato.schema.accept import Criterion
 from sfumato.schema.code_lists import refuse_lists_of_data
-from sfumato.schema.named_questions import with_questions
+from sfumato.schema.named_questions import require_formulas, with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 from sfumato.schema.schema_facts import with_areas
@@ -83,6 +83,7 @@ def best_of(
     fit_options = FitOptions.from_keywords(options, of=SearchKeywords)
     refuse_lists_of_data(schema, data)
     schema = with_questions(with_areas(open_schema(schema), fit_options.areas), fit_options.questions)
+    require_formulas(schema)
     warn_of_draft(schema, accept_draft=fit_options.accept_draft)
     schema = with_criteria(read_schema(schema), accept)
     require_able(schema, SEARCH)

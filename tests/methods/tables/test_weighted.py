@@ -270,3 +270,30 @@ def test_other_methods_refuse_before_anything_is_spent():
     frame = pd.DataFrame({"x": [1, 2], "w": [1.0, 1.0]})
     with pytest.raises(ConfigError, match="without weight for the method dpmix, got weights in 'w'"):
         DPMix(epsilon=1.0).fit(frame, schema=Schema(columns=columns, weight="w", rows=2))
+
+
+@pytest.mark.parametrize(
+    ("bound", "total", "mean", "counted"),
+    [(4, None, "1", 6_400), (40, None, "1", 640), (400, None, "100", 6_400), (0.8, None, "0.2", 6_400),
+     (40, 64_000, "2.5", 1_600), (4, 102_400, "4", 25_600)],
+)  # fmt: skip
+def test_a_forecast_says_which_weights_it_assumes(bound, total, mean, counted):
+    """Rows whose weights average a part of the bound are as few rows of the largest weight, beside one noise."""
+    columns = {"x": (0, 1), "z": ["a", "b"], "w": {"kind": "continuous", "lower": 0, "upper": bound}}
+    questions = [{"ols": "x ~ z"}, {"table": ["z", "x"]}]
+
+    def forecast(**facts) -> tuple[str, str]:
+        described = MaxEntropy(epsilon=1.0, delta=1e-6).description(Schema.from_dict({"columns": columns, **facts}))
+        return described.stages[0].forecast, described.stages[-1].forecast
+
+    weight = {"column": "w", **({} if total is None else {"total": total})}
+    share, questions_said = forecast(rows=25_600, weight=weight, questions=questions)
+    assumed = f", assuming that weights average {mean}, of at most {bound}"
+    assert share.endswith(assumed)
+    assert questions_said.endswith(assumed)
+    plain, _ = forecast(rows=counted, questions=questions)
+    assert share.removesuffix(assumed) == plain
+    assert "assuming" not in plain
+    alike = max(1, round(counted**2 / 25_600))
+    own = forecast(rows=alike, questions=questions)[1].split(";")[0].partition("(")[0]
+    assert own == questions_said.split(";")[0].partition("(")[0]

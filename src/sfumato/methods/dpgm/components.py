@@ -46,13 +46,7 @@ class StackedAutoencoders(nn.Module):
     """
 
     def __init__(
-        self,
-        groups: Groups,
-        dimension: int,
-        latent_dim: int,
-        hidden: Sequence[int],
-        output: Output,
-        biases: np.ndarray,
+        self, groups: Groups, dimension: int, latent_dim: int, hidden: Sequence[int], output: Output, biases: np.ndarray
     ) -> None:
         super().__init__()
         self.groups, self.output = groups, output

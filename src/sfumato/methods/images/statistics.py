@@ -20,15 +20,7 @@ import numpy as np
 
 from sfumato.models.images.coefficients import AREA_BINS, ImageEncoder, ImageLayout, Lit, area_bins, touches_border
 from sfumato.models.images.warps import POSE_PARTS, pose_limits, poses
-from sfumato.plugins import (
-    PRODUCT_BITS,
-    NonNegativeSum,
-    OuterProducts,
-    Rows,
-    row_by_row,
-    step_of,
-    whole_rows,
-)
+from sfumato.plugins import PRODUCT_BITS, NonNegativeSum, OuterProducts, Rows, row_by_row, step_of, whole_rows
 
 _ROWS_AT_ONCE = 4096
 _SMALL = 0.1  # weight of what is counted beside the vector it comes with ÷ that vector's bound

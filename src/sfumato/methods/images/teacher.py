@@ -18,15 +18,7 @@ from scipy import linalg, special
 from sfumato.methods.images.statistics import blocks
 from sfumato.models.images.coefficients import ImageEncoder
 from sfumato.models.images.gradients import gradient_features
-from sfumato.plugins import (
-    PRODUCT_BITS,
-    ClippedSum,
-    Rows,
-    clip_rows,
-    row_by_row,
-    step_of,
-    whole_rows,
-)
+from sfumato.plugins import PRODUCT_BITS, ClippedSum, Rows, clip_rows, row_by_row, step_of, whole_rows
 
 STEPS = 10
 CLIP_NORM = 0.5

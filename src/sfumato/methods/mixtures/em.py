@@ -12,13 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.errors import ConfigError, require_integer
-from sfumato.methods.mixtures.em_moments import (
-    EmMoments,
-    PooledSquares,
-    Vectors,
-    default_weights,
-    em_replace_distance,
-)
+from sfumato.methods.mixtures.em_moments import EmMoments, PooledSquares, Vectors, default_weights, em_replace_distance
 from sfumato.methods.mixtures.steps import MixtureMoments, MomentStart, MStep
 from sfumato.models.mixtures.covariances import CovarianceForm
 from sfumato.models.mixtures.mixture import GaussianMixture
@@ -43,13 +37,7 @@ def pooled_stage_name(stage: str) -> str:
 
 
 def em_stage(
-    name: str,
-    *,
-    form: CovarianceForm,
-    n_components: int,
-    dimension: int,
-    iterations: int,
-    noise_multiplier: float,
+    name: str, *, form: CovarianceForm, n_components: int, dimension: int, iterations: int, noise_multiplier: float
 ) -> Stage:
     """Return the stage of the J joint releases.
 
@@ -74,12 +62,7 @@ def em_stage(
 
 
 def em_stages(
-    name: str,
-    *,
-    form: CovarianceForm,
-    n_components: int,
-    dimension: int,
-    iterations: int,
+    name: str, *, form: CovarianceForm, n_components: int, dimension: int, iterations: int
 ) -> tuple[Stage, ...]:
     """Return all stages of a fit, which together take the squared budget.
 

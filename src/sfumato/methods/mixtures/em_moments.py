@@ -20,17 +20,7 @@ from sfumato.maths.gaussian import svec
 from sfumato.methods.mixtures.steps import MixtureMoments
 from sfumato.models.mixtures.covariances import CovarianceForm, DiagonalCovariance, FullCovariance, SphericalCovariance
 from sfumato.models.mixtures.mixture import GaussianMixture
-from sfumato.plugins import (
-    PRODUCT_BITS,
-    SAFETY,
-    Noisy,
-    OuterProducts,
-    Rows,
-    clip_rows,
-    row_by_row,
-    step_of,
-    whole_rows,
-)
+from sfumato.plugins import PRODUCT_BITS, SAFETY, Noisy, OuterProducts, Rows, clip_rows, row_by_row, step_of, whole_rows
 
 Vectors = Callable[[Rows], np.ndarray]
 Weights = tuple[float, float, float]

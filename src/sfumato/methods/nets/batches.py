@@ -13,14 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.errors import ConfigError
-from sfumato.plugins import (
-    Ledger,
-    NoiseSource,
-    Records,
-    Rows,
-    poisson_member_sets,
-    sampling_probability,
-)
+from sfumato.plugins import Ledger, NoiseSource, Records, Rows, poisson_member_sets, sampling_probability
 
 HELD_BYTES = 128 << 20
 _MOST_STEPS = 4096

@@ -2,9 +2,9 @@
 
 A regression's intervals are compared with those of the records themselves: noise adds to the variance of drawing them
 about 7·k·σ²/(w²·n·m^¼), with k terms, w² the question's share, σ the stage's noise, and m regressions whose scores are
-clipped as one vector. Terms of rare labels and long tails take more, and what noise hides is allowed for beside. Of a
-table's cells the noise is known exactly. A correlation of pairs of rows of a unit has the forecast of its seven terms,
-as units are aimed at that are less alike.
+clipped as one vector; n rows with weights are as n·(mean ÷ bound)². Terms of rare labels and long tails take more, and
+what noise hides is allowed for beside. Of a table's cells the noise is known exactly. A correlation of pairs of rows of
+a unit has the forecast of its seven terms, as units are aimed at that are less alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
 from sfumato.methods.tables.question_stage import NAME, planned_parts
 from sfumato.methods.tables.second_stage import MOMENTS
-from sfumato.methods.tables.settings import TableFacts, counted_rows, entry_noise
+from sfumato.methods.tables.settings import TableFacts, entry_noise, forecast_rows, forecast_weights
 from sfumato.privacy.plan import Plan
 from sfumato.schema.named_questions import read_question
 
@@ -82,13 +82,14 @@ def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[Ques
     if not facts.described.questions:
         return []
     noise = plan[stage].noise_multiplier * facts.unit_rows
-    n = counted_rows(facts)
+    bound = forecast_weights(facts)[1]
+    alone = forecast_rows(facts) ** 2 / facts.rows  # rows without weights that are beside as much noise
     entry = np.inf if facts.schema.linked else _entry_without(plan, facts)
     forecasts: dict[str, QuestionForecast] = {}
     for group, part in planned_parts(facts):
         if not isinstance(part.query, ScoreQuery):  # of a mean by groups their sizes are no more than a part
             words = group[0].question.words
-            forecasts.setdefault(words, QuestionForecast(words, cell=noise / part.weight))
+            forecasts.setdefault(words, QuestionForecast(words, cell=noise * bound / part.weight))
             continue
         whole = sum(one.share for one in group)
         length = QUESTIONS.forecast_length / len(group) ** QUESTIONS.forecast_together
@@ -96,8 +97,8 @@ def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[Ques
             words, terms = one.question.words, equation.coefficients.size
             if words in forecasts and not forecasts[words].cell:
                 continue  # a second part of scores, as the spread of units, is for the interval
-            width = np.sqrt(1 + length * terms * whole / one.share * (noise / part.weight) ** 2 / n)
-            unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * n) if _of_pairs(equation) else np.inf
+            width = np.sqrt(1 + length * terms * whole / one.share * (noise / part.weight) ** 2 / alone)
+            unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * facts.rows) if _of_pairs(equation) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
     return [forecasts[words] for words in dict.fromkeys(question.words for question in facts.described.questions)]
 
@@ -105,7 +106,7 @@ def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[Ques
 def _entry_without(plan: Plan, facts: Facts) -> float:
     """The noise of a second moment's entry, had the second moments the questions' part of the budget, too."""
     share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
-    return entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), TableFacts.of(facts), counted_rows(facts))
+    return entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), TableFacts.of(facts), forecast_rows(facts))
 
 
 def _of_pairs(equation: EstimatingEquation) -> bool:
@@ -117,4 +118,6 @@ def _of_pairs(equation: EstimatingEquation) -> bool:
 def forecast_words(plan: Plan, facts: Facts, stage: str = NAME) -> Mapping[str, str]:
     """Return the stage's forecast in words; none without named questions."""
     forecasts = question_forecasts(plan, facts, stage)
-    return {stage: "; ".join(forecast.words for forecast in forecasts)} if forecasts else {}
+    return (
+        {stage: "; ".join(forecast.words for forecast in forecasts) + forecast_weights(facts)[2]} if forecasts else {}
+    )

@@ -22,25 +22,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.errors import ConfigError, SchemaError
+from sfumato.extras import installed
 from sfumato.fitting.driver import Fit, FittedModel, interim_release
 from sfumato.fitting.purposes import Facts
 from sfumato.inference.functions import cell_functions, measured_functions
 from sfumato.inference.lag_scores import PRODUCTS, SQUARES, pair_query
 from sfumato.inference.noisy_totals import LINKS
-from sfumato.inference.score_designs import aim_equation, joint_scores, question_columns, score_design
+from sfumato.inference.score_designs import aim_equation, joint_scores, outlined, question_columns, score_design
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.maths.constants import QUESTIONS, SIZES
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import MOST_TOGETHER, ONE, EstimatingEquation, Link, ScoreQuery
 from sfumato.methods.tables.cell_counts import public_runs
-from sfumato.methods.tables.question_sums import (
-    QuestionPart,
-    QuestionQuery,
-    QuestionSums,
-    replace_distance,
-    weights_of,
-)
+from sfumato.methods.tables.question_sums import QuestionPart, QuestionQuery, QuestionSums, replace_distance, weights_of
 from sfumato.methods.tables.question_tilt import fit_tilts
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.release.tilted_table import MOST_TILTS, MOST_WORK, TiltedTable, work_of, written_tilts
@@ -197,11 +192,13 @@ def _public_design(
     if part.role in (PAIRS, PAIR_SPREAD):
         return pair_query(pairs_of(part, facts), facts.schema, ONE // 2, ONE // 2, left_of(part))
     _require_columns(part, columns, facts)
-    if part.role == SPREAD:
-        middle = float(sum(columns[part.question.columns[0]].kind.bounds)) / 2  # type: ignore[attr-defined]
-        return score_design(part.question.words, spread_formula(part.question, middle), part.link, columns)
-    if part.role == SCORES:
-        return score_design(part.question.words, part.question.regression, part.link, columns)
+    if part.role in (SCORES, SPREAD):
+        formula = part.question.regression
+        if part.role == SPREAD:
+            middle = float(sum(columns[part.question.columns[0]].kind.bounds)) / 2  # type: ignore[attr-defined]
+            formula = spread_formula(part.question, middle)
+        design = score_design if installed("formulaic") else outlined  # a plan's: a fit refuses before
+        return design(part.question.words, formula, part.link, columns)
     query = table_query(part, columns)
     _require_few_cells(part, query)
     return query
@@ -316,10 +313,7 @@ def aimed_sums(
 
 
 def regression_scores(
-    group: Sequence[PlannedPart],
-    equations: Sequence[EstimatingEquation],
-    measured: TableMeasurements,
-    noise_std: float,
+    group: Sequence[PlannedPart], equations: Sequence[EstimatingEquation], measured: TableMeasurements, noise_std: float
 ) -> ScoreQuery:
     """The scores of some regressions, at the coefficients and in the turn that released values say."""
     weights = []

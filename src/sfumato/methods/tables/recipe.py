@@ -28,20 +28,15 @@ from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.pair_tables import with_pair_tables
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
-from sfumato.methods.tables.second_stage import (
-    FirstRelease,
-    SecondMoments,
-    SecondStage,
-    moment_stage,
-    unweighted,
-)
+from sfumato.methods.tables.second_stage import FirstRelease, SecondMoments, SecondStage, moment_stage, unweighted
 from sfumato.methods.tables.settings import (
     Names,
     Settings,
     TableFacts,
     class_weight_of,
-    counted_rows,
     entry_noise,
+    forecast_rows,
+    forecast_weights,
     require_fits,
 )
 from sfumato.methods.tables.shares import column_shares, released_counts, unsaid_distances
@@ -94,9 +89,9 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
     """Say what the noise of each stage means at `n_public`, from public facts alone."""
     names = names or Names()
     share = one_way_error(plan, facts, names)
-    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), counted_rows(facts))
+    joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), forecast_rows(facts))
     return {
-        names.marginals: f"standard error of a 1-way share ±{share:.2g}",
+        names.marginals: f"standard error of a 1-way share ±{share:.2g}{forecast_weights(facts)[2]}",
         names.moments: f"standard error of a correlation ±{joint:.2g}",
     }
 
@@ -108,7 +103,7 @@ def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float
         plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
     )
     precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
-    return float(noise_std / np.sqrt(precision) / counted_rows(facts))
+    return float(noise_std / np.sqrt(precision) / forecast_rows(facts))
 
 
 Silent: TypeAlias = Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]]

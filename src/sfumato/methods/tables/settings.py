@@ -78,6 +78,26 @@ def counted_rows(facts: Facts) -> float:
     return max(1.0, SIZES.mean_weight * facts.rows if weight.total is None else weight.total / bound)
 
 
+def forecast_weights(facts: Facts) -> tuple[float, float, str]:
+    """The mean of rows' weights that forecasts assume, their bound, and both in words; 1 and 1 without weights.
+
+    By the declared total; else 1, or of a bound above 100, as of people that a row stands for, a guessed part of it.
+    """
+    weight = facts.described.weight
+    if weight is None:
+        return 1.0, 1.0, ""
+    bound, least = weight_bound(facts.described), getattr(facts.described.columns.get(weight.column), "lower", 0.0)
+    mean = 1.0 if least <= 1 <= bound <= SIZES.bound_of_one else SIZES.mean_weight * bound
+    mean = mean if weight.total is None else min(weight.total / facts.rows, bound)
+    return mean, bound, f", assuming that weights average {mean:.3g}, of at most {bound:.3g}"
+
+
+def forecast_rows(facts: Facts) -> float:
+    """The sum of these weights ÷ the bound, beside which forecasts see noise."""
+    mean, bound, _ = forecast_weights(facts)
+    return max(1.0, facts.rows * mean / bound)
+
+
 @dataclass(frozen=True, slots=True)
 class TableFacts:
     """Public sizes that settings follow from."""
