@@ -11,7 +11,7 @@ from sfumato.maths.streams import public_stream
 N = 4_000
 
 
-def rows(linked: bool) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
+def rows(linked: bool) -> tuple[np.ndarray, list[tuple[int, np.ndarray, np.ndarray]]]:
     """Column 0 has a missing cell 4; column 1 is column 0 where that is there, else 0 to 3 alike, or always 3.
 
     Column 2 is a class of all rows.
@@ -19,13 +19,13 @@ def rows(linked: bool) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
     rng = np.random.default_rng(0)
     first = rng.integers(0, 5, N)
     second = np.where(first < 4, np.minimum(first, 3 if not linked else 2), 3 if linked else 1)
-    features = [(0, np.eye(5)[first]), (1, np.eye(4)[second]), (-1, np.ones((N, 1)))]
+    features = [(0, np.eye(5), first), (1, np.eye(4), second), (-1, np.ones((1, 1)), np.zeros(N, dtype=np.int64))]
     return np.stack([first, second, np.zeros(N, dtype=np.int64)], axis=1), features
 
 
 def test_other_cells_come_from_rows_with_a_value() -> None:
     cells, features = rows(linked=False)
-    features[1] = 1, np.zeros((N, 1))  # says nothing of what is missing: any row with a value will do
+    features[1] = 1, np.zeros((4, 1)), features[1][2]  # says nothing of what is missing: any row with a value will do
     cells[cells[:, 0] == 4, 1] = 0
     found = fill_gaps(cells, features, [4, None, None], public_stream(1))
     gap = cells[:, 0] == 4
