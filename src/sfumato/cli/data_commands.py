@@ -93,13 +93,12 @@ def draft_command(
     source = open_undescribed(data, input_format)
     if isinstance(source, dict) and suggest_rules:
         raise ConfigError("Expected no --suggest-rules beside several tables, of which none is kept. Leave it out.")
+    options = {"exact": exact, "names_are_public": names_are_public}
     with working("Reading the records…"):
         if isinstance(source, dict):
-            draft = database_drafts.draft_tables(source, exact=exact, names_are_public=names_are_public)
+            draft = database_drafts.draft_tables(source, **options)
         else:
-            draft = drafting.draft_schema(
-                source, exact=exact, names_are_public=names_are_public, suggest_rules=suggest_rules
-            )
+            draft = drafting.draft_schema(source, suggest_rules=suggest_rules, **options)
     with last_output(out):
         documents.write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")
