@@ -1,9 +1,11 @@
 """What views of a release cost beside its fit, however many labels and columns there are.
 
-Makes up tables of two columns of 900 labels, five of 300, sixty of 10, twelve mixed ones and 200 columns; fits each
-at epsilon = 1, and makes report, folder to publish and list of answers, each in a process of its own, whose memory is
-limited so that it cannot take the machine down. Reports seconds of processor time and peak resident memory, without
-and with imports, and whether a view stays within its bound: the fit's seconds and three more, and 600 MB.
+Makes up tables of two columns of 900 labels, five of 300, sixty of 10, twelve mixed ones, 200 columns, 200 of which a
+tenth of the cells is missing, and ten columns beside a target of 100 and 200 classes; fits each at epsilon = 1, and
+makes report, folder to publish, list of answers and the studio's page of the release, each in a process of its own,
+whose memory is limited so that it cannot take the machine down. Reports seconds of processor time and peak resident
+memory, without and with imports, and whether a view stays within its bound: the fit's seconds and three more, and 600
+MB.
 
     python benchmarks/views.py [--tables mixed wide] [--rows 20000] [--limit 4000] [--out figures.json]
 """
@@ -26,18 +28,22 @@ MEGABYTE = 10**6
 MORE_SECONDS, MOST_MEGABYTES = 3.0, 600
 MIXED = (37, 25, 18, 7, 5, 2)  # labels, beside as many numbers
 TABLES = {"2 x 900": (900,) * 2, "5 x 300": (300,) * 5, "60 x 10": (10,) * 60, "mixed": MIXED, "wide": MIXED * 17}
-WIDE = 200
+TABLES |= {"gaps": MIXED * 17, "100 classes": (100, *MIXED[:5]), "200 classes": (200, *MIXED[:5])}
+NUMBERS = ("mixed", "wide", "gaps", "100 classes", "200 classes")  # beside labels
+CLASSES = ("100 classes", "200 classes")  # of the first column, the target; the tables have ten more
+MISSING = 0.1  # of the cells of every column
 
 
 def columns_of(table: str) -> dict[str, dict[str, object]]:
-    """Return the columns of a made-up table; of the last two every second one holds numbers."""
+    """Return the columns of a made-up table; in the last ones every second one holds numbers."""
     columns: dict[str, dict[str, object]] = {}
     for place, n in enumerate(TABLES[table]):
-        labels = {"kind": "categorical", "categories": [f"label {label:03d}" for label in range(n)]}
+        gaps = {"nullable": True} if table == "gaps" else {}
+        labels = {"kind": "categorical", "categories": [f"label {label:03d}" for label in range(n)], **gaps}
         columns[f"labels {place}"] = labels
-        if table in ("mixed", "wide"):
-            columns[f"number {place}"] = {"kind": "integer", "lower": 0, "upper": 100}
-    return dict(list(columns.items())[:WIDE])
+        if table in NUMBERS:
+            columns[f"number {place}"] = {"kind": "integer", "lower": 0, "upper": 100, **gaps}
+    return dict(list(columns.items())[: 11 if table in CLASSES else 200])
 
 
 def make_table(table: str, rows: int) -> pd.DataFrame:
@@ -53,6 +59,8 @@ def make_table(table: str, rows: int) -> pd.DataFrame:
         else:
             labels = np.array(facts["categories"])
             columns[name] = labels[np.floor(len(labels) * part**3).astype(np.int64)]
+        if facts.get("nullable"):
+            columns[name] = pd.Series(columns[name]).mask(rng.random(rows) < MISSING)
     return pd.DataFrame(columns)
 
 
@@ -60,28 +68,40 @@ def fit(table: str, rows: int, folder: Path) -> None:
     import sfumato
 
     schema = sfumato.Schema.from_dict({"rows": rows, "columns": columns_of(table)})
-    sfumato.MaxEntropy(epsilon=1.0, delta=1e-6).fit(folder / "rows.parquet", schema=schema).save(folder / "release")
+    target = "labels 0" if table in CLASSES else None
+    release = sfumato.MaxEntropy(epsilon=1.0, delta=1e-6).fit(folder / "rows.parquet", schema=schema, target=target)
+    release.save(folder / "release.sfm")
 
 
 def report(table: str, rows: int, folder: Path) -> None:
     import sfumato
 
-    sfumato.load(folder / "release").report(folder / "page.html")
+    sfumato.load(folder / "release.sfm").report(folder / "page.html")
 
 
 def pack(table: str, rows: int, folder: Path) -> None:
     import sfumato
 
-    sfumato.pack(folder / "release", folder / "publish")
+    sfumato.pack(folder / "release.sfm", folder / "publish")
 
 
 def answers(table: str, rows: int, folder: Path) -> None:
     import sfumato
 
-    sfumato.load(folder / "release").answers()
+    sfumato.load(folder / "release.sfm").answers()
 
 
-STEPS = {step.__name__: step for step in (fit, report, pack, answers)}
+def studio(table: str, rows: int, folder: Path) -> None:
+    """The page of the release; the report that it links to is that of `report`, and its folder that of `pack`."""
+    from sfumato.studio.pages import Pages
+    from sfumato.studio.session import StudioSession
+
+    shown = Pages(StudioSession(folder)).fit({})
+    if shown.status_code != 200 or b"release.sfm" not in shown.body:
+        raise RuntimeError("The studio shows no release.")
+
+
+STEPS = {step.__name__: step for step in (fit, report, pack, answers, studio)}
 
 
 def run_step(step: str, table: str, rows: int, folder: Path) -> None:

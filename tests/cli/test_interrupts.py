@@ -25,10 +25,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 # One process imports the package and does the accounting; every run is a child of its that interrupts itself: where a
 # named function begins or ends, or at the n-th line of those that write a release and end the call.
 DRIVER = """
-import atexit, contextlib, json, os, re, signal, sys
+import atexit, contextlib, json, os, re, signal, sys, time
 from pathlib import Path
 from sfumato.cli import app, data_commands, ending, ledger_commands, output, quality_commands, release_commands
 import sfumato.report.write, sfumato.io.sinks
+from sfumato.desk import drafting
+from sfumato.publish import pack as packing
 from sfumato.errors import EstimateError
 from sfumato.io import atomic
 from sfumato.schema import documents
@@ -60,10 +62,15 @@ PLACES = {
     "publish": (atomic, "_publish"), "rename": (atomic, "_rename"), "remove": (atomic, "_remove"),
     "cost": (output, "print_cost"), "last words": (release_commands, "tell_written"),
     "say": (output.results, "print"),
+    "estimates": (sfumato.report.write, "estimates_of"), "page": (packing, "page_content"),
+    "survey": (drafting, "draft_schema"), "rows": (blocks.Decoder, "table"),
 }
 LINES = {m.__file__ for m in (app, ending, release_commands, atomic, interrupts, contextlib)}
 
+pressed = [0.0]
+
 def interrupt():
+    pressed[0] = time.monotonic()
     os.kill(os.getpid(), signal.SIGINT)
 
 def arm(place, when, about):
@@ -71,7 +78,8 @@ def arm(place, when, about):
     function = getattr(owner, name)
     met = []
     def interrupted(*arguments, **options):
-        now = not met and re.search(about, " ".join(map(str, arguments)))
+        words = [*map(str, arguments), *(f"{name}={value}" for name, value in options.items())]
+        now = not met and re.search(about, " ".join(words))
         if now:
             met.append(True)
         if now and when == "before":
@@ -125,6 +133,7 @@ for line in sys.stdin:
             app.main(arguments)
         except SystemExit as leave:
             sys.settrace(None)
+            print("Seconds since:", time.monotonic() - pressed[0])
             print("Lines:", count())
             if moments[0][0] == "exit":
                 raise
@@ -324,13 +333,36 @@ def inputs(tmp_path_factory, interrupted):
     return folder
 
 
+def arguments_of(command: str, inputs: Path, folder: Path) -> tuple[object, ...]:
+    """A command whose output goes to a folder, and whose inputs are there."""
+    first, *parts = COMMANDS[command]
+    place = {part: folder / part for part in parts if str(part).startswith("OUT")}
+    place |= {path.name: path for path in inputs.iterdir()}
+    return first, *(place.get(part, part) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("command", "moment"),
+    [
+        ("sample csv", ("rows", "after", " start=128")),
+        ("report", ("estimates", "after", "")),
+        ("pack", ("page", "before", "")),
+        ("schema draft", ("survey", "before", "")),
+    ],
+)
+def test_in_the_midst_of_the_work(interrupted, inputs, tmp_path, command, moment):
+    """Whether the partial output is begun or not, it is gone within two seconds."""
+    code, said = interrupted([moment], *arguments_of(command, inputs, tmp_path))
+    assert code == 1
+    assert not names(tmp_path)
+    assert float(said.rpartition("Seconds since: ")[2].split()[0]) < 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_output(interrupted, inputs, tmp_path, command):
-    parts = COMMANDS[command]
-    (name,) = (part for part in parts if str(part).startswith("OUT"))
-    place = {name: tmp_path / name} | {path.name: path for path in inputs.iterdir()}
-    arguments = parts[:1] + tuple(place.get(part, part) for part in parts[1:])
+    (name,) = (part for part in COMMANDS[command] if str(part).startswith("OUT"))
+    arguments = arguments_of(command, inputs, tmp_path)
     locks = {f"{name}.lock"}
     for moment in (("publish", "before", ""), ("flush", "after", PARTIAL)):
         assert interrupted([moment], *arguments)[0] == 1

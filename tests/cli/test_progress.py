@@ -6,6 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
+import sfumato
 from fixtures import tables
 from sfumato import MaxEntropy, Schema
 from sfumato.cli import progress
@@ -67,3 +68,15 @@ def test_plan_says_how_long_a_fit_takes(call, tmp_path, monkeypatch) -> None:
     bought = call("plan", "--schema", "schema.yaml", "--epsilon", 1, "--delta", "1e-6", "--rows", "estimate").out
     assert "A fit takes" not in bought
     assert "fitted again" not in bought
+
+
+def test_commands_that_take_seconds_say_what_they_do(terminal, tmp_path, call) -> None:
+    """Of a pass over the records nothing is said but that there is one."""
+    tables.write_csv(tmp_path / "people.csv")
+    assert call("schema", "draft", tmp_path / "people.csv", "--out", tmp_path / "draft.yaml").code == 0
+    assert "Reading the records…" in _shown(terminal)
+    assert not re.search(r"\d", re.sub(r"\d:\d\d:\d\d", "", _shown(terminal)))
+    release = sfumato.fit(tables.frame(), tables.schema(), epsilon=1.0, delta=1e-5, seed=0)
+    release.save(tmp_path / "r.sfm")
+    assert call("report", tmp_path / "r.sfm", "--out", tmp_path / "page.html").code == 0
+    assert "Making the page…" in _shown(terminal)

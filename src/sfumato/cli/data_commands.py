@@ -23,6 +23,7 @@ from sfumato.cli.inputs import (
 )
 from sfumato.cli.options import NamesArePublicOption, command_group
 from sfumato.cli.output import notes, print_json, print_table, say
+from sfumato.cli.progress import working
 from sfumato.errors import ConfigError, DataError, SchemaError, SfumatoError
 from sfumato.io.atomic import refuse_existing, refuse_inputs
 from sfumato.schema import documents
@@ -89,14 +90,14 @@ def draft_command(
     refuse_data(out, {"data": data})
     refuse_existing(out, overwrite=overwrite)
     source = open_undescribed(data, input_format)
-    if isinstance(source, dict):
-        if suggest_rules:
-            raise ConfigError("Expected no --suggest-rules beside several tables, of which none is kept. Leave it out.")
-        draft = database_drafts.draft_tables(source, exact=exact, names_are_public=names_are_public)
-    else:
-        draft = drafting.draft_schema(
-            source, exact=exact, names_are_public=names_are_public, suggest_rules=suggest_rules
-        )
+    if isinstance(source, dict) and suggest_rules:
+        raise ConfigError("Expected no --suggest-rules beside several tables, of which none is kept. Leave it out.")
+    options = {"exact": exact, "names_are_public": names_are_public}
+    with working("Reading the records…"):
+        if isinstance(source, dict):
+            draft = database_drafts.draft_tables(source, **options)
+        else:
+            draft = drafting.draft_schema(source, suggest_rules=suggest_rules, **options)
     with last_output(out):
         documents.write_text(out, draft.to_yaml(), overwrite=overwrite, secret=True)
     say(f"Wrote {out}, a draft: kinds were guessed, and facts without `discover: true` were read off the records.")

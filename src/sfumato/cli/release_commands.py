@@ -49,7 +49,7 @@ from sfumato.cli.outputs import (
     tell_sampled,
     tell_tables,
 )
-from sfumato.cli.progress import stages, tell_duration
+from sfumato.cli.progress import stages, tell_duration, working
 from sfumato.cli.publish_commands import combined_at, show_if_combined
 from sfumato.cli.settings import settings_file
 from sfumato.errors import ConfigError
@@ -253,9 +253,8 @@ def fit_command(
     if known is None and not source.names:
         raise ConfigError(f"Expected --schema for {source.label}, whose lines name no columns for all. Declare them.")
     if known is None:
-        known = sfumato.OpenSchema.of(
-            source, column_kinds(kinds), target=target, names_are_public=run.names_are_public
-        )  # fmt: skip
+        named = column_kinds(kinds)
+        known = sfumato.OpenSchema.of(source, named, target=target, names_are_public=run.names_are_public)
         n_public = sfumato.EstimateCount() if n_public is None else n_public
     known = facts.described(known)
     synthesizer = facts.at_risk(synthesizer, allowed, known, n_public)
@@ -382,7 +381,8 @@ def sample_command(
     refused |= {"unique_on": unique.unique_on, "unique_rows": unique.unique_rows is UniqueRowsChoice.drop}
     if (combined := combined_at(release, **refused)) is not None:
         batches = combined.batches(n, seed=seed, workers=workers)
-        write(batches, combined.parts[0].form.keys, combined.schema.csv_output)
+        with working("Sampling…"):
+            write(batches, combined.parts[0].form.keys, combined.schema.csv_output)
         tell_sampled(name, release, report=False)
         return
     model = sfumato.load(release)
@@ -390,7 +390,8 @@ def sample_command(
     options |= {"workers": workers, "unique_rows": unique.unique_rows.value, "unique_columns": unique.unique_on or None}
     tables, csv = model.schema.database, model.schema.csv_output
     if tables is not None and replicates is None:
-        tables_writer(out, format_, **place)(model.table_batches(n, **options), csv)
+        with working("Sampling…"):
+            tables_writer(out, format_, **place)(model.table_batches(n, **options), csv)
         tell_tables(out, tables.names, format_)
         tell_dropped(say, unique.unique_rows)
         return

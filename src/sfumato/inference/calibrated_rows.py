@@ -28,7 +28,7 @@ from sfumato.release.model import ReleaseValue
 _MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
 _PAIR = 2
 _ANY_PART = 3.0  # the variance of an even law on [0, 1] is p(1 - p)/3 at p = 1/2, its mean
-_MOST_KEPT = 600  # measured functions of calibrations that are held: each is a number for each of the model's rows
+_MOST_KEPT = 300  # measured functions of calibrations that are held: each is a number for each of the model's rows
 
 
 AS_CLIPPED = "Of columns as they were clipped to bounds that the fit estimated"

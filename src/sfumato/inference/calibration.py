@@ -187,10 +187,8 @@ class Calibration:
 
     def _relative_noise(self) -> float:
         """Return the variance of the noise of a measured mean, in the variance of the function: of the middle one."""
-        varies = np.diagonal(self._covariance) > _CONSTANT
-        if not varies.any():
-            return 0.0
-        return float(np.median(self._noise[varies] / np.diagonal(self._covariance)[varies])) / self._n**2
+        varies = (own := np.diagonal(self._covariance)) > _CONSTANT
+        return float(np.median(self._noise[varies] / own[varies])) / self._n**2 if varies.any() else 0.0
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -249,9 +247,8 @@ class Calibration:
 
     def variance_of_row(self, function: np.ndarray) -> float:
         """Return the variance of a function of a weighted row, shape (N,); without negative weights if these rule."""
-        positive = np.maximum(self.weights, 0.0)
         variance = _weighted_variance(function, self.weights)
-        without = _weighted_variance(function, positive)
+        without = _weighted_variance(function, np.maximum(self.weights, 0.0))
         return variance if variance >= _LEAST_LEFT * without else without
 
     def variances(self, functions: np.ndarray, within: np.ndarray | None = None) -> Variances:
@@ -370,8 +367,7 @@ class Calibration:
 
     def _allowed(self, known: np.ndarray) -> np.ndarray:
         """Return the variance of each total for each unit of variance of a row's part that is not said, shape (k,)."""
-        off = np.where(known >= WELL_KNOWN, _UNMEASURED, _ODD)
-        return (self._record + off**2 * self._n) * self._n * self._spare
+        return (self._record + np.where(known >= WELL_KNOWN, _UNMEASURED, _ODD) ** 2 * self._n) * self._n * self._spare
 
     def _sampling(self, fit: _Explained) -> np.ndarray:
         """Return Σ v·uuᵀ over rows u of weights v; where negative weights leave too little, without these."""
@@ -469,8 +465,7 @@ class Calibration:
 
     def _joint(self, solved: np.ndarray) -> np.ndarray:
         """Return the covariance of each row's part in totals with the measured ones, applied to a vector."""
-        scale = self._prior * self._n
-        return scale * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
+        return self._prior * self._n * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
 
     def _gains(self, joint: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
         """Return the part of each measured total in the estimated ones, shape (k, p).

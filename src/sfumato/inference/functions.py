@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.errors import EstimateError
 from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, pool_tables, tables_of
 from sfumato.inference.table_measurements import OnGivenRows, TableMeasurements
+from sfumato.measurements.cells import ALL_ROWS
 from sfumato.measurements.queries import MarginalQuery, MomentQuery
 from sfumato.records.sequences import WEIGHT_BITS, Sharing
 from sfumato.release.model import ReleaseValue
@@ -352,15 +353,17 @@ def _products(
 def _with_classes(
     measured: TableMeasurements, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Add the class's indicators, where moments have them; or their sum, which is the same for all rows."""
+    """Add indicators of the classes that are told apart, where moments have them, and the sum of all others."""
     place = products.classes
     if place is None:
         return turned, values
-    k = products.width(place)
-    own = np.eye(k) if by_class else np.full((k, 1), 1 / np.sqrt(k))
+    features, own = products.query.features[place].cells, np.eye(products.width(place))
+    apart = measured.apart(features.column) if by_class and features.column != ALL_ROWS else np.arange(0)
+    if rest := len(own) - apart.size:
+        own = np.column_stack([own[:, apart], np.delete(own, apart, axis=1).sum(axis=1) / np.sqrt(rest)])
     block = np.zeros((products.query.dimension, own.shape[1]))
     block[products.ends[place] : products.ends[place + 1]] = own
-    cells = measured.base.of(products.query.features[place].cells)
+    cells = measured.base.of(features)
     return [*turned, block], [*values, (products.vectors(place) @ own)[cells]]
 
 

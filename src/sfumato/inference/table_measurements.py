@@ -224,11 +224,11 @@ class TableMeasurements:
         cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1)
         if self.products is not None:
             base = BaseCells(codes)
-            features = [
+            features = (  # of which none is looked up where no row has a gap
                 (names.index(entries.cells.column) if entries.cells.column in names else -1,
-                 self.products.vectors(place)[base.of(entries.cells)])
+                 self.products.vectors(place), base.of(entries.cells))
                 for place, entries in enumerate(self.products.query.features)
-            ]  # fmt: skip
+            )  # fmt: skip
             missing = [self._missing_cell(name) for name in names]
             cells = fill_gaps(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
         counts = [self.counts(name) for name in self.names]
