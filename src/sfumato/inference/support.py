@@ -57,12 +57,14 @@ def fill_gaps(
     gaps = np.stack([cells[:, j] == missing[j] for j in nullable], axis=1)
     chances = _chances(list(features), nullable, gaps)
     cells = cells.copy()
+    numbers = rng.integers(1, 1 << 63, len(nullable), dtype=np.uint64)
+    patterns = gaps.astype(np.uint64) @ numbers  # modulo 2^64: rows of one number have gaps in the same columns
     for place, j in enumerate(nullable):
-        others = np.delete(gaps, place, axis=1)
-        patterns = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
-        for pattern in np.unique(patterns[gaps[:, place]]):
-            alike = patterns == pattern
-            takers, donors = (np.flatnonzero(alike & members) for members in (gaps[:, place], ~gaps[:, place]))
+        gap = gaps[:, place]
+        others = patterns - gap * numbers[place]
+        for pattern in np.intersect1d(others[gap], others[~gap]):
+            alike = others == pattern
+            takers, donors = (np.flatnonzero(alike & members) for members in (gap, ~gap))
             takers, givers = _matched(chances[:, place], takers, donors, rng)
             own = cells[takers, j]
             cells[takers] = cells[givers]
