@@ -27,7 +27,7 @@ from pair_laws import LEVEL, PAIR_CASES, answer
 
 from sfumato import MaxEntropy, Schema, combine
 from sfumato.columns import Categorical, Continuous, Integer
-from sfumato.errors import EstimateError
+from sfumato.errors import EstimateError, UnknownGroupError
 from sfumato.schema.open_schema import OpenSchema
 
 RESULTS = Path(__file__).parent / "results" / "coverage"
@@ -325,7 +325,7 @@ def run(case, n, epsilon, fits, seed=0):
             for aim, truth_of in (("population", truths[name]), ("table", None)):
                 try:
                     answers = ask(release, aim)
-                except EstimateError:
+                except (EstimateError, UnknownGroupError):
                     refused[f"{name} / {aim}"] = refused.get(f"{name} / {aim}", 0) + 1
                     continue
                 wanted = truth_of if truth_of is not None else truth(frame)

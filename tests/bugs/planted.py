@@ -273,8 +273,8 @@ BUGS = [
     PlantedBug(
         "estimates: a model is taken to be as near of several columns as of one",
         "inference/calibrated_rows.py",
-        "self.measured.products is not None else TOGETHER",
-        "self.measured.products is not None else FITTED",
+        "return TOGETHER if any(",
+        "return FITTED if any(",
         "tests/inference/test_few_records.py -k strong_pair",
     ),
     PlantedBug(

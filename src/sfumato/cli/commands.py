@@ -38,7 +38,7 @@ _HELP: Mapping[str, Mapping[str, str]] = {
         "methods": "List the methods that `fit` knows, or what can be set of one.",
     },
     "Describe the data": {
-        "schema": "Write, import and check schemas: what is publicly known of a table. Compare data with one.",
+        "schema": "Write, import and check schemas: what is publicly known of a table. Compare data with one."
     },
     "Plan and fit": {
         "plan": "Show what a fit would spend the budget on, and how accurate it would be. Reads no record.",
@@ -57,12 +57,8 @@ _HELP: Mapping[str, Mapping[str, str]] = {
         "report": "Write a page about a release. With --real it compares with real records and is NOT private.",
         "evaluate": "Score synthetic rows, ask the records about a finding, or attack a method.",
     },
-    "Publish it": {
-        "publish": "Write the folder to publish, descriptions for catalogues, and signatures.",
-    },
-    "Keep the account": {
-        "ledger": "The account of a data set: what all fits of it cost together.",
-    },
+    "Publish it": {"publish": "Write the folder to publish, descriptions for catalogues, and signatures."},
+    "Keep the account": {"ledger": "The account of a data set: what all fits of it cost together."},
 }
 """Panel → command → its line of help. In the order of a journey: from a table to what is published."""
 

@@ -48,11 +48,7 @@ _running: set[str] = set()  # marks of this process's runs that have not ended, 
 
 
 def create_ledger(
-    path: str | os.PathLike[str],
-    *,
-    epsilon: float,
-    delta: float,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    path: str | os.PathLike[str], *, epsilon: float, delta: float, neighbours: Neighbours = Neighbours.ADD_REMOVE
 ) -> None:
     """Open the account of a data set: write a file that fits of these data charge.
 

@@ -19,13 +19,7 @@ from sfumato.estimators.records import NumericRecords
 from sfumato.maths.fourier import FourierFeatures
 from sfumato.mechanisms.contributions import LINEAR_BITS, product_bits
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.mixtures.centres import (
-    CentreGrid,
-    nearest,
-    random_centres,
-    random_directions,
-    squared_distances,
-)
+from sfumato.methods.mixtures.centres import CentreGrid, nearest, random_centres, random_directions, squared_distances
 from sfumato.methods.mixtures.em_moments import Vectors
 from sfumato.methods.mixtures.kmeans import ClusterSums, GridCounts, fit_kmeans, kmeans_stage, kmeans_stages
 from sfumato.models.mixtures.mixture import CentrePoints

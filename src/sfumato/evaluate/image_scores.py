@@ -63,10 +63,7 @@ def evaluate_pictures(
         "private": False,
         "rows": {name: len(pictures.pixels) for name, pictures in read.items()},
         "utility": None if target is None else _utility(read, schema, target, seed),
-        "fidelity": {
-            "classes": classes,
-            "mean_image": float(np.sqrt(np.mean((means[0] - means[1]) ** 2))),
-        },
+        "fidelity": {"classes": classes, "mean_image": float(np.sqrt(np.mean((means[0] - means[1]) ** 2)))},
     }
 
 

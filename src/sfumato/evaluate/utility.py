@@ -32,13 +32,7 @@ TRAIN_ROWS = 10_000
 
 
 def classifier_scores(
-    train: object,
-    test: object,
-    *,
-    schema: SchemaLike,
-    target: str,
-    positive: str | None = None,
-    seed: int = 0,
+    train: object, test: object, *, schema: SchemaLike, target: str, positive: str | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """Train four classifiers on one table and score them on another.
 

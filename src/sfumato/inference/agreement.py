@@ -129,17 +129,15 @@ def _of_sets(measured: MeasuredItems) -> Iterator[Disagreement]:
     """Compare the shares of sets that hold an item, and weighted ones of those that hold two."""
     sets, n, missed = measured.model_sets, measured.n_public, _MISSED**2 + 1 / MODEL_SETS
     of_all = (measured.count_variance or 0.0) / n**2
-    held = np.bincount(sets.codes, minlength=measured.items.value.size)
-    compared = [("share", held, measured.items.value, measured.items.noise_std, 1.0)]
+    counts = np.bincount(sets.codes, minlength=measured.items.value.size)
+    parts = [("share", counts, measured.items.value, measured.items.noise_std, 1.0)]
     if measured.pairs is not None and (query := measured.pair_query) is not None:
-        total = np.zeros(query.shape)
-        query.add(total, sets)
-        pairs, value = (query.split(part)[1] for part in (total / WEIGHT_PARTS, measured.pairs.value))
-        compared.append(
-            ("two items together", pairs, value, measured.pairs.noise_std, query.weights.max() / WEIGHT_PARTS)
-        )
-    for what, totals, values_, noise, most in compared:
-        shares = totals / len(sets)
+        query.add(total := np.zeros(query.shape), sets)
+        (_, pairs, *_), (_, value, *_) = query.split(total / WEIGHT_PARTS), query.split(measured.pairs.value)
+        most = query.weights.max() / WEIGHT_PARTS
+        parts.append(("two items together", pairs, value, measured.pairs.noise_std, most))
+    for what, counts, values_, noise, most in parts:
+        shares = counts / len(sets)
         errors = np.sqrt(noise**2 / n**2 + shares**2 * of_all + shares * np.maximum(most - shares, 0.0) * missed)
         for share, value, error in zip(shares, values_ / n, errors, strict=True):
             yield _compared((measured.column.name,), what, float(share), float(value), float(error))

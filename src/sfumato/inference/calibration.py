@@ -159,17 +159,9 @@ class Calibration:
     """
 
     def __init__(
-        self,
-        measured: Totals,
-        n_public: float,
-        rows_variance: float,
-        weighting: RowWeights | None = None,
-        rows_of_unit: int = 1,
-        *,
-        fitted: float = FITTED,
-        parts: UnitSums | None = None,
-        places: Sequence[Places] = (),
-    ) -> None:
+        self, measured: Totals, n_public: float, rows_variance: float, weighting: RowWeights | None = None,
+        rows_of_unit: int = 1, *, fitted: float = FITTED, parts: UnitSums | None = None, places: Sequence[Places] = (),
+    ) -> None:  # fmt: skip
         self._weighting, self.rows_of_unit, self._parts, self._places = weighting, rows_of_unit, parts, places
         # Σ w² ÷ Σ w: what a record's part in a total is multiplied by once more in its variance
         self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))

@@ -38,10 +38,7 @@ _NO_NOISE = 1e-6  # variance of a count
 
 
 def fill_gaps(
-    cells: np.ndarray,
-    features: Iterable[Feature],
-    missing: Sequence[int | None],
-    rng: np.random.Generator,
+    cells: np.ndarray, features: Iterable[Feature], missing: Sequence[int | None], rng: np.random.Generator
 ) -> np.ndarray:
     """Return rows with the other cells of rows that have a value, where a row has none.
 

@@ -187,15 +187,10 @@ class ReleaseValue(ReleaseContent):
 
     @few_threads
     def sample(
-        self,
-        n: int | None = None,
-        *,
-        seed: int | None = None,
-        given: Mapping[str, object] | None = None,
-        class_counts: Mapping[Any, int] | None = None,
-        unique_rows: UniqueRows = "keep",
+        self, n: int | None = None, *, seed: int | None = None, given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None, unique_rows: UniqueRows = "keep",
         unique_columns: Sequence[str] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:  # fmt: skip  # noqa: ANN401
         """Draw synthetic records; of a release that is a data set of mixtures, give back n of them, or all.
 
         Privacy: none (a function of the release).
@@ -248,16 +243,10 @@ class ReleaseValue(ReleaseContent):
 
     @named_arguments
     def batches(
-        self,
-        n: int | None = None,
-        *,
-        seed: int | None = None,
-        given: Mapping[str, object] | None = None,
-        class_counts: Mapping[Any, int] | None = None,
-        workers: int = 1,
-        unique_rows: UniqueRows = "keep",
+        self, n: int | None = None, *, seed: int | None = None, given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None, workers: int = 1, unique_rows: UniqueRows = "keep",
         unique_columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.Table]:
+    ) -> Iterator[pa.Table]:  # fmt: skip
         """Draw synthetic records a block at a time, in constant memory; arguments as `sample`, and `workers`.
 
         So many processes draw blocks; the rows and their order are those of one. A script that asks for several has to
@@ -283,14 +272,9 @@ class ReleaseValue(ReleaseContent):
         return tables if self.schema.database is None else rows_with_units(tables)
 
     def _tables(
-        self,
-        n: int | None,
-        seed: int | None,
-        given: Mapping[str, object] | None,
-        class_counts: Mapping[Any, int] | None,
-        workers: int,
-        unique: tuple[UniqueRows, Sequence[str] | None],
-    ) -> Iterator[Any]:
+        self, n: int | None, seed: int | None, given: Mapping[str, object] | None,
+        class_counts: Mapping[Any, int] | None, workers: int, unique: tuple[UniqueRows, Sequence[str] | None],
+    ) -> Iterator[Any]:  # fmt: skip
         """Return blocks of rows, of several tables those of all, after all checks."""
         sampler: Any = self._sampler
         compared = columns_to_compare(self.schema, *unique, class_counts=class_counts)
@@ -309,16 +293,10 @@ class ReleaseValue(ReleaseContent):
         return repeated_rows(blocks, compared, workers)
 
     def table_batches(
-        self,
-        n: int | None = None,
-        *,
-        seed: int | None = None,
-        given: Mapping[str, object] | None = None,
-        class_counts: Mapping[Any, int] | None = None,
-        workers: int = 1,
-        unique_rows: UniqueRows = "keep",
+        self, n: int | None = None, *, seed: int | None = None, given: Mapping[str, object] | None = None,
+        class_counts: Mapping[Any, int] | None = None, workers: int = 1, unique_rows: UniqueRows = "keep",
         unique_columns: Sequence[str] | None = None,
-    ) -> Iterator[dict[str, pa.Table]]:
+    ) -> Iterator[dict[str, pa.Table]]:  # fmt: skip
         """Draw n units with their rows, a block at a time, in constant memory; arguments as `sample`, and `workers`.
 
         Privacy: none (a function of the release).

@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.columns.facts import shown
-from sfumato.columns.kinds import (
-    Boolean,
-    Categorical,
-    ColumnKind,
-    Continuous,
-    DateTime,
-    Identifier,
-    Integer,
-)
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.errors import SchemaError
 from sfumato.schema.documents import read_document
 from sfumato.schema.schema import Schema
