@@ -196,6 +196,8 @@ def _of_labels(schema: sfumato.Schema, storage: Mapping[str, pa.DataType]) -> di
 
 def _require_measurable(schema: sfumato.Schema) -> None:
     """Refuse questions that a fit would refuse, all at once."""
+    if not schema.questions:
+        return
     refusals = question_stage.question_refusals(purposes.Facts(schema.narrowest(), None, None))
     if refusals:
         raise SchemaError(" ".join(refusals))
