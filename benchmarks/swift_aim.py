@@ -24,13 +24,14 @@ import itertools
 import os
 import statistics
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from adult import split
-from alarms import TABLES, kinds
+from alarms import TABLES, Made, kinds
 from peer_tables import Table
 from peers import HOUSE, LIMITS, sampled
 from suite import CASES, Case
@@ -51,14 +52,14 @@ METHODS = (HOUSE, "swift", "aim")
 SCORES = {"auroc": 3, "r2": 3, "tvd_2way": 4, "tvd_3way": 4, "strongest": 4, "cpu_seconds": 0}
 
 
-def case_of(name: str, folder: Path | None) -> Case:
+def case_of(name: str, folder: Path | None, made: Mapping[str, Callable[..., Made]] = TABLES) -> Case:
     """Return a table by name; of a made-up one the target is left out where it has more than two classes."""
     if name in CASES:
         if folder is None:
             sys.exit(f"Expected a folder for {name}, got none. Name it, or set SFUMATO_DATA.")
         return CASES[name](folder)
-    frame, bounds, target = TABLES[name](np.random.default_rng(sorted(TABLES).index(name)))
-    schema = Schema(columns=kinds(frame, bounds), rows=round(len(frame), -3))
+    frame, bounds, target = made[name](np.random.default_rng(sorted(made).index(name)))
+    schema = Schema(columns=kinds(frame, bounds), rows=round(len(frame), -3) or round(len(frame), -2))
     number = target is not None and not isinstance(schema.columns[target], LevelKind)
     known = target if number or (target is not None and frame[target].nunique() == 2) else None
     return Case(Table(frame, schema, known, "" if number else "yes"), regression=number)

@@ -20,7 +20,11 @@ DATA = Path(os.environ.get("SFUMATO_DATA", FOLDER.parent / "../shared/data")).re
 ROWS, PICTURES = 1_500, 300
 SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
 
-LIBRARIES = {"nist_schema", "pair_laws", "parity_list", "peer_tables", "suite", "table_scores"}  # scripts run them
+LIBRARIES = {
+    "candidate", "candidate_mixture", "model_tables", "nist_schema", "pair_laws", "parity_list", "peer_tables", "suite",
+    "table_scores",
+}  # fmt: skip
+"""Which scripts run."""
 OTHERS = {
     "k_marginal": "needs an environment with sdnist",
     "peer_worker": "needs an environment of a peer: `make peers`",
@@ -61,6 +65,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "large_table": (("--rows", "2000"), {}),
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),
+    "model": (("eight", "--kinds", "here", "candidate", "independent", "tenth", *FIT_ONCE), {}),
     "mixing": (("--mixtures", "200", "--degree", "8", "--records", "200"), {}),
     "named_questions": (
         ("--fits", "1", "--rows", "500", "--alone", "--out", "OUT/questions.jsonl"),

@@ -1,0 +1,306 @@
+"""A mixture of products and its fit to noisy moments of pairs, for `candidate.py`.
+
+    P(x) = Σ_k π_k Π_j Q_j(x_j | k)
+
+Whatever its parameters are, it is a law: its moments contradict nothing, and the law of any columns, and that of the
+others given these, are again mixtures of products. It is fitted by
+
+    L = ½ Σ_{i<j} w ‖F_iᵀ Q_i diag(π) Q_jᵀ F_j − V_ij‖² + ½ Σ_j w_j ‖Q_j π − m_j‖² + λ Σ_k π_k Σ_j KL(Q_kj ‖ m_j)
+
+where V are the moments, w one over their variances and m the columns' shares; Q_kj = softmax(log m_j + B_j θ). λ is the
+price, in nats, of what a component says of a column. A moment that no law has leaves a residual: nothing diverges.
+
+References: Lazarsfeld and Henry 1968 (latent classes); Kingma and Ba 2015 (Adam).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+_FLOAT = np.float32
+_FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-9  # Adam's averages
+_ANNEALED, _LAST_STEP = 0.7, 0.03  # from that part of the steps on they fall to that part
+_LEAST_LOG = -25.0
+_FLOOR = 1e-20  # squared gradients of components without weight: denormal numbers are 10 to 20 times slower
+_RAKED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ProductMixture:
+    """A law of p columns of codes.
+
+    Attributes:
+        weights: of the components, shape (R,), sum 1.
+        tables: P(code | component) of each column, shape (r_j, R): each component's sum is 1.
+
+    Examples:
+        >>> import numpy as np
+        >>> same = np.array([[0.9, 0.1], [0.1, 0.9]])
+        >>> law = ProductMixture(np.array([0.5, 0.5]), (same, same))
+        >>> law.pair(0, 1).round(2)
+        array([[0.41, 0.09],
+               [0.09, 0.41]])
+    """
+
+    weights: np.ndarray
+    tables: tuple[np.ndarray, ...]
+
+    def shares(self, column: int) -> np.ndarray:
+        """Return P(code) of a column, shape (r,)."""
+        return self.tables[column] @ self.weights
+
+    def pair(self, first: int, second: int) -> np.ndarray:
+        """Return P(code, other code) of two columns, shape (r_i, r_j)."""
+        return (self.tables[first] * self.weights) @ self.tables[second].T
+
+    def moments(self, functions: Sequence[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray:
+        """Return E[f f'ᵀ] of functions of all columns, shape (d, d); within a column they mean nothing.
+
+        Args:
+            functions: of each column's codes, shape (r_j, q_j) each; d is the sum of the q_j.
+            weights: of the components, by default their own: of other moments, such as E[t(y) f f'ᵀ].
+        """
+        means = np.concatenate([f.T @ table for f, table in zip(functions, self.tables, strict=True)])
+        return (means * (self.weights if weights is None else weights)) @ means.T
+
+    def given(self, codes: Mapping[int, int | np.ndarray]) -> ProductMixture:
+        """Return the law given that columns have a code, or one of some codes, exactly.
+
+        Args:
+            codes: place of a column to its code, or to the codes that it may have.
+
+        Raises:
+            ZeroDivisionError: no row of the law has these.
+        """
+        weights, tables = self.weights.astype(np.float64), list(self.tables)
+        for column, wanted in codes.items():
+            held = np.zeros(len(self.tables[column]))
+            held[wanted] = 1.0
+            inside = self.tables[column] * held[:, None]
+            sums = inside.sum(axis=0)
+            weights = weights * sums
+            tables[column] = inside / np.where(sums > 0, sums, 1.0)
+            tables[column][:, sums <= 0] = (held / held.sum())[:, None]  # of no weight, but a law
+        if weights.sum() <= 0:
+            raise ZeroDivisionError("No row of the law has these codes.")
+        return replace(self, weights=weights / weights.sum(), tables=tuple(tables))
+
+    def chance(self, codes: Mapping[int, np.ndarray]) -> np.ndarray:
+        """Return P(codes) of rows, shape (n,), of some columns' codes, shape (n,) each."""
+        return self._joint(codes).sum(axis=1)
+
+    def components_of(self, codes: Mapping[int, np.ndarray]) -> np.ndarray:
+        """Return P(component | codes) of rows, shape (n, R)."""
+        joint = self._joint(codes)
+        return joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
+
+    def _joint(self, codes: Mapping[int, np.ndarray]) -> np.ndarray:
+        n = len(next(iter(codes.values()))) if codes else 1
+        joint = np.repeat(self.weights[None], n, axis=0)
+        for column, own in codes.items():
+            joint = joint * self.tables[column][own]
+        return joint
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return codes of n rows, shape (n, p), in random order: components and codes in proportion, up to one row."""
+        numbers = (np.arange(n) + rng.random()) / max(n, 1)
+        component = np.minimum(np.searchsorted(np.cumsum(self.weights), numbers, side="right"), self.weights.size - 1)
+        component = np.minimum(component, np.flatnonzero(self.weights > 0).max())
+        counts = np.bincount(component, minlength=self.weights.size)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        codes = np.empty((n, len(self.tables)), dtype=np.int64)
+        for j, table in enumerate(self.tables):
+            ends = np.cumsum(table, axis=0)
+            for k in np.flatnonzero(counts):
+                # systematic within the component, in an order of its own: columns stay independent there
+                u = (rng.permutation(int(counts[k])) + rng.random(int(counts[k]))) / counts[k] * ends[-1, k]
+                codes[starts[k] : starts[k + 1], j] = np.searchsorted(ends[:, k], u, side="right")
+            codes[:, j] = np.minimum(codes[:, j], len(table) - 1)
+        return codes[rng.permutation(n)]
+
+
+@dataclass(frozen=True, slots=True)
+class PairTargets:
+    """What a law is fitted to.
+
+    Attributes:
+        shares: of each column's codes, shape (r_j,) each, above 0.
+        features: F_j, functions of each column's codes, shape (r_j, q_j) each.
+        values: V, moments of all features, shape (d, d), symmetric.
+        precision: 1 ÷ variance of each, shape (d, d); 0 where it was not measured, as within a column.
+        share_precision: 1 ÷ variance of a column's shares, shape (p,).
+        bases: B_j, in which logits move, shape (r_j, b_j) each.
+    """
+
+    shares: tuple[np.ndarray, ...]
+    features: tuple[np.ndarray, ...]
+    values: np.ndarray
+    precision: np.ndarray
+    share_precision: np.ndarray
+    bases: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureEffort:
+    """How a mixture is fitted.
+
+    Attributes:
+        components: R.
+        steps: of the descent.
+        independence: λ.
+        rate: of a step at first, in logits.
+        spread: standard deviation of logits at the start.
+    """
+
+    components: int = 300
+    steps: int = 800
+    independence: float = 20.0
+    rate: float = 0.05
+    spread: float = 0.5
+
+
+def fit_mixture(targets: PairTargets, effort: MixtureEffort, rng: np.random.Generator) -> ProductMixture:
+    """Return the mixture at the end of the descent, raked to the columns' shares.
+
+    Args:
+        targets: moments and shares.
+        effort: how many components and steps.
+        rng: of the start (public).
+    """
+    descent = _Descent(targets, effort, rng)
+    for step in range(effort.steps):
+        descent.take(step)
+    return _raked(descent.law(), targets.shares)
+
+
+def residual(law: ProductMixture, targets: PairTargets) -> float:
+    """Return the mean square, in the moments' noise, of what a law misses: 1 of the truth."""
+    measured = np.triu(targets.precision, 1) > 0
+    missed = (law.moments(targets.features) - targets.values)[measured] ** 2 * targets.precision[measured]
+    return float(missed.mean()) if missed.size else 0.0
+
+
+def rank_bumps(shares: np.ndarray, ordered: int, decay: float = 1.5) -> np.ndarray:
+    """Return a basis of bumps over ranks at scales 1, ½, ¼, …, each scale of 2^(−decay/2) the one before, shape (r, b).
+
+    Args:
+        shares: of the runs, shape (r,), those without an order last: each has an indicator of its own.
+        ordered: how many have an order.
+        decay: of the squared size from one scale to the next: how much smoother than rough a law is taken for.
+    """
+    mass = shares[:ordered] / shares[:ordered].sum()
+    # halfway between rank and place: a run of much mass, or of little, is still told from those beside it
+    middle = (np.cumsum(mass) - mass / 2 + (np.arange(ordered) + 0.5) / ordered) / 2
+    bumps = [(middle - 0.5) * np.sqrt(12)]
+    for scale in range(1, int(np.ceil(np.log2(max(ordered, 2)))) + 1):
+        width = 2.0**-scale
+        for centre in np.arange(width / 2, 1, width):
+            bump = np.exp(-0.5 * ((middle - centre) / (0.6 * width)) ** 2)
+            if np.ptp(bump) > 1e-3:
+                bumps.append((bump - bump.mean()) * 2.0 ** (-(scale - 1) * decay / 2))
+    rest = shares.size - ordered
+    basis = np.zeros((shares.size, len(bumps) + rest))
+    basis[:ordered, : len(bumps)] = np.array(bumps).T
+    basis[ordered:, len(bumps) :] = np.eye(rest)
+    return basis
+
+
+class _Descent:
+    """Parameters on their way: logits of every column's tables, and of the components' weights."""
+
+    def __init__(self, targets: PairTargets, effort: MixtureEffort, rng: np.random.Generator) -> None:
+        self._targets, self._effort = targets, effort
+        self._logs = [np.log(m)[:, None].astype(_FLOAT) for m in targets.shares]
+        self._shares = [m[:, None].astype(_FLOAT) for m in targets.shares]
+        self._features = [f.astype(_FLOAT) for f in targets.features]
+        self._bases = [b.astype(_FLOAT) for b in targets.bases]
+        self._values, self._precision = targets.values.astype(_FLOAT), targets.precision.astype(_FLOAT)
+        ends = np.cumsum([0, *(f.shape[1] for f in targets.features)])
+        self._blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self._parameters = [self._start(basis, rng) for basis in self._bases]
+        self._parameters.append(np.zeros(effort.components, _FLOAT))
+        self._first = [np.zeros_like(x) for x in self._parameters]
+        self._second = [np.zeros_like(x) for x in self._parameters]
+
+    def _start(self, basis: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        scale = self._effort.spread / max(1.0, float(np.sqrt((basis**2).sum(axis=1).mean())))
+        return (scale * rng.standard_normal((basis.shape[1], self._effort.components))).astype(_FLOAT)
+
+    def _tables(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return Q of every column, and log Q ÷ m."""
+        tables, ratios = [], []
+        for log, basis, logits in zip(self._logs, self._bases, self._parameters, strict=False):
+            x = log + basis @ logits
+            x -= x.max(axis=0)
+            np.maximum(x, _FLOAT(_LEAST_LOG), out=x)
+            powers = np.exp(x)
+            sums = powers.sum(axis=0)
+            tables.append(powers / sums)
+            ratios.append(x - np.log(sums) - log)
+        return tables, ratios
+
+    def take(self, step: int) -> None:
+        """Take one step down."""
+        gradients = self._gradients()
+        part = step / self._effort.steps
+        fall = 1.0 if part < _ANNEALED else max(_LAST_STEP, 1 - (part - _ANNEALED) / (1 - _ANNEALED))
+        rate = _FLOAT(self._effort.rate * fall / (1 - _FIRST ** (step + 1)))
+        scale = _FLOAT(1 / (1 - _SECOND ** (step + 1)))
+        for x, g, first, second in zip(self._parameters, gradients, self._first, self._second, strict=True):
+            first *= _FLOAT(_FIRST)
+            first += _FLOAT(1 - _FIRST) * g
+            second *= _FLOAT(_SECOND)
+            second += _FLOAT(1 - _SECOND) * g * g + _FLOAT(_FLOOR)
+            x -= rate * first / (np.sqrt(second * scale) + _FLOAT(_TINY))
+
+    def _gradients(self) -> list[np.ndarray]:
+        """Return the gradients of L in all logits."""
+        weights = _softmax(self._parameters[-1])
+        tables, ratios = self._tables()
+        of_weights, of_tables = self._of_moments(weights, tables)
+        pull = _FLOAT(self._effort.independence)
+        gradients = []
+        for j, (table, ratio, own) in enumerate(zip(tables, ratios, of_tables, strict=True)):
+            missed = (table @ weights)[:, None] - self._shares[j]
+            missed *= _FLOAT(self._targets.share_precision[j])
+            own += (missed + pull * (ratio + 1)) * weights
+            of_weights += (table * missed).sum(axis=0) + pull * (table * ratio).sum(axis=0)
+            gradients.append(self._bases[j].T @ (table * (own - (table * own).sum(axis=0))))
+        return [*gradients, weights * (of_weights - (weights * of_weights).sum())]
+
+    def _of_moments(self, weights: np.ndarray, tables: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return the gradients of the squares in weights and tables, but for the softmaxes."""
+        means = np.concatenate([f.T @ table for f, table in zip(self._features, tables, strict=True)])
+        missed = ((means * weights) @ means.T - self._values) * self._precision
+        back = missed @ means
+        of_means, of_weights = back * weights, (means * back).sum(axis=0) / 2
+        of_tables = [f @ of_means[block] for f, block in zip(self._features, self._blocks, strict=True)]
+        return of_weights, of_tables
+
+    def law(self) -> ProductMixture:
+        """Return the mixture where the parameters are."""
+        weights = _softmax(self._parameters[-1].astype(np.float64))
+        tables = []
+        for m, basis, logits in zip(self._targets.shares, self._targets.bases, self._parameters, strict=False):
+            tables.append(_softmax(np.log(m)[:, None] + basis @ logits.astype(np.float64)))
+        return ProductMixture(weights, tuple(tables))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(axis=0))
+    return powers / powers.sum(axis=0)
+
+
+def _raked(law: ProductMixture, shares: Sequence[np.ndarray]) -> ProductMixture:
+    """Return the law with these shares, as near as a few rounds bring it."""
+    tables = []
+    for table, wanted in zip(law.tables, shares, strict=True):
+        for _ in range(_RAKED):
+            table = table * (wanted / np.maximum(table @ law.weights, 1e-30))[:, None]
+            table = table / table.sum(axis=0)
+        tables.append(table)
+    return ProductMixture(law.weights, tuple(tables))
