@@ -130,14 +130,13 @@ def _of_sets(measured: MeasuredItems) -> Iterator[Disagreement]:
     sets, n, missed = measured.model_sets, measured.n_public, _MISSED**2 + 1 / MODEL_SETS
     of_all = (measured.count_variance or 0.0) / n**2
     counts = np.bincount(sets.codes, minlength=measured.items.value.size)
-    parts = [("share", counts, measured.items.value, measured.items.noise_std, 1.0)]
+    parts = [("share", counts / len(sets), measured.items.value, measured.items.noise_std, 1.0)]
     if measured.pairs is not None and (query := measured.pair_query) is not None:
         query.add(total := np.zeros(query.shape), sets)
         (_, pairs, *_), (_, value, *_) = query.split(total / WEIGHT_PARTS), query.split(measured.pairs.value)
         most = query.weights.max() / WEIGHT_PARTS
-        parts.append(("two items together", pairs, value, measured.pairs.noise_std, most))
-    for what, counts, values_, noise, most in parts:
-        shares = counts / len(sets)
+        parts.append(("two items together", pairs / len(sets), value, measured.pairs.noise_std, most))
+    for what, shares, values_, noise, most in parts:
         errors = np.sqrt(noise**2 / n**2 + shares**2 * of_all + shares * np.maximum(most - shares, 0.0) * missed)
         for share, value, error in zip(shares, values_ / n, errors, strict=True):
             yield _compared((measured.column.name,), what, float(share), float(value), float(error))

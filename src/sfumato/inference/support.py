@@ -57,8 +57,7 @@ def fill_gaps(
     numbers = rng.integers(1, 1 << 63, len(nullable), dtype=np.uint64)
     patterns = gaps.astype(np.uint64) @ numbers  # modulo 2^64: rows of one number have gaps in the same columns
     for place, j in enumerate(nullable):
-        gap = gaps[:, place]
-        others = patterns - gap * numbers[place]
+        others = patterns - (gap := gaps[:, place]) * numbers[place]
         for pattern in np.intersect1d(others[gap], others[~gap]):
             alike = others == pattern
             takers, donors = (np.flatnonzero(alike & members) for members in (gap, ~gap))
