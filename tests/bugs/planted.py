@@ -273,8 +273,8 @@ BUGS = [
     PlantedBug(
         "estimates: a model is taken to be as near of several columns as of one",
         "inference/calibrated_rows.py",
-        "return TOGETHER if any(",
-        "return FITTED if any(",
+        "several = TOGETHER if any(",
+        "several = FITTED if any(",
         "tests/inference/test_few_records.py -k strong_pair",
     ),
     PlantedBug(

@@ -78,9 +78,8 @@ class CalibratedRows(Rows):
 
     def _fitted(self, columns: Sequence[str]) -> float:
         """By how much the model may be off in these columns, as in `Calibration`; one of another method by far."""
-        if len(columns) == 1 and self.measured.products is not None:
-            return FITTED
-        return TOGETHER if any(self.kind(name).is_numeric for name in columns) else OF_LABELS
+        several = TOGETHER if any(self.kind(name).is_numeric for name in columns) else OF_LABELS
+        return FITTED if len(columns) == 1 and self.measured.products is not None else several
 
     def estimator_of_sums(self, columns: tuple[str, ...], target: str, what: str, *, named: bool = False) -> Estimator:
         """Return `estimator` of a product of columns, of which some may follow from measured ones by rules.

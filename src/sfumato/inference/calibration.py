@@ -32,8 +32,7 @@ FITTED = 0.15
 """Standard deviations by which a mean of one column under the model may be off, where it is measured."""
 TOGETHER = 0.5
 """Likewise of several columns: noise on their products is more than on counts, and a model leaves out what it hides."""
-OF_LABELS = 1.0
-"""Likewise of several columns of labels: of a cell that noise left empty the model is far off, in its own scale."""
+OF_LABELS = 1.0  # likewise of labels: of a cell that noise left empty the model is far off, in its own scale
 _OF_NOISE = 8.0
 """As much more, for each variance of measured noise: a model that was fitted to it is off by it."""
 _UNMEASURED = 0.03  # and of what no measured function says, which is allowed for in standard errors

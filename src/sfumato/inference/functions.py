@@ -332,7 +332,9 @@ def _products(
     turned, values = _with_classes(measured, products, turned, values, by_class)
     turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
     rows, columns = _pairs([own.shape[1] for own in values], [_has_counts(products, place) for place in places])
-    functions = vectors[:, rows] * vectors[:, columns] * measured.clipping[:, None]
+    functions = np.take(vectors * measured.clipping[:, None], rows, axis=1)
+    for some in np.array_split(np.arange(len(functions)), 16):  # fewer products are held at once
+        functions[some] *= np.take(vectors[some], columns, axis=1)
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
     if products.by is None or products.by_class is None:
         return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]

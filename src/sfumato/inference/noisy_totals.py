@@ -314,8 +314,8 @@ class CountTable:
 
     def _many_labels(self) -> bool:
         """Whether an axis has more labels than are all told apart, or the table that many cells."""
-        most = self.value.size if len(self.axes) > 1 else 0
-        return most > _LARGE or any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
+        large = len(self.axes) > 1 and self.value.size > _LARGE
+        return large or any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
 
 
 def seen(cells: np.ndarray, counts: np.ndarray, variance: float, rows: np.ndarray) -> np.ndarray:
