@@ -27,7 +27,7 @@ from sfumato.io.table_folders import MARKER, TableFormat, write_tables
 from sfumato.maths.streams import fresh_seed
 from sfumato.publish.croissant import croissant
 from sfumato.publish.data_card import data_card, hugging_face_card
-from sfumato.publish.noisy_tables import categories_table, columns_table, noisy_tables
+from sfumato.publish.noisy_tables import NoisyTables, categories_table, columns_table, noisy_tables
 from sfumato.publish.publication import Publication, registry_record
 from sfumato.release.files import FILES, read_bytes, write_archive
 from sfumato.release.signature import read_signature, signature_path
@@ -119,8 +119,9 @@ def pack(
             partial.mkdir()
             _release(folder, value, path)
             rows = _rows(folder, value, n, seed, formats, spreadsheet_safe)
+            tables = noisy_tables(value)  # before the page, which holds more from then on
             page = page_content(value, real=None, test=None, target=None, train_rows=None, seed=0, signed=signed)
-            _describe(folder, value, about, rows, page["uses"] or [])
+            _describe(folder, value, about, rows, page["uses"] or [], tables)
             (partial / "report.html").write_text(render(page), encoding="utf-8", errors="replace")
             _sums(folder)
 
@@ -256,14 +257,15 @@ def _suffixes(release: Release, formats: Sequence[str]) -> Sequence[str]:
     return ("parquet",) if in_cells else formats
 
 
-def _describe(folder: _Folder, release: Release, about: Publication, rows: _Rows, uses: Sequence[UseVerdict]) -> None:
+def _describe(
+    folder: _Folder, release: Release, about: Publication, rows: _Rows, uses: Sequence[UseVerdict], tables: NoisyTables
+) -> None:
     what = "what was public before: columns, bounds, categories, rules"
     folder.text("schema.yaml", what, yaml_text(release.schema.to_dict()))
     folder.text("certificate.json", "what it cost, for machines", json_text(release.certificate.to_dict()))
     what = "a row per column: kind, bounds, rules, where its facts come from"
     folder.table("codebook.csv", what, columns_table(release))
     folder.table("categories.csv", "a row per category of each column of labels", categories_table(release.schema))
-    tables = noisy_tables(release)
     if tables.counts is not None:
         what = "noisy counts of each column's labels or cells, with standard errors and 95 % intervals"
         folder.table("counts.csv", what, tables.counts)
