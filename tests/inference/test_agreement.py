@@ -94,3 +94,13 @@ def test_sets_whose_model_is_another():
     broken = with_parameters(release, item_shares=release.parameters["item_shares"][:, ::-1].copy())
     assert {one.columns for one in broken.disagreements()} == {("basket",)}
     assert "basket" in in_words(broken)
+
+
+def test_sets_of_which_no_item_was_counted(tmp_path):
+    """There is nothing to compare, and a page is made."""
+    rng = np.random.default_rng(0)
+    baskets = pd.DataFrame({"basket": [np.flatnonzero(row).tolist() for row in rng.random((400, 4)) < 0.4]})
+    schema = {"rows": 400, "columns": {"basket": {"kind": "set", "n_items": 4, "max_length": 4}}}
+    release = sfumato.DPGM(epsilon=2.0, delta=1e-5, n_clusters=2, epochs=1).fit(baskets, schema=schema, seed=0)
+    assert release.disagreements() == ()
+    release.report(tmp_path / "page.html")

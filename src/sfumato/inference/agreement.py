@@ -104,8 +104,10 @@ def warn_of_disagreements(release: ReleaseValue) -> None:
 
 
 def _differences(release: ReleaseValue) -> tuple[Disagreement, ...]:
-    rows = (one for part in _parts(release) for one in _Comparison(part).all())
-    compared = list(_of_sets(MeasuredItems(release)) if sets_alone(release.schema) else rows)
+    compared = [one for part in _parts(release) for one in _Comparison(part).all()]
+    if sets_alone(release.schema):
+        with contextlib.suppress(EstimateError):  # nothing was measured of items
+            compared = list(_of_sets(MeasuredItems(release)))
     first: dict[tuple[str, ...], Disagreement] = {}
     for one in sorted(compared, key=lambda one: one.chance):
         if one.chance * len(compared) < LEVEL:

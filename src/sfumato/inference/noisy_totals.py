@@ -30,7 +30,6 @@ LEAST_SEEN = 4.0
 MOST_APART = 100
 """Labels of a column that are all told apart. Of more those that noise hides are one, and all after the commonest."""
 _MOST_CELLS = 400  # of a table with such a column, that are told apart
-_LARGE = 1_000  # cells of a table of several columns, from which on those that noise hides are one, too
 _LEAST_HEARD = 0.1  # of the variance of noise
 LINKS: Mapping[str, Link] = {"ols": "identity", "logit": "logit", "poisson": "log"}
 """Of the regressions that can be named before a fit."""
@@ -313,9 +312,8 @@ class CountTable:
         return Totals(np.column_stack([functions, rest]), np.append(value[cells], total), np.append(variances, left))
 
     def _many_labels(self) -> bool:
-        """Whether an axis has more labels than are all told apart, or the table that many cells."""
-        large = len(self.axes) > 1 and self.value.size > _LARGE
-        return large or any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
+        """Whether an axis has more labels than are all told apart."""
+        return any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
 
 
 def seen(cells: np.ndarray, counts: np.ndarray, variance: float, rows: np.ndarray) -> np.ndarray:

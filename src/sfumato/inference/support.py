@@ -80,7 +80,7 @@ def _chances(features: Sequence[Feature], nullable: list[int], gaps: np.ndarray)
     sums = np.zeros((owner.size, owner.size + len(nullable)))
     for block in blocks:
         sums += (own := rows(block)).T @ np.concatenate([own, gaps[block]], axis=1)
-    np.fill_diagonal(sums, np.diagonal(sums) + _RIDGE * np.trace(sums) / max(owner.size, 1))
+    np.fill_diagonal(sums, np.diagonal(sums) + _RIDGE * (np.trace(sums) or 1.0) / max(owner.size, 1))
     inverse = np.linalg.inv(sums[:, : owner.size])
     slopes = inverse @ np.where(owner[:, None] == nullable, 0.0, sums[:, owner.size :])
     for place, j in enumerate(nullable):  # the inverse without a column's own features, from that with them
