@@ -15,7 +15,7 @@ References: Lazarsfeld and Henry 1968 (latent classes); Kingma and Ba 2015 (Adam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -27,6 +27,7 @@ _ANNEALED, _LAST_STEP = 0.7, 0.03  # from that part of the steps on they fall to
 _LEAST_LOG = -25.0
 _FLOOR = 1e-20  # squared gradients of components without weight: denormal numbers are 10 to 20 times slower
 _RAKED = 10
+_FINEST = 5  # scales of bumps: waves of sixteen orders say nothing of finer ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +157,31 @@ class MixtureEffort:
         spread: standard deviation of logits at the start.
     """
 
-    components: int = 300
+    components: int = 200
     steps: int = 800
     independence: float = 20.0
     rate: float = 0.05
     spread: float = 0.5
 
 
-def fit_mixture(targets: PairTargets, effort: MixtureEffort, rng: np.random.Generator) -> ProductMixture:
+def fit_mixture(
+    targets: PairTargets,
+    effort: MixtureEffort,
+    rng: np.random.Generator,
+    renewed: Callable[[ProductMixture], PairTargets] | None = None,
+) -> ProductMixture:
     """Return the mixture at the end of the descent, raked to the columns' shares.
 
     Args:
         targets: moments and shares.
         effort: how many components and steps.
         rng: of the start (public).
+        renewed: gives the targets of the second half of the steps, by the law that the first half ended at.
     """
     descent = _Descent(targets, effort, rng)
     for step in range(effort.steps):
+        if renewed is not None and step == effort.steps // 2:
+            descent.aim(renewed(_raked(descent.law(), targets.shares)))
         descent.take(step)
     return _raked(descent.law(), targets.shares)
 
@@ -196,7 +205,7 @@ def rank_bumps(shares: np.ndarray, ordered: int, decay: float = 1.5) -> np.ndarr
     # halfway between rank and place: a run of much mass, or of little, is still told from those beside it
     middle = (np.cumsum(mass) - mass / 2 + (np.arange(ordered) + 0.5) / ordered) / 2
     bumps = [(middle - 0.5) * np.sqrt(12)]
-    for scale in range(1, int(np.ceil(np.log2(max(ordered, 2)))) + 1):
+    for scale in range(1, min(_FINEST, int(np.ceil(np.log2(max(ordered, 2))))) + 1):
         width = 2.0**-scale
         for centre in np.arange(width / 2, 1, width):
             bump = np.exp(-0.5 * ((middle - centre) / (0.6 * width)) ** 2)
@@ -218,13 +227,17 @@ class _Descent:
         self._shares = [m[:, None].astype(_FLOAT) for m in targets.shares]
         self._features = [f.astype(_FLOAT) for f in targets.features]
         self._bases = [b.astype(_FLOAT) for b in targets.bases]
-        self._values, self._precision = targets.values.astype(_FLOAT), targets.precision.astype(_FLOAT)
+        self.aim(targets)
         ends = np.cumsum([0, *(f.shape[1] for f in targets.features)])
         self._blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         self._parameters = [self._start(basis, rng) for basis in self._bases]
         self._parameters.append(np.zeros(effort.components, _FLOAT))
         self._first = [np.zeros_like(x) for x in self._parameters]
         self._second = [np.zeros_like(x) for x in self._parameters]
+
+    def aim(self, targets: PairTargets) -> None:
+        """Take moments to be fitted to; of the same functions and shares."""
+        self._values, self._precision = targets.values.astype(_FLOAT), targets.precision.astype(_FLOAT)
 
     def _start(self, basis: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         scale = self._effort.spread / max(1.0, float(np.sqrt((basis**2).sum(axis=1).mean())))

@@ -47,8 +47,8 @@ import sfumato
 DELTA = 1e-5
 DATA = ("telco_churn", "california_housing", "magic04", "adult", "ma2019")
 HIGHER = ("auroc", "r2", "accuracy")
-SHOWN = {"auroc": "auroc", "r2": "r2", "accuracy": "accuracy", "tvd_2way": "2-way", "tvd_3way": "3-way",
-         "strongest": "strongest", "flagged": "flagged", "cpu": "cpu"}  # fmt: skip
+SHOWN = {"auroc": "auroc", "r2": "r2", "accuracy": "accuracy", "tvd_1way": "1-way", "tvd_2way": "2-way",
+         "tvd_3way": "3-way", "strongest": "strongest", "flagged": "flagged", "cpu": "cpu"}  # fmt: skip
 ALL = 0.98
 """Part of the squared budget that independent columns have for themselves: next to all."""
 
@@ -85,15 +85,16 @@ def fit(
     with warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
         if candidate:
-            from candidate import installed
+            from candidate import installed, marginal_share
 
-            more = stack.enter_context(installed())
+            more = {**stack.enter_context(installed()), **more}
+            more.setdefault("marginal_share", marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0))
         start = time.process_time()
         method = sfumato.MaxEntropy(epsilon=budget, delta=DELTA, **more)
         release = method.fit(fitted, schema=of.schema, target=of.target, seed=seed)
         seconds = time.process_time() - start
-    said = bool(release.disagreements()) if hasattr(release, "disagreements") else False
-    release.sample(len(fitted), seed=seed).to_parquet(out)
+        said = bool(release.disagreements()) if hasattr(release, "disagreements") else False
+        release.sample(len(fitted), seed=seed).to_parquet(out)
     print(json.dumps({"cpu": seconds, "flagged": float(said)}))
 
 

@@ -82,7 +82,10 @@ def scores(case: Case, fitted: pd.DataFrame, rows: pd.DataFrame, test: pd.DataFr
     figures: dict[str, float] = {}
     if case.table.target is not None:
         figures = (regression if case.regression else classification)(case, rows, test)
-    figures |= {f"tvd_{k}way": total_variation(fitted, rows, schema=schema, k=k) for k in (2, 3)}
+    sizes = [k for k in (2, 3) if k <= fitted.shape[1]]
+    figures |= {f"tvd_{k}way": total_variation(fitted, rows, schema=schema, k=k) for k in sizes or [1]}
+    if not sizes:
+        return figures
     real, other = (read_bins(open_source(frame), schema) for frame in (fitted, rows))
     figures["strongest"] = statistics.fmean(set_distance(real, other, pair, schema) for pair in strongest(real))
     return figures
