@@ -88,14 +88,15 @@ def fit(
             from candidate import installed, marginal_share
 
             more = {**stack.enter_context(installed()), **more}
-            more.setdefault("marginal_share", marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0))
+            more = {"marginal_share": marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0), **more}
         start = time.process_time()
         method = sfumato.MaxEntropy(epsilon=budget, delta=DELTA, **more)
         release = method.fit(fitted, schema=of.schema, target=of.target, seed=seed)
         seconds = time.process_time() - start
-        said = bool(release.disagreements()) if hasattr(release, "disagreements") else False
+        # the candidate's measurements are not all of columns that are modelled
+        said = None if candidate or not hasattr(release, "disagreements") else float(bool(release.disagreements()))
         release.sample(len(fitted), seed=seed).to_parquet(out)
-    print(json.dumps({"cpu": seconds, "flagged": float(said)}))
+    print(json.dumps({"cpu": seconds, "flagged": said}))
 
 
 def fitted_apart(source: Path, arguments: list[str], out: Path) -> dict[str, float]:
