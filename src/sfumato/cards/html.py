@@ -53,7 +53,7 @@ def figure(value: float | None, digits: int = 3) -> str:
     """Return a figure for a person to read."""
     if value is None:
         return "–"
-    return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
+    return f"{float(f'{value:.{digits}g}'):.10g}"  # 23800, and no 2.38e+04
 
 
 def piece(text: object) -> Html:

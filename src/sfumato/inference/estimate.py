@@ -315,7 +315,7 @@ class Estimates(GroupedResults[Estimate]):
 
     def summary(self, level: float = 0.95) -> str:
         """Return the estimates with their intervals, what was left out, and what they rest on, as text."""
-        table = self.to_frame(level).to_string(float_format="{:.5g}".format)
+        table = self.to_frame(level).to_string(float_format=shown)
         return "\n".join([table, *self._omissions(), self.rests_on])
 
     def _repr_html_(self) -> str:

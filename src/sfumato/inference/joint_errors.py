@@ -17,6 +17,7 @@ from scipy import special
 
 from sfumato.errors import require_open_unit
 from sfumato.inference.calibration import Target
+from sfumato.inference.times import shown
 from sfumato.maths.streams import public_stream
 
 _DRAWS, _STREAM = 20_000, 20_262
@@ -160,7 +161,7 @@ class HypothesisTest:
 
     def summary(self) -> str:
         """Return the test as text, with what it rests on."""
-        line = f"chi-square {self.statistic:.4g}, df {self.df:.4g}, p {self.pvalue:.3g}, of the {self.target}"
+        line = f"chi-square {shown(self.statistic, 4)}, df {self.df:.4g}, p {self.pvalue:.3g}, of the {self.target}"
         return f"{self.hypothesis}\n{line}\n{self.rests_on}"
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from sfumato.inference.families import FAMILIES
 from sfumato.inference.formulas import ReadFormula
 from sfumato.inference.joint_errors import HypothesisTest, JointErrors, deviations
 from sfumato.inference.table_measurements import values
+from sfumato.inference.times import shown
 
 _ROW = "row"
 _STEP = 1e-4  # of the linear predictor, by which the slope of a mean is taken
@@ -253,15 +254,12 @@ class Regression:
 
     def summary(self, level: float = 0.95) -> str:
         """Return the table as text, with what it rests on."""
-        lines = [self.title(), self.to_frame(level).to_string(float_format="{:.4g}".format)]
+        lines = [self.title(), self.to_frame(level).to_string(float_format=lambda number: shown(number, 4))]
         if self.rsquared is not None:
-            lines.append(
-                "R-squared {:.3g}, {:g} %: {:.3g} to {:.3g}".format(
-                    self.rsquared.value, 100 * level, *self.rsquared.interval(level)
-                )
-            )
+            low, high = self.rsquared.interval(level)
+            lines.append(f"R-squared {self.rsquared.value:.3g}, {100 * level:g} %: {low:.3g} to {high:.3g}")
         if any(len(names) > 1 for names in self.factors.values()):
-            lines.append(self.wald_test_terms().to_string(float_format="{:.4g}".format))
+            lines.append(self.wald_test_terms().to_string(float_format=lambda number: shown(number, 4)))
         return "\n".join([*lines, self.rests_on])
 
     def to_dict(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from sfumato.errors import ConfigError, EstimateError, require_choice, require_i
 from sfumato.inference.calibration import Calibration
 from sfumato.inference.functions import all_functions, cell_functions, refuse_many_columns
 from sfumato.inference.table_measurements import MODEL_ROWS, TableMeasurements
+from sfumato.inference.times import shown
 from sfumato.lenses.chain import shaped
 from sfumato.maths.streams import fresh_seed, public_stream
 from sfumato.release.model import ReleaseValue
@@ -96,7 +97,7 @@ class CombinedResult:
 
     def summary(self, level: float = 0.95) -> str:
         """Return the table as text."""
-        table = self.to_frame(level).to_string(float_format="{:.4g}".format)
+        table = self.to_frame(level).to_string(float_format=lambda number: shown(number, 4))
         return f"Of {self.m} replicates\n{table}"
 
     def __repr__(self) -> str:

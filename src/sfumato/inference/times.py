@@ -40,7 +40,7 @@ def shown(value: Value, digits: int = 5, *, error: Value = None) -> str:
         exact = isinstance(error, pd.Timedelta) and error < pd.Timedelta(1, "D")
         return value.isoformat(" ", "minutes" if exact else "auto")[: None if exact else 10]
     if not isinstance(value, pd.Timedelta):
-        return f"{value:.{digits}g}"
+        return grouped(float(f"{value:.{digits}g}"), ".10g")  # 23,810, and no 2.381e+04
     micros = value / pd.Timedelta(1, "us")
     name, size = next((unit for unit in _UNITS if abs(micros) >= unit[1]), _UNITS[-1])
     return f"{grouped(float(f'{micros / size:.2g}'), '.10g')} {name}s"
