@@ -15,6 +15,7 @@ from sfumato.errors import ReleaseError
 Functions: TypeAlias = np.ndarray | Any
 """Of rows, shape (N, k): a `sparse.csc_array`, of whose shape types say nothing, where most are 0."""
 _JITTER = 1e-9
+_FILLED = 0.1  # of the rows, in which a function is not 0: products of more of them are faster of whole arrays
 
 
 def require_array(
@@ -109,7 +110,13 @@ class CentredRows:
 
     @cached_property
     def _moments(self) -> Functions:
-        return (self.rows.T @ self.rows) / len(self)
+        if isinstance(self.rows, np.ndarray):
+            return (self.rows.T @ self.rows) / len(self)
+        filled = np.bincount(self.rows.indices, minlength=self.means.size)
+        n = int(np.searchsorted(filled, _FILLED * len(self)))
+        few, many = self.rows[:, :n], self.rows[:, n:].toarray()
+        corner = few.T @ many
+        return sparse.block_array([[few.T @ few, corner], [corner.T, many.T @ many]], format="csc") / len(self)
 
     @property
     def variances(self) -> np.ndarray:

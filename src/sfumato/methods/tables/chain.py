@@ -94,16 +94,10 @@ class _FittedColumn:
 
 @np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
 def fit_table_chain(
-    columns: Sequence[ColumnShares],
-    class_counts: np.ndarray,
-    moments: CrossMoments,
-    effort: Effort,
-    rng: np.random.Generator,
-    drawn_first: Sequence[int] = (),
-    ties: Sequence[Tie] = (),
-    mute: Collection[int] = (),
+    columns: Sequence[ColumnShares], class_counts: np.ndarray, moments: CrossMoments, effort: Effort,
+    rng: np.random.Generator, drawn_first: Sequence[int] = (), ties: Sequence[Tie] = (), mute: Collection[int] = (),
     given: GivenRows | None = None,
-) -> SoftmaxChain:
+) -> SoftmaxChain:  # fmt: skip
     """Fit column after column, each to rows simulated from those before it.
 
     The first columns come before all others, as many as a number in `drawn_first` says; of several numbers, the first
