@@ -11,12 +11,12 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.errors import EstimateError
-from sfumato.inference.calibration import Calibration, Functions
+from sfumato.inference.calibration import Calibration
 from sfumato.inference.estimator import LEAST_KNOWN, Estimator
 from sfumato.inference.joint_errors import deviations
 from sfumato.inference.noisy_totals import FEWEST_ROWS, LEAST_SEEN
 from sfumato.inference.questions import Questions
-from sfumato.maths.arrays import sparse_indicators
+from sfumato.maths.arrays import Functions, sparse_indicators
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,16 +108,10 @@ class Answers(pd.DataFrame):
 
 
 def answers(
-    questions: Questions,
-    *,
-    target: str = "population",
-    most_pairs: int | None = MOST_PAIRS,
-    level: float = 0.95,
-    columns: Sequence[str] | None = None,
-    simultaneous: bool = False,
-    beside: Callable[[str, str], object] | None = None,
-    most_work: float = MOST_WORK,
-) -> pd.DataFrame:
+    questions: Questions, *, target: str = "population", most_pairs: int | None = MOST_PAIRS, level: float = 0.95,
+    columns: Sequence[str] | None = None, simultaneous: bool = False,
+    beside: Callable[[str, str], object] | None = None, most_work: float = MOST_WORK,
+) -> pd.DataFrame:  # fmt: skip
     """Return a row for each question, with the fields of `AnswerLine` as columns; see `Release.answers`.
 
     Args:

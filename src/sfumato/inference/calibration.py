@@ -22,11 +22,11 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sfumato.inference.noisy_totals import RowWeights, Totals, UnitSums
+from sfumato.maths.arrays import CentredRows, Functions, dense
 
 Target = Literal["population", "table"]
-Functions: TypeAlias = np.ndarray | Any
-"""Of rows, shape (N, k): a `sparse.csc_array`, of whose shape types say nothing, where most are 0."""
 _Product: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+_Solver: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 FITTED = 0.15
 """Standard deviations by which a mean of one column under the model may be off, where it is measured."""
@@ -39,7 +39,6 @@ _UNMEASURED = 0.03  # and of what no measured function says, which is allowed fo
 _ODD = 0.15  # and where that is much of a function: what nobody measured of the function is the model's word alone
 WELL_KNOWN = 0.85
 """Part of a function's variation that measurements have to say, but for noise, for the smaller allowance."""
-_JITTER = 1e-9
 _CONSTANT = 1e-12
 _VARIES = 1e-6  # of a combination of functions, in their variances
 _LEAST_LEFT = 0.3
@@ -166,19 +165,17 @@ class Calibration:
         self._record = rows_of_unit * (1.0 if weighting is None else float(weighting.each.mean()))
         self._noise = measured.variances
         self._n, self._rows_variance = float(n_public), float(rows_variance)
-        self._means = measured.functions.mean(axis=0)
-        self._centred = measured.functions - self._means
-        self._covariance = self._centred.T @ self._centred / len(self._centred)
+        self._centred = CentredRows(measured.functions)
+        self._means = self._centred.means
         self._prior = self._record + (fitted**2 + _OF_NOISE * self._relative_noise()) * self._n
-        self._factor = self._factored(self._noise)
+        self._solve = self._centred.solver(self._prior * self._n, self._rows_variance, self._noise)
         self._totals = measured.totals
         self._missed = measured.totals - self._n * self._means
-        solved = linalg.cho_solve(self._factor, self._missed)
-        self._weights = (self._n + self._joint(solved)) / len(self._centred)
+        self._weights = (self._n + self._joint(self._solve(self._missed))) / len(self._centred)
 
     def _relative_noise(self) -> float:
         """Return the variance of the noise of a measured mean, in the variance of the function: of the middle one."""
-        varies = (own := np.diagonal(self._covariance)) > _CONSTANT
+        varies = (own := self._centred.variances) > _CONSTANT
         return float(np.median(self._noise[varies] / own[varies])) / self._n**2 if varies.any() else 0.0
 
     @cached_property
@@ -211,7 +208,7 @@ class Calibration:
         """
         if not self._missed.size:
             return 0.0
-        variances = self._law() + np.diag(self._noise)
+        variances = self._centred.law(self._prior * self._n, self._rows_variance) + np.diag(self._noise)
         scale = np.sqrt(np.maximum(np.diagonal(variances), 1e-300))
         values, vectors = linalg.eigh(variances / np.outer(scale, scale))
         squares = (vectors.T @ (self._missed / scale)) ** 2
@@ -230,7 +227,7 @@ class Calibration:
     @property
     def degrees(self) -> float:
         """How many of the measured totals the weights follow: the trace of what noise leaves of them."""
-        return float(np.trace(linalg.cho_solve(self._factor, self._prior * self._n * self._covariance)))
+        return float(np.trace(self._solve(self._centred.law(self._prior * self._n, 0.0))))
 
     def total(self, functions: Functions) -> np.ndarray:
         """Return the totals of functions of the rows, shape (k,), of shape (N, k)."""
@@ -260,7 +257,7 @@ class Calibration:
     def noise(self, functions: np.ndarray) -> np.ndarray:
         """Return the covariance of the errors of totals that the mechanisms' noise makes, shape (k, k)."""
         functions = dense(self._summed(functions))
-        gains = self._gains(functions.T @ self._centred / len(functions), functions.mean(axis=0), self._factor)
+        gains = self._gains(self._centred.along(functions) / len(functions), functions.mean(axis=0), self._solve)
         return (gains * self._noise) @ gains.T
 
     def each(self, functions: Functions, less: np.ndarray | None = None) -> Variances:
@@ -302,17 +299,17 @@ class Calibration:
         """From functions of the rows, shape (runs, N), and from measured ones, shape (runs, p), to what is unsure."""
         runs: Any = sparse.csr_array(sparse.vstack([places.unsure(self.weights) for places in self._places]))
         # of rows of a unit nothing measured says where in its cell one of them lies
-        return runs, runs @ self._centred if self._parts is None else np.zeros((runs.shape[0], len(self._noise)))
+        return runs, self._centred.along(runs.T) if self._parts is None else np.zeros((runs.shape[0], len(self._noise)))
 
     def _explained(self, rows: Functions, product: _Product, less: np.ndarray | float = 0.0) -> _Explained:
         """Explain functions by moments alone: those of a row are made only of what the measured ones say."""
         functions, n = self._summed(rows), len(self._centred)
         middle = np.asarray(functions.mean(axis=0)).reshape(-1)
         own = middle - less
-        joint = np.asarray(functions.T @ self._centred) / n
-        gains, exact = (self._gains(joint, own, factor) for factor in (self._factor, self._factor_of_none))
+        joint = self._centred.along(functions) / n
+        gains, exact = (self._gains(joint, own, solve) for solve in (self._solve, self._solve_without_noise))
         whole = _moments(functions, middle, product)
-        unsaid = whole - product(joint, exact) - product(exact, joint) + product(exact @ self._covariance, exact)
+        unsaid = whole - product(joint, exact) - product(exact, joint) + product(self._centred.moved(exact), exact)
         unsaid = _at_least_none(unsaid)
         hidden = exact - gains
         spread = self._centred @ gains.T
@@ -327,7 +324,7 @@ class Calibration:
         return _Explained(
             gains=gains,
             unsaid=unsaid,
-            hidden=_at_least_none(product(hidden @ self._covariance, hidden)),
+            hidden=_at_least_none(product(self._centred.moved(hidden), hidden)),
             unsure=unsure,
             spread=spread,
             mean=own + shift,
@@ -337,19 +334,17 @@ class Calibration:
 
     def _known_within(self, functions: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the part of the functions' variation among some rows that the measured functions say, shape (k,)."""
-        measured, wanted = self._centred[inside], functions[inside]
-        measured, wanted = measured - measured.mean(axis=0), wanted - wanted.mean(axis=0)
-        moments = measured.T @ measured
-        moments += _JITTER * max(float(np.trace(moments)) / max(len(moments), 1), 1e-12) * np.eye(len(moments))
-        left = wanted - measured @ linalg.solve(moments, measured.T @ wanted, assume_a="pos")
+        measured, wanted = CentredRows(self._centred.rows[inside]), functions[inside]
+        wanted = wanted - wanted.mean(axis=0)
+        solve = measured.solver(1.0, 0.0, np.zeros_like(self._noise))
+        left = wanted - measured @ solve(measured.along(wanted).T / len(wanted))
         whole = (wanted**2).sum(axis=0)
-        spare = len(wanted) / max(len(wanted) - len(moments), 1)
+        spare = len(wanted) / max(len(wanted) - self.width, 1)
         return np.where(whole > 0, 1 - spare * (left**2).sum(axis=0) / np.where(whole > 0, whole, 1.0), 1.0)
 
     @cached_property
-    def _factor_of_none(self) -> tuple[np.ndarray, bool]:
-        """As if there had been no noise."""
-        return self._factored(np.zeros_like(self._noise))
+    def _solve_without_noise(self) -> _Solver:
+        return self._centred.solver(self._prior * self._n, self._rows_variance, np.zeros_like(self._noise))
 
     @property
     def _spare(self) -> float:
@@ -388,7 +383,7 @@ class Calibration:
     def redraw(self, rng: np.random.Generator) -> np.ndarray:
         """Return the weights with noise of the same law once more, shape (N,)."""
         noise = np.sqrt(self._noise) * rng.standard_normal(self._noise.size)
-        moved = self._weights + self._joint(linalg.cho_solve(self._factor, noise)) / len(self._centred)
+        moved = self._weights + self._joint(self._solve(noise)) / len(self._centred)
         return moved if self._parts is None else self._parts.spread(moved)
 
     def draw_weights(self, rng: np.random.Generator, *, sampled: bool) -> np.ndarray:
@@ -407,7 +402,7 @@ class Calibration:
             normals = rng.standard_normal(len(self._centred))
             if self._weighting is not None:
                 normals = normals * np.sqrt(self._weighting.each)
-            moved = self._centred.T @ normals
+            moved = self._centred.along(normals[:, None])[0]
             wanted = wanted + np.sqrt(self.rows_of_unit * self._n / len(self._centred)) * moved
         solved = np.zeros_like(wanted)
         weights, missed = self._tilted(solved, wanted)
@@ -428,56 +423,43 @@ class Calibration:
 
     def _slope(self, weights: np.ndarray) -> np.ndarray:
         """Return by how much tilted weights' totals, and the noise's part, move with the solution, shape (p, p)."""
-        functions = self._centred + self._means
+        functions = self._centred.rows
         rooted = (functions * np.sqrt(weights)[:, None]).astype(np.float32)  # a step need not be exact
         totals = weights @ functions
         moved = self._prior * ((rooted.T @ rooted).astype(np.float64) - np.outer(totals, self._means))
         moved += self._rows_variance / self._n * np.outer(totals, self._means)
-        return moved + np.diag(self._noise + self._floor)
+        floor = self._centred.floor(self._prior * self._n, self._rows_variance)
+        return moved + np.diag(self._noise + floor)
 
     def _tilted(self, solved: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weights of a solution, and what they still miss."""
         powers = np.clip(self._joint(solved) / self._n, -_LARGEST_POWER, _LARGEST_POWER)
         weights = np.exp(powers) * self._n / len(powers)
-        totals = weights @ self._centred + weights.sum() * self._means
+        totals = weights @ self._centred.rows
         return weights, wanted - totals - self._noise * solved
 
     def _size_of(self, missed: np.ndarray) -> float:
-        return float(missed @ linalg.cho_solve(self._factor, missed))
-
-    def _law(self) -> np.ndarray:
-        """Return the covariance of the measured totals about the model's, without noise."""
-        return self._prior * self._n * self._covariance + self._rows_variance * np.outer(self._means, self._means)
-
-    def _factored(self, noise: np.ndarray) -> tuple[np.ndarray, bool]:
-        matrix = self._law()
-        self._floor = _JITTER * max(float(np.trace(matrix)) / max(len(matrix), 1), 1e-12)
-        return linalg.cho_factor(matrix + np.diag(noise + self._floor), lower=True)
+        return float(missed @ self._solve(missed))
 
     def _joint(self, solved: np.ndarray) -> np.ndarray:
         """Return the covariance of each row's part in totals with the measured ones, applied to a vector."""
         return self._prior * self._n * (self._centred @ solved) + self._rows_variance * float(self._means @ solved)
 
-    def _gains(self, joint: np.ndarray, own: np.ndarray, factor: tuple[np.ndarray, bool]) -> np.ndarray:
+    def _gains(self, joint: np.ndarray, own: np.ndarray, solve: _Solver) -> np.ndarray:
         """Return the part of each measured total in the estimated ones, shape (k, p).
 
         Args:
             joint: covariance of these functions with the measured ones, over the rows, shape (k, p).
             own: their means, shape (k,).
-            factor: of the measured totals.
+            solve: the law of the measured totals.
         """
         joint = self._prior * self._n * joint + self._rows_variance * np.outer(own, self._means)
-        return linalg.cho_solve(factor, joint.T).T
+        return solve(joint.T).T
 
 
 def _weighted_variance(values: np.ndarray, weights: np.ndarray) -> float:
     size = float(weights.sum())
     return float(weights @ (values - float(weights @ values) / size) ** 2) / size
-
-
-def dense(functions: Functions) -> np.ndarray:
-    """Return functions as an array."""
-    return functions if isinstance(functions, np.ndarray) else functions.toarray()
 
 
 def _together(one: np.ndarray, other: np.ndarray) -> np.ndarray:

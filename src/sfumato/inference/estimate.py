@@ -216,12 +216,9 @@ class Estimates(GroupedResults[Estimate]):
     """
 
     def __init__(
-        self,
-        estimates: Mapping[Any, Estimate],
-        names: tuple[str, ...],
-        left_out: Mapping[Any, str],
+        self, estimates: Mapping[Any, Estimate], names: tuple[str, ...], left_out: Mapping[Any, str],
         joint: Callable[[Sequence[Estimate]], JointErrors] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(estimates, left_out)
         self._names, self._joint = names, joint
 

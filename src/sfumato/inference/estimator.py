@@ -60,16 +60,9 @@ class Estimator:
         )
 
     def estimate(
-        self,
-        value: float,
-        influence: np.ndarray,
-        what: str,
-        ends: EndsOf | None = None,
-        over: str = "",
-        functions: np.ndarray | None = None,
-        beyond: Beyond | None = None,
-        unsaid: float = 0.0,
-    ) -> Estimate:
+        self, value: float, influence: np.ndarray, what: str, ends: EndsOf | None = None, over: str = "",
+        functions: np.ndarray | None = None, beyond: Beyond | None = None, unsaid: float = 0.0,
+    ) -> Estimate:  # fmt: skip
         """Return an estimate from its influence values, whose total has its error, shape (N,).
 
         Args:
@@ -110,15 +103,9 @@ class Estimator:
         return JointErrors.scaled(covariances, sizes)
 
     def ratio(
-        self,
-        part: np.ndarray,
-        whole: np.ndarray,
-        what: str,
-        ends: EndsOf | None = None,
-        over: str = "",
-        beyond: Beyond | None = None,
-        unsaid: float = 0.0,
-    ) -> Estimate:
+        self, part: np.ndarray, whole: np.ndarray, what: str, ends: EndsOf | None = None, over: str = "",
+        beyond: Beyond | None = None, unsaid: float = 0.0,
+    ) -> Estimate:  # fmt: skip
         """Return the estimate of one total ÷ another, of functions of the rows, shape (N,); `unsaid` is of the first.
 
         Raises:

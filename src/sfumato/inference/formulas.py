@@ -67,13 +67,9 @@ class ReadFormula(FormulaTerms):
         return factors[0].name if len(factors) == 1 and factors[0].kind == "column" else ""
 
     def design(
-        self,
-        frame: pd.DataFrame,
-        weights: np.ndarray | None = None,
-        references: Mapping[str, str] | None = None,
-        *,
+        self, frame: pd.DataFrame, weights: np.ndarray | None = None, references: Mapping[str, str] | None = None, *,
         logistic: bool,
-    ) -> Design:
+    ) -> Design:  # fmt: skip
         """Return both sides on rows.
 
         Args:

@@ -13,10 +13,12 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from sfumato.errors import EstimateError
 from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, pool_tables, tables_of
 from sfumato.inference.table_measurements import OnGivenRows, TableMeasurements
+from sfumato.maths.arrays import Functions
 from sfumato.measurements.cells import ALL_ROWS
 from sfumato.measurements.queries import MarginalQuery, MomentQuery
 from sfumato.records.sequences import WEIGHT_BITS, Sharing
@@ -31,7 +33,8 @@ _MOST_PRODUCTS = 400
 _MOST_TOGETHER = 60  # columns, beside the target, of which one direction each is asked of
 _MOST_NAMED = 400  # cells and terms of named questions, beside the products
 _MOST_COUNTED = 1_500  # cells of tables of several columns, beside those of all that are asked of
-_MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24
+_MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24; of more functions most entries are 0
+_AT_ONCE = 64  # of these, that are made together
 
 CellFunctions = Sequence[np.ndarray]
 """Functions of a column's cells, each of shape (cells,)."""
@@ -70,7 +73,7 @@ def measured_functions(
             most = _direction_counts(measured, products, places, by_class)
             parts += _products(measured, products, places, functions, most, by_class)
     parts += [scores.totals(measured.base) for scores in measured.scores if scores.of_columns(functions)]
-    return Totals.joined(parts).with_rows()
+    return Totals.joined([part.with_rows() for part in parts], _MOST_SOLVED)
 
 
 class UnitPart(OnGivenRows):
@@ -307,13 +310,9 @@ def _direction_counts(measured: TableMeasurements, products: Products, places: l
 
 
 def _products(
-    measured: TableMeasurements,
-    products: Products,
-    places: list[int],
-    functions_of: Mapping[str, CellFunctions],
-    most: Sequence[int],
-    by_class: bool,
-) -> list[Totals]:
+    measured: TableMeasurements, products: Products, places: list[int], functions_of: Mapping[str, CellFunctions],
+    most: Sequence[int], by_class: bool,
+) -> list[Totals]:  # fmt: skip
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
     d, ends = products.query.dimension, products.ends
     turned, values = [], []
@@ -332,9 +331,7 @@ def _products(
     turned, values = _with_classes(measured, products, turned, values, by_class)
     turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
     rows, columns = _pairs([own.shape[1] for own in values], [_has_counts(products, place) for place in places])
-    functions = np.take(vectors * measured.clipping[:, None], rows, axis=1)
-    for some in np.array_split(np.arange(len(functions)), 16):  # fewer products are held at once
-        functions[some] *= np.take(vectors[some], columns, axis=1)
+    functions = _multiplied(vectors * measured.clipping[:, None], vectors, rows, columns)
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
     if products.by is None or products.by_class is None:
         return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
@@ -350,6 +347,17 @@ def _products(
         own = functions * (classes == c)[:, None]
         parts.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
     return parts
+
+
+def _multiplied(one: np.ndarray, other: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Functions:
+    """Return products of entries of each row; of more than are solved for whole, those that are not 0."""
+    if rows.size > _MOST_SOLVED:
+        some, entries = np.array_split(np.arange(rows.size), rows.size // _AT_ONCE), sparse.csc_array(other)
+        return sparse.hstack([entries[:, columns[own]] * one[:, rows[own]] for own in some], format="csc")
+    functions = np.take(one, rows, axis=1)
+    for some in np.array_split(np.arange(len(functions)), 16):  # fewer products are held at once
+        functions[some] *= np.take(other[some], columns, axis=1)
+    return functions
 
 
 def _with_classes(

@@ -12,12 +12,13 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sfumato.inference.formulas import ReadFormula, read_formula
-from sfumato.maths.arrays import sparse_indicators
+from sfumato.maths.arrays import Functions, dense, sparse_indicators
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
 from sfumato.measurements.queries import CellEntries, MarginalQuery, Measurement, MomentQuery
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
@@ -45,22 +46,22 @@ class Totals:
         variances: of their independent noise, shape (p,).
     """
 
-    functions: np.ndarray
+    functions: Functions
     totals: np.ndarray
     variances: np.ndarray
 
     @classmethod
-    def joined(cls, parts: list[Totals]) -> Totals:
-        """Several together."""
-        return cls(
-            np.concatenate([part.functions for part in parts], axis=1),
-            np.concatenate([part.totals for part in parts]),
-            np.concatenate([part.variances for part in parts]),
-        )
+    def joined(cls, parts: list[Totals], most: float = math.inf) -> Totals:
+        """Several together; of more than `most` only entries that are not 0, those with fewest first."""
+        totals, variances = (np.concatenate([getattr(part, of) for part in parts]) for of in ("totals", "variances"))
+        if totals.size > most:
+            functions: Any = sparse.hstack([part.functions for part in parts], format="csc")
+            return cls(functions, totals, variances)._some(np.argsort(np.diff(functions.indptr), kind="stable"))
+        return cls(np.concatenate([dense(part.functions) for part in parts], axis=1), totals, variances)
 
     def with_rows(self) -> Totals:
         """Those whose functions are not 0 in `FEWEST_ROWS` rows: of the others the model says that there are none."""
-        chosen = np.count_nonzero(self.functions, axis=0) >= FEWEST_ROWS
+        chosen = (self.functions != 0).sum(axis=0) >= FEWEST_ROWS
         return self if chosen.all() else self._some(chosen)
 
     def above_noise(self, off: float) -> Totals:
@@ -104,9 +105,9 @@ class UnitSums:
         n = self.owners.size
         return sparse.csr_matrix((np.ones(n), (self.owners, np.arange(n))), shape=(self.units, n))
 
-    def of(self, functions: np.ndarray) -> np.ndarray:
+    def of(self, functions: Functions) -> np.ndarray:
         """Functions of the rows added up, shape (units, k), of shape (N, k)."""
-        return np.asarray(self._rows @ functions)
+        return dense(self._rows @ functions)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Values of units at each of their rows, shape (N,)."""
@@ -304,12 +305,13 @@ class CountTable:
             most = min(len(self.axes) * MOST_APART, _MOST_CELLS) if most is None else most
         if most is not None and cells.size > most:
             cells = np.sort(cells[np.argsort(-rows[cells], kind="stable")[:most]])
-        functions, variances = sparse_indicators(place, cells).toarray(), np.full(cells.size, self.variance)
+        functions, variances = sparse_indicators(place, cells), np.full(cells.size, self.variance)
         if not many:
             return Totals(functions, value[cells], variances)
         rest, left = 1.0 - functions.sum(axis=1), self.variance * (value.size - cells.size)
         total = value.sum() - value[cells].sum()
-        return Totals(np.column_stack([functions, rest]), np.append(value[cells], total), np.append(variances, left))
+        functions = sparse.hstack([functions, rest[:, None]], format="csc")
+        return Totals(functions, np.append(value[cells], total), np.append(variances, left))
 
     def _many_labels(self) -> bool:
         """Whether an axis has more labels than are all told apart."""

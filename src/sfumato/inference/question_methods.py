@@ -308,13 +308,9 @@ class QuestionMethods(ABC):
 
     @few_threads
     def answers(
-        self,
-        *,
-        target: str = "population",
-        most_pairs: int | None = 60,
-        level: float = 0.95,
+        self, *, target: str = "population", most_pairs: int | None = 60, level: float = 0.95,
         simultaneous: bool = False,
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame:  # fmt: skip
         """List the questions that the release can answer and those that it cannot, with typical standard errors.
 
         Privacy: none (a function of the release).

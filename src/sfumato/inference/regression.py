@@ -105,16 +105,9 @@ def fit_formula(
 
 
 def fit_design(
-    questions: Questions,
-    design: Design,
-    columns: tuple[str, ...],
-    by: str | None,
-    target: str,
-    formula: str,
-    family: Family,
-    *,
-    named: bool = False,
-) -> Regression | Regressions:
+    questions: Questions, design: Design, columns: tuple[str, ...], by: str | None, target: str, formula: str,
+    family: Family, *, named: bool = False,
+) -> Regression | Regressions:  # fmt: skip
     """Return the regression of a design on the model's rows, which holds these columns; `formula` names it.
 
     Where it was `named` before the fit, its own scores were measured, and need no products of two columns.

@@ -79,13 +79,9 @@ def question_columns(plain: Schema, described: Schema) -> dict[str, ColumnGrid]:
 
 
 def score_design(
-    question: str,
-    formula: str,
-    link: Link,
-    columns: Mapping[str, ColumnGrid],
-    rows: pd.DataFrame | None = None,
+    question: str, formula: str, link: Link, columns: Mapping[str, ColumnGrid], rows: pd.DataFrame | None = None,
     weights: np.ndarray | None = None,
-) -> EstimatingEquation:
+) -> EstimatingEquation:  # fmt: skip
     """Return the equation of a formula at coefficients of 0.
 
     Args:
@@ -318,12 +314,9 @@ def _shares(equation: EstimatingEquation, measured: TableMeasurements, weights: 
 
 
 def joint_scores(
-    equations: Sequence[EstimatingEquation],
-    measured: TableMeasurements,
-    weights: Sequence[np.ndarray],
-    shares: np.ndarray,
-    noise_std: float,
-) -> ScoreQuery:
+    equations: Sequence[EstimatingEquation], measured: TableMeasurements, weights: Sequence[np.ndarray],
+    shares: np.ndarray, noise_std: float,
+) -> ScoreQuery:  # fmt: skip
     """Return scores as one vector, turned and clipped by a model's weighted rows.
 
     Each equation is turned by itself, and all are together: of the coefficients' variances by noise, in what they would

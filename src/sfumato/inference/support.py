@@ -25,7 +25,7 @@ Feature = tuple[int, np.ndarray, np.ndarray]
 _CALIPER = 0.05  # difference of the chances
 _NEIGHBOURS = 16
 _TIE = 1e-6
-_BLOCK = 2_048  # rows, whose features are held: all would be hundreds of megabytes
+_BLOCK = 512  # rows, whose features are held: all would be hundreds of megabytes
 _RIDGE = 1e-3  # of the mean variation of a feature
 _STANDS_OUT = 5.0  # deviations of the noise: of a thousand cells of noise not one in three hundred releases has one
 _TOGETHER = 3.5  # the same of neighbouring cells, of which there are fewer sums
@@ -55,7 +55,9 @@ def fill_gaps(
     chances = _chances(list(features), nullable, gaps)
     cells = cells.copy()
     numbers = rng.integers(1, 1 << 63, len(nullable), dtype=np.uint64)
-    patterns = gaps.astype(np.uint64) @ numbers  # modulo 2^64: rows of one number have gaps in the same columns
+    patterns = np.zeros(len(gaps), dtype=np.uint64)  # modulo 2^64: rows of one number have gaps in the same columns
+    for gap, number in zip(gaps.T, numbers, strict=True):
+        patterns[gap] += number
     for place, j in enumerate(nullable):
         others = patterns - (gap := gaps[:, place]) * numbers[place]
         for pattern in np.intersect1d(others[gap], others[~gap]):
@@ -86,7 +88,8 @@ def _chances(features: Sequence[Feature], nullable: list[int], gaps: np.ndarray)
     for place, j in enumerate(nullable):  # the inverse without a column's own features, from that with them
         own = np.flatnonzero(owner == j)
         slopes[:, place] -= inverse[:, own] @ np.linalg.solve(inverse[np.ix_(own, own)], slopes[own, place])
-    return gaps.mean(axis=0) + np.concatenate([rows(block) @ slopes for block in blocks])
+    shares = gaps.mean(axis=0)
+    return np.concatenate([shares + rows(block) @ slopes for block in blocks])
 
 
 def _matched(

@@ -1,13 +1,21 @@
-"""Checks on arrays that a stranger may have written."""
+"""Checks on arrays that a stranger may have written; functions of rows of which most are 0."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
+from scipy.sparse.linalg import splu
 
 from sfumato.errors import ReleaseError
+
+Functions: TypeAlias = np.ndarray | Any
+"""Of rows, shape (N, k): a `sparse.csc_array`, of whose shape types say nothing, where most are 0."""
+_JITTER = 1e-9
+_FILLED = 0.1  # of the rows, in which a function is not 0: products of more of them are faster of whole arrays
 
 
 def require_array(
@@ -71,3 +79,78 @@ def sparse_indicators(codes: np.ndarray, chosen: np.ndarray, values: np.ndarray 
     rows = np.flatnonzero(np.append(chosen[order], -1)[places] == codes)  # codes are none below 0
     entries = np.ones(rows.size) if values is None else values[rows]
     return sparse.csc_array((entries, (rows, order[places[rows]])), shape=(codes.size, chosen.size))
+
+
+def dense(functions: Functions) -> np.ndarray:
+    """Return functions as an array."""
+    return functions if isinstance(functions, np.ndarray) else functions.toarray()
+
+
+class CentredRows:
+    """Functions of rows about their means, of which no copy is made: means are taken off what is computed.
+
+    Attributes:
+        means: shape (k,).
+        rows: the functions, shape (N, k).
+    """
+
+    def __init__(self, functions: Functions) -> None:
+        self.means = np.asarray(functions.mean(axis=0)).reshape(-1)
+        self.rows: Functions = functions if isinstance(functions, np.ndarray) else sparse.csr_array(functions)
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    def __matmul__(self, other: np.ndarray) -> np.ndarray:
+        return self.rows @ other - self.means @ other
+
+    def along(self, others: Functions) -> np.ndarray:
+        """Return the sums of products of others, shape (N, m), with these, shape (m, k)."""
+        return dense(others.T @ self.rows) - np.outer(others.sum(axis=0), self.means)
+
+    @cached_property
+    def _moments(self) -> Functions:
+        if isinstance(self.rows, np.ndarray):
+            return (self.rows.T @ self.rows) / len(self)
+        filled = np.bincount(self.rows.indices, minlength=self.means.size)
+        n = int(np.searchsorted(filled, _FILLED * len(self)))
+        few, many = self.rows[:, :n], self.rows[:, n:].toarray()
+        corner = few.T @ many
+        return sparse.block_array([[few.T @ few, corner], [corner.T, many.T @ many]], format="csc") / len(self)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """The variance of each."""
+        return self._moments.diagonal() - self.means**2
+
+    def moved(self, vectors: np.ndarray) -> np.ndarray:
+        """Return vectors, shape (m, k), times the covariance."""
+        return vectors @ self._moments - np.outer(vectors @ self.means, self.means)
+
+    def law(self, scale: float, more: float) -> np.ndarray:
+        """Return scale·covariance + more·means·meansᵀ."""
+        return scale * dense(self._moments) + (more - scale) * np.outer(self.means, self.means)
+
+    def floor(self, scale: float, more: float) -> float:
+        """Return what is added to the diagonal of a law so that it can be solved."""
+        trace = float((scale * self.variances + more * self.means**2).sum())
+        return _JITTER * max(trace / max(self.means.size, 1), 1e-12)
+
+    def solver(self, scale: float, more: float, noise: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the inverse of a law with noise of these variances, as a function of vectors, shapes (k,) or (k, m).
+
+        Where functions are mostly 0, those with fewest other entries first, so are their moments.
+        """
+        noise = noise + self.floor(scale, more)
+        if isinstance(self.rows, np.ndarray):
+            return partial(linalg.cho_solve, linalg.cho_factor(self.law(scale, more) + np.diag(noise), lower=True))
+        moments = sparse.csc_array(scale * self._moments + sparse.diags_array(noise))
+        solve = splu(moments, "NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True}).solve
+        own, factor = solve(self.means), more - scale
+        factor /= 1 + factor * float(self.means @ own)
+
+        def solved(wanted: np.ndarray) -> np.ndarray:
+            first = solve(np.ascontiguousarray(wanted))
+            return first - factor * np.multiply.outer(own, self.means @ first)
+
+        return solved

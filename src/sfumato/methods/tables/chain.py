@@ -94,16 +94,10 @@ class _FittedColumn:
 
 @np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
 def fit_table_chain(
-    columns: Sequence[ColumnShares],
-    class_counts: np.ndarray,
-    moments: CrossMoments,
-    effort: Effort,
-    rng: np.random.Generator,
-    drawn_first: Sequence[int] = (),
-    ties: Sequence[Tie] = (),
-    mute: Collection[int] = (),
+    columns: Sequence[ColumnShares], class_counts: np.ndarray, moments: CrossMoments, effort: Effort,
+    rng: np.random.Generator, drawn_first: Sequence[int] = (), ties: Sequence[Tie] = (), mute: Collection[int] = (),
     given: GivenRows | None = None,
-) -> SoftmaxChain:
+) -> SoftmaxChain:  # fmt: skip
     """Fit column after column, each to rows simulated from those before it.
 
     The first columns come before all others, as many as a number in `drawn_first` says; of several numbers, the first
@@ -234,16 +228,9 @@ def _predictors(known: np.ndarray, block: slice, moments: CrossMoments, most: in
 
 
 def _next_column(
-    j: int,
-    columns: Sequence[ColumnShares],
-    table: np.ndarray,
-    blocks: Sequence[slice],
-    known: np.ndarray,
-    moments: CrossMoments,
-    features: np.ndarray,
-    classes: np.ndarray,
-    effort: Effort,
-) -> tuple[_FittedColumn, SimulatedRows]:
+    j: int, columns: Sequence[ColumnShares], table: np.ndarray, blocks: Sequence[slice], known: np.ndarray,
+    moments: CrossMoments, features: np.ndarray, classes: np.ndarray, effort: Effort,
+) -> tuple[_FittedColumn, SimulatedRows]:  # fmt: skip
     """Return a column fitted to rows with the known features, and these rows."""
     together = CHAIN.most_together if effort.low_rank else CHAIN.most_related
     predictors, base = _predictors(known, blocks[j], moments, together), None
@@ -287,16 +274,9 @@ def _base(
 
 
 def _fit_column(
-    column: ColumnShares,
-    table: np.ndarray,
-    block: slice,
-    predictors: np.ndarray,
-    moments: CrossMoments,
-    rows: SimulatedRows,
-    effort: Effort,
-    apart: bool,
-    base: tuple[np.ndarray, np.ndarray] | None = None,
-) -> _FittedColumn:
+    column: ColumnShares, table: np.ndarray, block: slice, predictors: np.ndarray, moments: CrossMoments,
+    rows: SimulatedRows, effort: Effort, apart: bool, base: tuple[np.ndarray, np.ndarray] | None = None,
+) -> _FittedColumn:  # fmt: skip
     """Return a column fitted to rows; with a base, weights and tilts, only as far as moments ask for more than it."""
     values = column.features.values
 
@@ -358,17 +338,9 @@ def _moments(features: np.ndarray, weights: np.ndarray, values: np.ndarray, tilt
 
 
 def _fit_classes(
-    weights: np.ndarray,
-    tilts: np.ndarray,
-    table: np.ndarray,
-    measured: np.ndarray,
-    predictors: np.ndarray,
-    moments: CrossMoments,
-    rows: SimulatedRows,
-    values: np.ndarray,
-    pooled: Moments,
-    effort: Effort,
-) -> tuple[np.ndarray, np.ndarray]:
+    weights: np.ndarray, tilts: np.ndarray, table: np.ndarray, measured: np.ndarray, predictors: np.ndarray,
+    moments: CrossMoments, rows: SimulatedRows, values: np.ndarray, pooled: Moments, effort: Effort,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return tilts and weights of every class: those of all classes, and what a class's own moments add."""
     k, groups = len(table), pooled.groups
     features = rows.by_class(k)

@@ -43,16 +43,9 @@ class SoftmaxFit:
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")  # invalid: some libraries say so of finite numbers
 def fit_softmax(
-    rows: SimulatedRows,
-    moments: Moments,
-    values: np.ndarray,
-    shares: np.ndarray,
-    *,
-    slack: float,
-    tolerance: float,
-    base: np.ndarray | None = None,
-    tilts: np.ndarray | None = None,
-) -> SoftmaxFit:
+    rows: SimulatedRows, moments: Moments, values: np.ndarray, shares: np.ndarray, *, slack: float, tolerance: float,
+    base: np.ndarray | None = None, tilts: np.ndarray | None = None,
+) -> SoftmaxFit:  # fmt: skip
     """Return the softmax of a column.
 
     Args:

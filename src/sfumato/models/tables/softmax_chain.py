@@ -234,7 +234,7 @@ class RowsByClass:
         order: place among the rows that were asked for of each, shape (n,).
         parts: each class and its rows.
         features: in drawing order, shape (d, n), float32; those of columns that are not drawn yet hold nothing.
-        runs: of each column, shape (columns, n).
+        runs: of each column, shape (columns, n), int32.
     """
 
     chain: SoftmaxChain
@@ -251,7 +251,7 @@ class RowsByClass:
         ends = [*starts[1:].tolist(), classes.size]
         parts = tuple((int(k), slice(int(a), b)) for k, a, b in zip(present, starts, ends, strict=True))
         features = np.empty((chain.weights.shape[1], classes.size), dtype=np.float32)
-        return cls(chain, order, parts, features, np.zeros((len(chain.columns), classes.size), dtype=np.int64))
+        return cls(chain, order, parts, features, np.zeros((len(chain.columns), classes.size), dtype=np.int32))
 
     def predictor(self, step: Step, k: int, rows: slice) -> np.ndarray:
         """Return W φ(before) of the rows of a class, shape (q, rows), float32."""
@@ -284,7 +284,7 @@ class RowsByClass:
             if j in known:
                 cells[j] = known[j]
             else:
-                cells[j, self.order] = column.cells(self.runs[j], rng)
+                cells[j, self.order] = column.cells(self.runs[j].astype(np.int64), rng)
         return cells
 
 
