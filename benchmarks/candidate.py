@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 from candidate_chain import Chain, Products
-from candidate_mixture import MixtureEffort, ProductMixture, fit_mixture
+from candidate_mixture import MixtureEffort, PairTargets, ProductMixture, fit_mixture
 from candidate_moments import Evidence, pair_targets
 from candidate_statistic import MOST_CLASSES, ContrastMoments, Contrasts, contrast_moments, number_features
 
@@ -84,14 +84,15 @@ class Fitted:
 
     def chain(self, columns: Sequence[ColumnShares], class_counts: np.ndarray, found: Evidence, *_: Any) -> Any:
         """Stand in for `fit_table_chain`."""
-        guessed = found.guessed(float(class_counts.sum())).counted(found, columns)
+        targets = [pair_targets(found.guessed(float(class_counts.sum())).counted(found, columns), found, columns)]
 
-        def renewed(law: ProductMixture) -> Any:
-            return pair_targets(found.unclipped(columns, law).counted(found, columns), found, columns)
+        def renewed(law: ProductMixture) -> PairTargets:
+            targets.append(pair_targets(found.unclipped(columns, law).counted(found, columns), found, columns))
+            return targets[-1]
 
-        first = pair_targets(guessed, found, columns)
-        law = fit_mixture(first, MixtureEffort(), np.random.default_rng(0), renewed)
-        chain = Chain(columns, law, found.entries, found.contrasts)
+        law = fit_mixture(targets[0], MixtureEffort(), np.random.default_rng(0), renewed)
+        shrunk = targets[-1].values / np.outer(found.entries.roots, found.entries.roots)
+        chain = Chain(columns, law, found.entries, shrunk, found.contrasts)
         fitted = chain.fit()
         self.products = chain.products
         return fitted

@@ -3,8 +3,9 @@
     min over a, W   mean log Σ_x m(x) exp(a(x) + φ(x)ᵀ Wᵀ g) − ⟨W, C⟩ − a·m + ½ ridge |W|²
 
 column by column on rows drawn so far; g are the functions of earlier columns, C their moments by the mixture. A target
-also gets products of two numbers' leading functions, of which moments by class were measured: first the chain's own are
-taken, then these moved as far as what was measured stands above its noise.
+of few classes comes last: it has the shrunk moments themselves, which one softmax can meet, and also gets products of
+two numbers' leading functions, of which moments by class were measured: first the chain's own are taken, then these
+moved as far as what was measured stands above its noise.
 
 Free: uses released values only.
 """
@@ -102,9 +103,14 @@ class Chain:
     """A chain while it is fitted column by column."""
 
     def __init__(
-        self, columns: Sequence[ColumnShares], law: ProductMixture, entries: Entries, contrasts: Contrasts | None
+        self,
+        columns: Sequence[ColumnShares],
+        law: ProductMixture,
+        entries: Entries,
+        shrunk: np.ndarray,
+        contrasts: Contrasts | None,
     ) -> None:
-        self._columns, self._law, self._contrasts = columns, law, contrasts
+        self._columns, self._law, self._shrunk, self._contrasts = columns, law, shrunk, contrasts
         self._starts = [entries.block(j).start for j in range(len(columns))]
         self._laws = [run_shares(column) for column in columns]
         leading = [self._leading(j) for j in range(len(columns))]
@@ -137,6 +143,9 @@ class Chain:
     def _moments(self, i: int, j: int) -> np.ndarray:
         return (self._means[i] * self._law.weights) @ self._means[j].T
 
+    def _said(self, before: Sequence[int], j: int) -> np.ndarray:
+        return np.concatenate([self._moments(i, j) for i in before])
+
     def fit(self) -> SoftmaxChain:
         """Fit every column to rows of those before it."""
         rng, order = np.random.default_rng(0), self._order()
@@ -148,18 +157,19 @@ class Chain:
     def _fit_column(self, j: int, before: Sequence[int], rng: np.random.Generator) -> None:
         column, law, tilts = self._columns[j], self._laws[j], np.log(self._laws[j])
         if before and self._places[j].size:
-            wanted = np.concatenate([self._moments(i, j) for i in before])
-            heard = np.abs(wanted).max(axis=1) > HEARD
+            places = np.concatenate([self._places[i] for i in before])
+            last = self._contrasts is not None and j == self._contrasts.target
+            wanted = self._shrunk[np.ix_(places, self._places[j])] if last else self._said(before, j)
+            heard = np.abs(wanted).max(axis=1) > (0.0 if last else HEARD)
             rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)[:, heard]
             middle = rows.mean(axis=0)
             wanted = wanted[heard] - np.outer(middle, law @ self._functions[j])
             part = Part(rows - middle, self._functions[j], wanted, RIDGE)
             (weights, *_), shift = softmax_weights([part], law)
-            if self._contrasts is not None and j == self._contrasts.target:
+            if last and self._contrasts is not None:
                 weights, shift = self._with_products(part, weights, shift, self._contrasts)
             tilts = tilts + shift - self._functions[j] @ (weights.T @ middle)
-            places = np.concatenate([self._places[i] for i in before])[heard]
-            self._weights[0][np.ix_(self._places[j], places)] = weights.T
+            self._weights[0][np.ix_(self._places[j], places[heard])] = weights.T
         values = column.features.values
         self._fitted[j] = SoftmaxColumn(column.shares, column.drawn, values, tilts[None], law[None])
         predictor = np.zeros((ROWS, values.shape[1]), dtype=np.float32)
