@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from candidate_mixture import ProductMixture
 from candidate_moments import run_shares
-from candidate_statistic import Contrasts
+from candidate_statistic import Contrasts, class_of_cells
 from scipy.optimize import minimize
 
 from sfumato.maths.shrinkage import shrunk
@@ -26,7 +26,7 @@ from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.moment_entries import Entries
 from sfumato.models.tables.softmax_chain import SoftmaxChain, SoftmaxColumn
 
-LEADING, ROWS, RIDGE, STEPS, RARE, HEARD = 16, 12_000, 1e-3, 60, 1_000.0, 0.015
+ROWS, RIDGE, STEPS, RARE, HEARD = 12_000, 1e-3, 60, 1_000.0, 0.015
 MOST_PRODUCTS, PRODUCT_RIDGE, LEAST_PRODUCT = 400, 3e-2, 1e-5
 
 
@@ -108,36 +108,39 @@ class Chain:
         law: ProductMixture,
         entries: Entries,
         shrunk: np.ndarray,
+        target: int | None,
         contrasts: Contrasts | None,
     ) -> None:
         self._columns, self._law, self._shrunk, self._contrasts = columns, law, shrunk, contrasts
+        few = target is not None and class_of_cells(columns[target]) is not None
+        self._target = target if few else None
         self._starts = [entries.block(j).start for j in range(len(columns))]
         self._laws = [run_shares(column) for column in columns]
-        leading = [self._leading(j) for j in range(len(columns))]
-        self._places = [start + own for start, own in zip(self._starts, leading, strict=True)]
-        self._functions = [c.features.values[:, own] for c, own in zip(columns, leading, strict=True)]
+        common = [self._common(j) for j in range(len(columns))]
+        self._places = [start + own for start, own in zip(self._starts, common, strict=True)]
+        self._functions = [c.features.values[:, own] for c, own in zip(columns, common, strict=True)]
         self._means = [f.T @ table for f, table in zip(self._functions, law.tables, strict=True)]
         self._weights = np.zeros((1, entries.owner.size, entries.owner.size))
         self._runs = np.zeros((ROWS, len(columns)), dtype=np.int64)
         self._fitted: dict[int, SoftmaxColumn] = {}
         self.products: Products | None = None
 
-    def _leading(self, column: int) -> np.ndarray:
-        """Leading functions, but those of rare values: fitted rows would be learnt by heart through them."""
+    def _common(self, column: int) -> np.ndarray:
+        """Functions, but those of rare values: fitted rows would be learnt by heart through them."""
         values = self._columns[column].features.values
         heavy = (self._laws[column][:, None] * values**4).sum(axis=0) <= RARE
-        return np.flatnonzero(heavy)[: LEADING if self._columns[column].ordered > 2 else None]
+        return np.flatnonzero(heavy)
 
     def _order(self) -> list[int]:
-        """Columns that say most of others first; a target of which moments by class are known last."""
+        """Columns that say most of others first; a target of few classes, or a number, last."""
         strength = np.zeros((len(self._columns), len(self._columns)))
         for j in range(len(self._columns)):
             for i in range(j):
                 strength[i, j] = strength[j, i] = float((self._moments(i, j) ** 2).sum())
         order = np.argsort(-strength.sum(axis=0), kind="stable").tolist()
-        if self._contrasts is not None:
-            order.remove(self._contrasts.target)
-            order.append(self._contrasts.target)
+        if self._target is not None:
+            order.remove(self._target)
+            order.append(self._target)
         return order
 
     def _moments(self, i: int, j: int) -> np.ndarray:
@@ -158,7 +161,7 @@ class Chain:
         column, law, tilts = self._columns[j], self._laws[j], np.log(self._laws[j])
         if before and self._places[j].size:
             places = np.concatenate([self._places[i] for i in before])
-            last = self._contrasts is not None and j == self._contrasts.target
+            last = j == self._target
             wanted = self._shrunk[np.ix_(places, self._places[j])] if last else self._said(before, j)
             heard = np.abs(wanted).max(axis=1) > (0.0 if last else HEARD)
             rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)[:, heard]

@@ -23,10 +23,8 @@ from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import SHAPE, ColumnShares, Features, level_features
 from sfumato.records.engine import Rows
 
-DECAY = 0.83
-"""Of a wave's squared weight, from one order to the next."""
-ORDERS = {14: 16, 8: 16, 6: 12, 3: 3, 1: 1}
-"""Waves of a number, by the polynomials that today's rule has for the same noise."""
+WAVES = {14: (22, 0.88), 8: (16, 0.83), 6: (12, 0.83), 3: (3, 0.83), 1: (1, 0.83)}
+"""Of a number, and what part of a squared weight the next has: by the polynomials of today's rule for that noise."""
 BY_CLASS, QUARTERS, MOST_CLASSES, LONGEST = 0.1, 4, 6, 2.5
 _FRACTIONS, _LARGEST, _AT_ONCE = 1 << 20, 1 << 20, 2048
 
@@ -34,8 +32,8 @@ _FRACTIONS, _LARGEST, _AT_ONCE = 1 << 20, 1 << 20, 2048
 def number_features(masses: np.ndarray, missing: bool, orders: int, weight: float = 1.0) -> Features:
     """Return the functions of a number's runs, orthonormal, the heaviest first.
 
-    √2 cos(πku) of the rank u, k = 1, 2, …, count for `DECAY`^k of the column's weight. They are not brought to variance
-    1 where ranks are tied: one record of a nearly constant column would be as long as ten of another.
+    √2 cos(πku) of the rank u, k = 1, 2, …, have weights that fall by a factor an order. They are not brought to
+    variance 1 where ranks are tied: one record of a nearly constant column would be as long as ten of another.
 
     Args:
         masses: of the runs, shape (r,), the missing one last.
@@ -49,8 +47,9 @@ def number_features(masses: np.ndarray, missing: bool, orders: int, weight: floa
     mass = np.maximum(masses, 1e-9) / np.maximum(masses, 1e-9).sum()
     inside = mass[:ordered] / mass[:ordered].sum()
     ranks = np.cumsum(inside) - inside / 2
-    waves = np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, min(ORDERS[orders], ordered - 1) + 1)))
-    falling = DECAY ** np.arange(waves.shape[1])
+    most, decay = WAVES[orders]
+    waves = np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, min(most, ordered - 1) + 1)))
+    falling = decay ** np.arange(waves.shape[1])
     functions = np.zeros((runs, waves.shape[1] + missing))
     functions[:ordered, : waves.shape[1]] = (waves - inside @ waves) * np.sqrt(falling / falling.sum())
     if missing:
