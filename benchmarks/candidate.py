@@ -87,16 +87,14 @@ class Fitted:
 
     def chain(self, columns: Sequence[ColumnShares], class_counts: np.ndarray, found: Evidence, *_: Any) -> Any:
         """Stand in for `fit_table_chain`."""
-        targets = [pair_targets(found.guessed(float(class_counts.sum())).counted(found, columns), found, columns)]
+        guessed = found.guessed(float(class_counts.sum())).counted(found, columns)
 
         def renewed(law: ProductMixture) -> PairTargets:
-            targets.append(pair_targets(found.unclipped(columns, law).counted(found, columns), found, columns))
-            return targets[-1]
+            return pair_targets(found.unclipped(columns, law).counted(found, columns), found, columns)
 
         effort = MixtureEffort(400, independence=5.0) if self.orders == LITTLE_NOISE else MixtureEffort()
-        law = fit_mixture(targets[0], effort, np.random.default_rng(0), renewed)
-        shrunk = targets[-1].values / np.outer(found.entries.roots, found.entries.roots)
-        chain = Chain(columns, law, found.entries, shrunk, found.target, found.contrasts)
+        law = fit_mixture(pair_targets(guessed, found, columns), effort, np.random.default_rng(0), renewed)
+        chain = Chain(columns, law, found.entries, found.target, found.contrasts)
         fitted = chain.fit()
         self.products = chain.products
         return fitted

@@ -3,9 +3,8 @@
     min over a, W   mean log Σ_x m(x) exp(a(x) + φ(x)ᵀ Wᵀ g) − ⟨W, C⟩ − a·m + ½ ridge |W|²
 
 column by column on rows drawn so far; g are the functions of earlier columns, C their moments by the mixture. A target
-of few classes comes last: it has the shrunk moments themselves, which one softmax can meet, and also gets products of
-two numbers' leading functions, of which moments by class were measured: first the chain's own are taken, then these
-moved as far as what was measured stands above its noise.
+of few classes comes last, and also gets products of two numbers' leading functions, of which moments by class were
+measured: first the chain's own are taken, then these moved as far as what was measured stands above its noise.
 
 Free: uses released values only.
 """
@@ -107,11 +106,10 @@ class Chain:
         columns: Sequence[ColumnShares],
         law: ProductMixture,
         entries: Entries,
-        shrunk: np.ndarray,
         target: int | None,
         contrasts: Contrasts | None,
     ) -> None:
-        self._columns, self._law, self._shrunk, self._contrasts = columns, law, shrunk, contrasts
+        self._columns, self._law, self._contrasts = columns, law, contrasts
         few = target is not None and class_of_cells(columns[target]) is not None
         self._target = target if few else None
         self._starts = [entries.block(j).start for j in range(len(columns))]
@@ -146,9 +144,6 @@ class Chain:
     def _moments(self, i: int, j: int) -> np.ndarray:
         return (self._means[i] * self._law.weights) @ self._means[j].T
 
-    def _said(self, before: Sequence[int], j: int) -> np.ndarray:
-        return np.concatenate([self._moments(i, j) for i in before])
-
     def fit(self) -> SoftmaxChain:
         """Fit every column to rows of those before it."""
         rng, order = np.random.default_rng(0), self._order()
@@ -161,8 +156,7 @@ class Chain:
         column, law, tilts = self._columns[j], self._laws[j], np.log(self._laws[j])
         if before and self._places[j].size:
             places = np.concatenate([self._places[i] for i in before])
-            last = j == self._target
-            wanted = self._shrunk[np.ix_(places, self._places[j])] if last else self._said(before, j)
+            wanted, last = np.concatenate([self._moments(i, j) for i in before]), j == self._target
             heard = np.abs(wanted).max(axis=1) > (0.0 if last else HEARD)
             rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)[:, heard]
             middle = rows.mean(axis=0)
