@@ -6,16 +6,17 @@ In no release: it is fitted here by the product's own stages, whose accounting a
                 each number (`candidate_statistic.py`)
     moments     shrunk by empirical Bayes, what clipping took put back by the law (`candidate_moments.py`)
     law         a mixture of products fitted to them (`candidate_mixture.py`)
+    tables      of the pairs that moments leave least known, as today (`candidate_pairs.py`)
     samples     a chain of softmaxes with the mixture's moments, in closed form (`candidate_chain.py`)
 
 Where noise is great, classes of the target are counted with the margins too, the target weighs more, the margins have
-more of the budget, and a number one function: all by public facts. Missing: areas, linked rows, priors, rules, tables
-of pairs. Figures are in `docs/decisions/0096-a-lawful-model-of-tables.md`.
+more of the budget, and a number one function: all by public facts. Missing: areas, linked rows, priors and rules.
+Figures are in `docs/decisions/0096-a-lawful-model-of-tables.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 from candidate_chain import Chain, Products
 from candidate_mixture import MixtureEffort, PairTargets, ProductMixture, fit_mixture
 from candidate_moments import Evidence, pair_targets
+from candidate_pairs import with_pair_tables
 from candidate_statistic import MOST_CLASSES, ContrastMoments, Contrasts, contrast_moments, number_features
 
 from sfumato.methods.tables import layout, recipe, second_stage, settings, shares
@@ -87,10 +89,11 @@ class Fitted:
 
     def chain(self, columns: Sequence[ColumnShares], class_counts: np.ndarray, found: Evidence, *_: Any) -> Any:
         """Stand in for `fit_table_chain`."""
-        guessed = found.guessed(float(class_counts.sum())).counted(found, columns)
+        guessed = found.guessed(float(class_counts.sum())).counted(found, columns).tabled(found, columns)
 
         def renewed(law: ProductMixture) -> PairTargets:
-            return pair_targets(found.unclipped(columns, law).counted(found, columns), found, columns)
+            moments = found.unclipped(columns, law).counted(found, columns).tabled(found, columns)
+            return pair_targets(moments, found, columns)
 
         effort = MixtureEffort(400, independence=5.0) if self.orders == LITTLE_NOISE else MixtureEffort()
         law = fit_mixture(pair_targets(guessed, found, columns), effort, np.random.default_rng(0), renewed)
@@ -106,7 +109,7 @@ def clip_norm(vectors: Sequence[np.ndarray], masses: Sequence[np.ndarray], noise
 
 
 @contextmanager
-def installed() -> Iterator[Mapping[str, float]]:
+def installed() -> Iterator[None]:
     """Put the candidate in place of the product's model of tables, for a fit and samples of it."""
     fitted, facts_of, settings_of = Fitted(), settings.TableFacts.of.__func__, settings.Settings.of.__func__  # type: ignore[attr-defined]
     release, model = second_stage.SecondMoments.release, recipe.MeasuredTable.model
@@ -160,6 +163,7 @@ def installed() -> Iterator[Mapping[str, float]]:
             (recipe, "clip_norm_of", clip_norm),
             (recipe, "class_weight_of", lambda *_: 0.0),
             (recipe, "fit_table_chain", fitted.chain),
+            (recipe, "with_pair_tables", with_pair_tables),
             (recipe.MeasuredTable, "model", classless),
             (settings, "_by_class", lambda *_: 0.0),
             (settings.TableFacts, "of", classmethod(facts)),
@@ -168,4 +172,4 @@ def installed() -> Iterator[Mapping[str, float]]:
             (softmax_chain.RowsByClass, "predictor", predicted),
         ):
             stack.enter_context(patch.object(owner, name, other))
-        yield {"pair_share": 0.0}
+        yield

@@ -5,8 +5,8 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.moment_entries import Entries
 
 CORRELATIONS = np.unique(np.concatenate([sign * np.tanh(np.linspace(0, 3.2, 48)) for sign in (-1, 1)]))
-LOSS_ROWS, SHARED_ROUNDS = 40_000, 8
+LOSS_ROWS, SHARED_ROUNDS, MOST_PRECISE = 40_000, 8, 100.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Evidence:
         contrasts: moments by class of the target; None without.
         target: its place among the columns; None without.
         few: whether noise leaves each number one function: what all columns share is then another centre.
+        tables: P(a, b) of runs and its variances, by the places of two columns whose whole table was counted.
     """
 
     clipped: np.ndarray
@@ -44,6 +45,7 @@ class Evidence:
     contrasts: Contrasts | None
     target: int | None
     few: bool
+    tables: Mapping[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
     def variances(self) -> np.ndarray:
@@ -71,10 +73,25 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Moments:
-    """E[φ φᵀ] of functions of variance 1, and the variances of their noise, shapes (d, d)."""
+    """E[φ φᵀ] of functions of variance 1, and the variances of their noise, shapes (d, d).
+
+    Those of tables are known by a posterior law: they are not shrunk once more.
+    """
 
     values: np.ndarray
     variances: np.ndarray
+    tables: frozenset[tuple[int, int]] = frozenset()
+
+    def tabled(self, found: Evidence, columns: Sequence[ColumnShares]) -> Moments:
+        """Return them with those of the tables that were counted."""
+        values, variances = self.values.copy(), self.variances.copy()
+        for (i, j), (law, errors) in found.tables.items():
+            here, there = found.entries.block(i), found.entries.block(j)
+            first, second = columns[i].features.values, columns[j].features.values
+            values[here, there] = first.T @ law @ second
+            variances[here, there] = np.maximum((first**2).T @ errors @ second**2, 1e-6)
+            values[there, here], variances[there, here] = values[here, there].T, variances[here, there].T
+        return replace(self, values=values, variances=variances, tables=frozenset(found.tables))
 
     def counted(self, found: Evidence, columns: Sequence[ColumnShares]) -> Moments:
         """Return them with what the first release counted by class of the target."""
@@ -93,7 +110,7 @@ class Moments:
             values[here, there] = both * (values[here, there] / variances[here, there] + counted / noise)
             variances[here, there] = both
             values[there, here], variances[there, here] = values[here, there].T, both.T
-        return Moments(values, variances)
+        return replace(self, values=values, variances=variances)
 
 
 def _means_of_runs(column: ColumnShares) -> np.ndarray:
@@ -132,27 +149,34 @@ def shared_moments(found: Moments, noise: float, owner: np.ndarray) -> np.ndarra
     return np.where(across, together / scale, 0.0)
 
 
-def shrunk_moments(moments: Moments, found: Evidence, columns: Sequence[ColumnShares]) -> np.ndarray:
-    """Return posterior means of the moments of different columns, shape (d, d)."""
-    entries, means = found.entries, np.zeros_like(moments.values)
+def shrunk_moments(moments: Moments, found: Evidence, columns: Sequence[ColumnShares]) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means of the moments of different columns, and variances, shapes (d, d)."""
+    entries, posterior = found.entries, np.zeros((2, *moments.values.shape))
     copula = copula_moments(moments, entries, columns)
     together = [shared_moments(moments, found.noise, entries.owner)] if found.few else []
-    for kind, places in _blocks(columns, entries).items():
+    for kind, places in _blocks(columns, entries, moments.tables).items():
         centres = [copula, *together] if all(number for number, _ in kind) else together
         values, variances, *others = (
             np.concatenate([array[here].ravel() for here in places])
             for array in (moments.values, moments.variances, *centres)
         )
         block = np.repeat(np.arange(len(places)), [moments.values[here].size for here in places])
-        posterior, start = shrunk(values, variances, block, *others)[0], 0
+        both, start = np.stack(shrunk(values, variances, block, *others)), 0
         for here in places:
-            size = means[here].size
-            means[here] = posterior[start : start + size].reshape(means[here].shape)
+            shape = moments.values[here].shape
+            size = int(np.prod(shape))
+            posterior[(slice(None), *here)] = both[:, start : start + size].reshape(2, *shape)
             start += size
-    return means + means.T
+    for i, j in moments.tables:
+        here = entries.block(max(i, j)), entries.block(min(i, j))
+        posterior[(slice(None), *here)] = moments.values[here], moments.variances[here]
+    means, variances = posterior + posterior.transpose(0, 2, 1)
+    return means, variances
 
 
-def _blocks(columns: Sequence[ColumnShares], entries: Entries) -> dict[tuple[Any, ...], list[Any]]:
+def _blocks(
+    columns: Sequence[ColumnShares], entries: Entries, tables: frozenset[tuple[int, int]]
+) -> dict[tuple[Any, ...], list[Any]]:
     """Return places of blocks by kind: numbers or labels, and levels of weight, each half of the one before."""
     numbers = [column.ordered > 2 for column in columns]
     levels = [
@@ -161,7 +185,7 @@ def _blocks(columns: Sequence[ColumnShares], entries: Entries) -> dict[tuple[Any
     ]
     blocks: dict[tuple[Any, ...], list[Any]] = {}
     for j in range(len(columns)):
-        for i in range(j):
+        for i in (i for i in range(j) if (i, j) not in tables):
             for a in np.unique(levels[j]):
                 for b in np.unique(levels[i]):
                     rows = entries.block(j).start + np.flatnonzero(levels[j] == a)
@@ -173,16 +197,20 @@ def _blocks(columns: Sequence[ColumnShares], entries: Entries) -> dict[tuple[Any
 
 def pair_targets(moments: Moments, found: Evidence, columns: Sequence[ColumnShares]) -> PairTargets:
     """Return what the mixture is fitted to."""
-    roots, owner = found.entries.roots, found.entries.owner
+    entries, roots, owner = found.entries, found.entries.roots, found.entries.owner
     n = sum(float(column.counts.sum()) for column in columns) / len(columns)
     laws = [run_shares(column) for column in columns]
-    values = shrunk_moments(moments, found, columns) if found.noise else moments.values
-    across = owner[:, None] != owner
+    values = shrunk_moments(moments, found, columns)[0] if found.noise else moments.values
+    across, noise = owner[:, None] != owner, np.full(values.shape, max(found.noise, 1e-10))
+    for i, j in moments.tables:
+        for here in ((entries.block(i), entries.block(j)), (entries.block(j), entries.block(i))):
+            scale = np.outer(roots[here[0]], roots[here[1]]) ** 2
+            noise[here] = np.clip(moments.variances[here] * scale, found.noise / MOST_PRECISE, found.noise)
     return PairTargets(
         shares=tuple(laws),
         features=tuple(column.features.values * np.sqrt(column.features.weights) for column in columns),
         values=np.where(across, values * np.outer(roots, roots), 0.0),
-        precision=np.where(across, 1 / max(found.noise, 1e-10), 0.0),
+        precision=np.where(across, 1 / noise, 0.0),
         share_precision=np.array([n**2 / max(column.counts_std**2, 1.0) for column in columns]),
         bases=tuple(
             rank_bumps(law, column.ordered) if column.ordered > 2 else np.eye(law.size)

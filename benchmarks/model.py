@@ -87,7 +87,7 @@ def fit(
         if candidate:
             from candidate import installed, marginal_share
 
-            more = {**stack.enter_context(installed()), **more}
+            stack.enter_context(installed())
             more = {"marginal_share": marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0), **more}
         start = time.process_time()
         method = sfumato.MaxEntropy(epsilon=budget, delta=DELTA, **more)

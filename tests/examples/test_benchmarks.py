@@ -21,8 +21,8 @@ ROWS, PICTURES = 1_500, 300
 SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
 
 LIBRARIES = {
-    "candidate", "candidate_chain", "candidate_mixture", "candidate_moments", "candidate_statistic", "model_tables",
-    "nist_schema", "pair_laws", "parity_list", "peer_tables", "suite", "table_scores",
+    "candidate", "candidate_chain", "candidate_mixture", "candidate_moments", "candidate_pairs", "candidate_statistic",
+    "model_tables", "nist_schema", "pair_laws", "parity_list", "peer_tables", "suite", "table_scores",
 }  # fmt: skip
 """Which scripts run."""
 OTHERS = {
