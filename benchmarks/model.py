@@ -75,7 +75,15 @@ def figures(of: Case, fitted: pd.DataFrame, rows: pd.DataFrame, test: pd.DataFra
 
 
 def fit(
-    name: str, data: Path | None, epsilon: float, seed: int, share: float | None, out: Path, *, candidate: bool
+    name: str,
+    data: Path | None,
+    epsilon: float,
+    seed: int,
+    share: float | None,
+    out: Path,
+    *,
+    candidate: bool,
+    pairs: float,
 ) -> None:
     """Fit once in this process, write as many samples as there are rows fitted, and print what it took."""
     of = case(name, data).table
@@ -88,7 +96,11 @@ def fit(
             from candidate import installed, marginal_share
 
             stack.enter_context(installed())
-            more = {"marginal_share": marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0), **more}
+            more = {
+                "pair_share": pairs,
+                "marginal_share": marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0),
+                **more,
+            }
         start = time.process_time()
         method = sfumato.MaxEntropy(epsilon=budget, delta=DELTA, **more)
         release = method.fit(fitted, schema=of.schema, target=of.target, seed=seed)
@@ -121,7 +133,7 @@ def rows_of(
     arguments = [name, "--epsilon", str(epsilon), "--seed", str(seed)]
     arguments += [] if asked.data is None else ["--data", str(asked.data)]
     arguments += ["--share", str(ALL)] if kind == "independent" else []
-    arguments += ["--candidate"] if kind == "candidate" else []
+    arguments += ["--candidate", "--pairs", str(asked.pairs)] if kind == "candidate" else []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.parquet"
         took = fitted_apart(source, arguments, out)
@@ -152,13 +164,21 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="another checkout, with whose code each table is fitted too")
     parser.add_argument("--kinds", nargs="+", default=["here", "there", "noiseless", "independent", "tenth"])
     parser.add_argument("--out", type=Path, help="figures of every fit, a JSON line each, added to what is there")
+    parser.add_argument("--pairs", type=float, default=0.0, help="the candidate's part for tables of pairs")
     parser.add_argument("--share", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--candidate", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker is not None:
         return fit(
-            asked.names[0], asked.data, asked.epsilon, asked.seed, asked.share, asked.worker, candidate=asked.candidate
+            asked.names[0],
+            asked.data,
+            asked.epsilon,
+            asked.seed,
+            asked.share,
+            asked.worker,
+            candidate=asked.candidate,
+            pairs=asked.pairs,
         )
     known = DATA if asked.data is not None else ()
     for name in asked.names or (*known, *MODEL_TABLES):
