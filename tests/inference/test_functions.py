@@ -56,8 +56,7 @@ def calibrations(release, columns, variance):
     return totals, *(measured.calibration(each, columns=columns) for each in (totals, whole))
 
 
-@pytest.mark.parametrize("columns", [("c", "l"), ("c", "x", "y")])
-@pytest.mark.parametrize("variance", [0.0, 1e4])
+@pytest.mark.parametrize(("columns", "variance"), [(("c", "l"), 0.0), (("c", "x", "y"), 1e4)])
 def test_functions_of_labels_are_solved_as_they_are(eighty, columns, variance):
     """What is solved without the entries that are 0 is what a whole array of them gives."""
     totals, few, whole = calibrations(eighty[1], columns, variance)
