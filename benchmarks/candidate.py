@@ -22,14 +22,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+import candidate_pairs
 import numpy as np
 from candidate_chain import Chain, Products
 from candidate_mixture import MixtureEffort, PairTargets, ProductMixture, fit_mixture
 from candidate_moments import Evidence, pair_targets
-from candidate_pairs import with_pair_tables
 from candidate_statistic import MOST_CLASSES, ContrastMoments, Contrasts, contrast_moments, number_features
 
-from sfumato.methods.tables import layout, recipe, second_stage, settings, shares
+from sfumato.methods.tables import layout, pair_tables, recipe, second_stage, settings, shares
 from sfumato.methods.tables.clip_norms import clip_norm_of, mean_square
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
@@ -163,7 +163,9 @@ def installed() -> Iterator[None]:
             (recipe, "clip_norm_of", clip_norm),
             (recipe, "class_weight_of", lambda *_: 0.0),
             (recipe, "fit_table_chain", fitted.chain),
-            (recipe, "with_pair_tables", with_pair_tables),
+            (pair_tables, "chosen_pairs", candidate_pairs.chosen),
+            (pair_tables, "with_runs", candidate_pairs.with_runs),
+            (pair_tables, "with_laws", candidate_pairs.with_laws),
             (recipe.MeasuredTable, "model", classless),
             (settings, "_by_class", lambda *_: 0.0),
             (settings.TableFacts, "of", classmethod(facts)),

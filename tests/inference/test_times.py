@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import sfumato
+from sfumato.cards.html import figure
 from sfumato.errors import ConfigError, UnknownGroupError
 from sfumato.inference.questions import Questions
 from sfumato.inference.table_measurements import MODEL_ROWS
@@ -126,6 +127,11 @@ def test_a_group_that_is_not_there_is_said_and_get_works(release) -> None:
         found[["f"]]
     assert found.get("x") is None
     assert "x" not in found
+
+
+def test_numbers_are_written_out() -> None:
+    assert [shown(value, 4) for value in (23_813.4, 1_925.27, -0.000123456)] == ["23,810", "1925", "-0.0001235"]
+    assert figure(23_813.4) == "23800"
 
 
 def test_moments_are_shown_as_exactly_as_they_are_known() -> None:

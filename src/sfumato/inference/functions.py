@@ -187,7 +187,9 @@ def _counts(
     each = {id(table): most // len(several) for table in several} if not few else {}
     parts = [table.totals(measured.base, measured.n_rows, each.get(id(table))) for table in tables]
     counted = measured.row_counts
-    return parts if counted is None else [replace(part, functions=part.functions * counted[:, None]) for part in parts]
+    if counted is None:
+        return parts
+    return [replace(part, functions=sparse.csc_array(part.functions * counted[:, None])) for part in parts]
 
 
 def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFunctions]) -> Totals:
