@@ -186,10 +186,8 @@ def _counts(
     few = sum(table.value.size for table in several) <= most
     each = {id(table): most // len(several) for table in several} if not few else {}
     parts = [table.totals(measured.base, measured.n_rows, each.get(id(table))) for table in tables]
-    counted = measured.row_counts
-    if counted is None:
-        return parts
-    return [replace(part, functions=sparse.csc_array(part.functions * counted[:, None])) for part in parts]
+    rows = measured.row_counts
+    return parts if rows is None else [replace(p, functions=sparse.diags_array(rows) @ p.functions) for p in parts]
 
 
 def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFunctions]) -> Totals:
