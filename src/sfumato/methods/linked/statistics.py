@@ -235,7 +235,7 @@ class StepMoments(TableMoments):
         flat, owners, steps = flattened(rows)
         if not owners.size:
             return
-        cells = self.cells(flat, np.zeros(owners.size, dtype=np.int64))
+        cells = self.cells(flat)
         entries = [whole.astype(np.float64) for whole in self.whole]
         ends, at_once = np.cumsum(steps), max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
         start, most = 0, 2.0 ** (2 * self.bits.entries + self.bits.weights)

@@ -1,4 +1,4 @@
-"""Counts of every column's cells at two resolutions, measured with one Gaussian release: runs by class, cells pooled.
+"""Counts of every column's cells at two resolutions, measured with one Gaussian release: runs of cells, and cells.
 
 Proof: docs/proofs/class_cell_counts.md.
 """
@@ -16,53 +16,51 @@ from sfumato.maths.constants import SIZES
 from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.statistics import Counts
-from sfumato.methods.tables.layout import TableLayout
 from sfumato.records.engine import Rows
-from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.grid import ColumnGrid, Grid
 
 RUN_STEP, CELL_STEP = 27 / 32, 17 / 32
-"""What a record adds to a (class, run), and to a cell: 7 tenths of the squared norm, and 3. Exact in binary, as is the
+"""What a record adds to a run, and to a cell: 7 tenths of the squared norm, and 3. Exact in binary, as is the
 sum of their squares, so that norms are what they are said to be."""
 SQUARES = RUN_STEP**2 + CELL_STEP**2
 
 
 @dataclass(frozen=True)
 class TwoResolutionCounts(Counts):
-    """For every column, how many records lie in each (class, run of cells), and in each cell.
+    """For every column, how many records lie in each run of cells, and in each cell.
 
-    One record adds a = 27/32 to one (class, run) and b = 17/32 to one cell of each of the c columns, which has norm
+    One record adds a = 27/32 to one run and b = 17/32 to one cell of each of the c columns, which has norm
     √(c(a² + b²)). Two records are at most √2 times that apart, as no entry is negative; so are two units, whose norms
     are as many times as large as they have records. One `Gaussian` event for all of it.
 
-    Value: a times all columns' tables (classes, runs) side by side, class after class, then b times all columns' cells,
-    one vector.
+    Value: a times all columns' runs, then b times all columns' cells, one vector.
     """
 
-    least: ClassVar[float] = 1.0  # of a class, as a number of records: below it nothing is told of one
+    least: ClassVar[float] = 1.0  # records: below it nothing is told
 
-    layout: TableLayout
-    name: str = "counts of runs by class, and of cells"
+    grid: Grid
+    name: str = "counts of runs and cells"
 
     @property
     def squares(self) -> float:
         """c(a² + b²), of c columns."""
-        return len(self.layout.features) * SQUARES
+        return len(self.grid.columns) * SQUARES
 
     @cached_property
     def runs(self) -> tuple[np.ndarray, ...]:
         """The run of each cell of each column."""
-        return tuple(public_runs(column) for column in self.layout.features)
+        return tuple(public_runs(column) for column in self.grid.columns)
 
     @cached_property
     def run_query(self) -> MarginalQuery:
-        """The tables of (class, run), side by side."""
-        axes = tuple((Cells.of(c, runs),) for c, runs in zip(self.layout.features, self.runs, strict=True))
-        return MarginalQuery(axes, (self.layout.class_cells,), **self.how_counted)
+        """The runs of all columns, one after the other."""
+        axes = tuple((Cells.of(c, runs),) for c, runs in zip(self.grid.columns, self.runs, strict=True))
+        return MarginalQuery(axes, **self.how_counted)
 
     @cached_property
     def cell_query(self) -> MarginalQuery:
         """The cells of all columns, one after the other."""
-        return MarginalQuery(tuple((Cells.of(column),) for column in self.layout.features), **self.how_counted)
+        return MarginalQuery(tuple((Cells.of(column),) for column in self.grid.columns), **self.how_counted)
 
     @property
     def how_counted(self) -> dict[str, Any]:
@@ -91,12 +89,12 @@ class TwoResolutionCounts(Counts):
         self.cell_query.add(cells, base, weights)
 
     def _parts(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The counts of runs, by class, and of cells in a value, not copied."""
+        """The counts of runs and of cells in a value, not copied."""
         place = math.prod(self.run_query.shape)
         return value[:place].reshape(self.run_query.shape), value[place:]
 
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return each column's counts (classes, runs) and (cells,) in records, without the weights."""
+        """Return each column's counts of runs and of cells in records, without the weights."""
         runs, cells = self._parts(value / self.step)
         return self.run_query.split(runs), self.cell_query.split(cells)
 

@@ -1,25 +1,22 @@
-"""A mixture of products and its fit to noisy moments of pairs, for `candidate.py`.
-
-    P(x) = Σ_k π_k Π_j Q_j(x_j | k)
-
-Whatever its parameters are, it is a law: its moments contradict nothing, and the law of any columns, and that of the
-others given these, are again mixtures of products. It is fitted by
+"""A mixture of products fitted to noisy moments of pairs of columns: the nearest law, which contradicts nothing.
 
     L = ½ Σ_{i<j} w ‖F_iᵀ Q_i diag(π) Q_jᵀ F_j − V_ij‖² + ½ Σ_j w_j ‖Q_j π − m_j‖² + λ Σ_k π_k Σ_j KL(Q_kj ‖ m_j)
 
 where V are the moments, w one over their variances and m the columns' shares; Q_kj = softmax(log m_j + B_j θ). λ is the
 price, in nats, of what a component says of a column. A moment that no law has leaves a residual: nothing diverges.
 
-References: Lazarsfeld and Henry 1968 (latent classes); Kingma and Ba 2015 (Adam).
+Free: uses released values only. Reference: Kingma and Ba 2015 (Adam).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+
+from sfumato.models.tables.product_mixture import ProductMixture
 
 _FLOAT = np.float32
 _FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-9  # Adam's averages
@@ -28,100 +25,6 @@ _LEAST_LOG = -25.0
 _FLOOR = 1e-20  # squared gradients of components without weight: denormal numbers are 10 to 20 times slower
 _RAKED = 10
 _FINEST = 5  # scales of bumps: waves of sixteen orders say nothing of finer ones
-
-
-@dataclass(frozen=True, slots=True)
-class ProductMixture:
-    """A law of p columns of codes.
-
-    Attributes:
-        weights: of the components, shape (R,), sum 1.
-        tables: P(code | component) of each column, shape (r_j, R): each component's sum is 1.
-
-    Examples:
-        >>> import numpy as np
-        >>> same = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> law = ProductMixture(np.array([0.5, 0.5]), (same, same))
-        >>> law.pair(0, 1).round(2)
-        array([[0.41, 0.09],
-               [0.09, 0.41]])
-    """
-
-    weights: np.ndarray
-    tables: tuple[np.ndarray, ...]
-
-    def shares(self, column: int) -> np.ndarray:
-        """Return P(code) of a column, shape (r,)."""
-        return self.tables[column] @ self.weights
-
-    def pair(self, first: int, second: int) -> np.ndarray:
-        """Return P(code, other code) of two columns, shape (r_i, r_j)."""
-        return (self.tables[first] * self.weights) @ self.tables[second].T
-
-    def moments(self, functions: Sequence[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray:
-        """Return E[f f'ᵀ] of functions of all columns, shape (d, d); within a column they mean nothing.
-
-        Args:
-            functions: of each column's codes, shape (r_j, q_j) each; d is the sum of the q_j.
-            weights: of the components, by default their own: of other moments, such as E[t(y) f f'ᵀ].
-        """
-        means = np.concatenate([f.T @ table for f, table in zip(functions, self.tables, strict=True)])
-        return (means * (self.weights if weights is None else weights)) @ means.T
-
-    def given(self, codes: Mapping[int, int | np.ndarray]) -> ProductMixture:
-        """Return the law given that columns have a code, or one of some codes, exactly.
-
-        Args:
-            codes: place of a column to its code, or to the codes that it may have.
-
-        Raises:
-            ZeroDivisionError: no row of the law has these.
-        """
-        weights, tables = self.weights.astype(np.float64), list(self.tables)
-        for column, wanted in codes.items():
-            held = np.zeros(len(self.tables[column]))
-            held[wanted] = 1.0
-            inside = self.tables[column] * held[:, None]
-            sums = inside.sum(axis=0)
-            weights = weights * sums
-            tables[column] = inside / np.where(sums > 0, sums, 1.0)
-            tables[column][:, sums <= 0] = (held / held.sum())[:, None]  # of no weight, but a law
-        if weights.sum() <= 0:
-            raise ZeroDivisionError("No row of the law has these codes.")
-        return replace(self, weights=weights / weights.sum(), tables=tuple(tables))
-
-    def chance(self, codes: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Return P(codes) of rows, shape (n,), of some columns' codes, shape (n,) each."""
-        return self._joint(codes).sum(axis=1)
-
-    def components_of(self, codes: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Return P(component | codes) of rows, shape (n, R)."""
-        joint = self._joint(codes)
-        return joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
-
-    def _joint(self, codes: Mapping[int, np.ndarray]) -> np.ndarray:
-        n = len(next(iter(codes.values()))) if codes else 1
-        joint = np.repeat(self.weights[None], n, axis=0)
-        for column, own in codes.items():
-            joint = joint * self.tables[column][own]
-        return joint
-
-    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Return codes of n rows, shape (n, p), in random order: components and codes in proportion, up to one row."""
-        numbers = (np.arange(n) + rng.random()) / max(n, 1)
-        component = np.minimum(np.searchsorted(np.cumsum(self.weights), numbers, side="right"), self.weights.size - 1)
-        component = np.minimum(component, np.flatnonzero(self.weights > 0).max())
-        counts = np.bincount(component, minlength=self.weights.size)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        codes = np.empty((n, len(self.tables)), dtype=np.int64)
-        for j, table in enumerate(self.tables):
-            ends = np.cumsum(table, axis=0)
-            for k in np.flatnonzero(counts):
-                # systematic within the component, in an order of its own: columns stay independent there
-                u = (rng.permutation(int(counts[k])) + rng.random(int(counts[k]))) / counts[k] * ends[-1, k]
-                codes[starts[k] : starts[k + 1], j] = np.searchsorted(ends[:, k], u, side="right")
-            codes[:, j] = np.minimum(codes[:, j], len(table) - 1)
-        return codes[rng.permutation(n)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +87,6 @@ def fit_mixture(
             descent.aim(renewed(_raked(descent.law(), targets.shares)))
         descent.take(step)
     return _raked(descent.law(), targets.shares)
-
-
-def residual(law: ProductMixture, targets: PairTargets) -> float:
-    """Return the mean square, in the moments' noise, of what a law misses: 1 of the truth."""
-    measured = np.triu(targets.precision, 1) > 0
-    missed = (law.moments(targets.features) - targets.values)[measured] ** 2 * targets.precision[measured]
-    return float(missed.mean()) if missed.size else 0.0
 
 
 def rank_bumps(shares: np.ndarray, ordered: int, decay: float = 1.5) -> np.ndarray:
