@@ -48,12 +48,12 @@ class TableSoftmax:
             raise ReleaseError("Expected the release's target to be one of its columns.")
         self._columns = self._grid.columns
         self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._columns))
-        own = None if target is None else self._columns[schema.released.index(target)]
-        self.class_column: str | None = None if own is None or own.numeric else target
-        n_classes = 1 if own is None or own.numeric else own.n_cells
+        self.class_column: str | None = None
+        self.possible = np.ones(1, dtype=bool)
+        if target is not None and not self._columns[place := schema.released.index(target)].numeric:
+            self.class_column, self.possible = target, self._chain.columns[place].shares > 0
         runs = max((column.tilts.size for column in self._chain.columns), default=1)
         self.width = len(self._chain.weights) + 2 * runs + len(self._columns)
-        self.possible = np.ones(n_classes, dtype=bool)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""

@@ -41,16 +41,13 @@ class Effort:
     rows: int
 
     @classmethod
-    def noisy(cls, *, rows: int | None = None) -> Effort:
-        """The effort that noisy moments are worth."""
-        mixture = MixtureEffort(CHAIN.components, CHAIN.steps, CHAIN.independence)
-        return cls(mixture, rows or CHAIN.simulated)
-
-    @classmethod
-    def close(cls, *, rows: int | None = None) -> Effort:
-        """The effort that moments of little noise, or none, are worth."""
-        mixture = MixtureEffort(CHAIN.more_components, CHAIN.steps, CHAIN.less_independence)
-        return cls(mixture, rows or CHAIN.simulated)
+    def of(cls, *, close: bool, rows: int | None = None) -> Effort:
+        """Return the effort that moments are worth, `close` of those of little noise, or none; of fewer rows, less."""
+        rows = rows or CHAIN.simulated
+        steps = int(np.clip(CHAIN.steps * rows / CHAIN.simulated, CHAIN.fewest_steps, CHAIN.steps))
+        if close:
+            return cls(MixtureEffort(CHAIN.more_components, steps, CHAIN.less_independence), rows)
+        return cls(MixtureEffort(CHAIN.components, steps, CHAIN.independence), rows)
 
 
 @dataclass(frozen=True, slots=True)

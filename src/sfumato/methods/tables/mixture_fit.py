@@ -115,7 +115,7 @@ def rank_bumps(shares: np.ndarray, ordered: int, decay: float = 1.5) -> np.ndarr
 
 
 class _Descent:
-    """Parameters on their way: logits of every column's tables, and of the components' weights."""
+    """Parameters on their way: logits of every column's tables, one column after the other, and then of the weights."""
 
     def __init__(self, targets: PairTargets, effort: MixtureEffort, rng: np.random.Generator) -> None:
         self._targets, self._effort = targets, effort
@@ -124,79 +124,103 @@ class _Descent:
         self._features = [f.astype(_FLOAT) for f in targets.features]
         self._bases = [b.astype(_FLOAT) for b in targets.bases]
         self.aim(targets)
-        ends = np.cumsum([0, *(f.shape[1] for f in targets.features)])
-        self._blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self._parameters = [self._start(basis, rng) for basis in self._bases]
-        self._parameters.append(np.zeros(effort.components, _FLOAT))
-        self._first = [np.zeros_like(x) for x in self._parameters]
-        self._second = [np.zeros_like(x) for x in self._parameters]
+        self._blocks = _slices([f.shape[1] for f in targets.features])
+        self._places = _slices([basis.shape[1] for basis in targets.bases])
+        size = self._places[-1].stop + 1
+        self._logits = np.zeros((size, effort.components), _FLOAT)
+        for basis, place in zip(self._bases, self._places, strict=True):
+            scale = effort.spread / max(1.0, float(np.sqrt((basis**2).sum(axis=1).mean())))
+            self._logits[place] = scale * rng.standard_normal((basis.shape[1], effort.components))
+        self._first, self._second = np.zeros_like(self._logits), np.zeros_like(self._logits)
+        self._slopes = np.zeros_like(self._logits)
+        self._means = np.zeros((self._blocks[-1].stop, effort.components), _FLOAT)
 
     def aim(self, targets: PairTargets) -> None:
         """Take moments to be fitted to; of the same functions and shares."""
         self._values, self._precision = targets.values.astype(_FLOAT), targets.precision.astype(_FLOAT)
 
-    def _start(self, basis: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        scale = self._effort.spread / max(1.0, float(np.sqrt((basis**2).sum(axis=1).mean())))
-        return (scale * rng.standard_normal((basis.shape[1], self._effort.components))).astype(_FLOAT)
-
     def _tables(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return Q of every column, and log Q ÷ m."""
         tables, ratios = [], []
-        for log, basis, logits in zip(self._logs, self._bases, self._parameters, strict=False):
-            x = log + basis @ logits
+        for log, basis, place in zip(self._logs, self._bases, self._places, strict=True):
+            x = basis @ self._logits[place]
+            x += log
             x -= x.max(axis=0)
             np.maximum(x, _FLOAT(_LEAST_LOG), out=x)
             powers = np.exp(x)
             sums = powers.sum(axis=0)
-            tables.append(powers / sums)
-            ratios.append(x - np.log(sums) - log)
+            powers /= sums
+            x -= np.log(sums)
+            x -= log
+            tables.append(powers)
+            ratios.append(x)
         return tables, ratios
 
     def take(self, step: int) -> None:
         """Take one step down."""
-        gradients = self._gradients()
-        part = step / self._effort.steps
+        self._slope()
+        part, slopes, scratch = step / self._effort.steps, self._slopes, self._slopes
         fall = 1.0 if part < _ANNEALED else max(_LAST_STEP, 1 - (part - _ANNEALED) / (1 - _ANNEALED))
         rate = _FLOAT(self._effort.rate * fall / (1 - _FIRST ** (step + 1)))
         scale = _FLOAT(1 / (1 - _SECOND ** (step + 1)))
-        for x, g, first, second in zip(self._parameters, gradients, self._first, self._second, strict=True):
-            first *= _FLOAT(_FIRST)
-            first += _FLOAT(1 - _FIRST) * g
-            second *= _FLOAT(_SECOND)
-            second += _FLOAT(1 - _SECOND) * g * g + _FLOAT(_FLOOR)
-            x -= rate * first / (np.sqrt(second * scale) + _FLOAT(_TINY))
+        self._first *= _FLOAT(_FIRST)
+        self._first += _FLOAT(1 - _FIRST) * slopes
+        np.square(slopes, out=scratch)
+        scratch *= _FLOAT(1 - _SECOND)
+        scratch += _FLOAT(_FLOOR)
+        self._second *= _FLOAT(_SECOND)
+        self._second += scratch
+        np.multiply(self._second, scale, out=scratch)
+        np.sqrt(scratch, out=scratch)
+        scratch += _FLOAT(_TINY)
+        np.divide(self._first, scratch, out=scratch)
+        scratch *= rate
+        self._logits -= scratch
 
-    def _gradients(self) -> list[np.ndarray]:
-        """Return the gradients of L in all logits."""
-        weights = _softmax(self._parameters[-1])
+    def _slope(self) -> None:
+        """Put the gradients of L in all logits in their place."""
+        weights = _softmax(self._logits[-1])
         tables, ratios = self._tables()
-        of_weights, of_tables = self._of_moments(weights, tables)
+        of_means, of_weights = self._of_moments(weights, tables)
         pull = _FLOAT(self._effort.independence)
-        gradients = []
-        for j, (table, ratio, own) in enumerate(zip(tables, ratios, of_tables, strict=True)):
-            missed = (table @ weights)[:, None] - self._shares[j]
+        for j, (table, ratio) in enumerate(zip(tables, ratios, strict=True)):
+            missed = table @ weights
+            missed -= self._shares[j][:, 0]
             missed *= _FLOAT(self._targets.share_precision[j])
-            own += (missed + pull * (ratio + 1)) * weights
-            of_weights += (table * missed).sum(axis=0) + pull * (table * ratio).sum(axis=0)
-            gradients.append(self._bases[j].T @ (table * (own - (table * own).sum(axis=0))))
-        return [*gradients, weights * (of_weights - (weights * of_weights).sum())]
+            of_weights += missed @ table
+            ratio *= pull
+            of_weights += np.einsum("rk,rk->k", table, ratio)
+            ratio += missed[:, None] + pull
+            own = self._features[j] @ of_means[self._blocks[j]]
+            own += ratio
+            own -= np.einsum("rk,rk->k", table, own)
+            own *= table
+            np.matmul(self._bases[j].T, own, out=self._slopes[self._places[j]])
+            self._slopes[self._places[j]] *= weights
+        self._slopes[-1] = weights * (of_weights - (weights * of_weights).sum())
 
-    def _of_moments(self, weights: np.ndarray, tables: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the gradients of the squares in weights and tables, but for the softmaxes."""
-        means = np.concatenate([f.T @ table for f, table in zip(self._features, tables, strict=True)])
-        missed = ((means * weights) @ means.T - self._values) * self._precision
+    def _of_moments(self, weights: np.ndarray, tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradients of the squares in a component's means of features ÷ its weight, and in the weights."""
+        means = self._means
+        for features, table, block in zip(self._features, tables, self._blocks, strict=True):
+            np.matmul(features.T, table, out=means[block])
+        missed = (means * weights) @ means.T
+        missed -= self._values
+        missed *= self._precision
         back = missed @ means
-        of_means, of_weights = back * weights, (means * back).sum(axis=0) / 2
-        of_tables = [f @ of_means[block] for f, block in zip(self._features, self._blocks, strict=True)]
-        return of_weights, of_tables
+        return back, np.einsum("dk,dk->k", means, back) / 2
 
     def law(self) -> ProductMixture:
         """Return the mixture where the parameters are."""
-        weights = _softmax(self._parameters[-1].astype(np.float64))
-        tables = []
-        for m, basis, logits in zip(self._targets.shares, self._targets.bases, self._parameters, strict=False):
-            tables.append(_softmax(np.log(m)[:, None] + basis @ logits.astype(np.float64)))
-        return ProductMixture(weights, tuple(tables))
+        logits, tables = self._logits.astype(np.float64), []
+        for m, basis, place in zip(self._targets.shares, self._targets.bases, self._places, strict=True):
+            tables.append(_softmax(np.log(m)[:, None] + basis @ logits[place]))
+        return ProductMixture(_softmax(logits[-1]), tuple(tables))
+
+
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    """Return where parts of these sizes lie, one after the other."""
+    return [slice(int(a), int(b)) for a, b in pairwise(np.cumsum([0, *sizes]))]
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -203,18 +203,16 @@ class Settings:
         target = fit.facts.class_column if facts.n_classes > 1 else None
         weights = {} if target is None else {target: target_weight(entry, facts)}
         waves = waves_of(entry, facts)
-        effort = Effort.close if entry < SIZES.waves[0][0] else Effort.noisy
+        effort = Effort.of(close=entry < SIZES.waves[0][0], rows=simulated)
         if entry < SIZES.faint:
             resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
-            return cls(SIZES.cells_without_noise, True, entry, resolution, effort(rows=simulated))
+            return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
         counts_std = (
             plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_columns * SQUARES) / CELL_STEP
         )
         cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
         ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
-        return cls(
-            cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort(rows=simulated)
-        )
+        return cls(cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)
 
 
 def waves_of(entry: float, facts: TableFacts) -> Waves:

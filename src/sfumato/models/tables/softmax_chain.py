@@ -19,6 +19,7 @@ from sfumato.maths.constants import SAMPLING
 from sfumato.models.tables.softmax_draws import chosen, systematic
 
 _FEW = 0.7  # of the features before, so many that weights are not 0 at that the others are left out
+_AT_ONCE = 256  # products, however many a stranger's arrays have: of all rows in one block
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +261,11 @@ class DrawnRows:
     def predictor(self, step: Step) -> np.ndarray:
         """Return W φ(before) + V π(before) of the rows, shape (q, n), float32."""
         own = step.products
-        linear = step.weights @ self.features[slice(step.block.start) if step.places is None else step.places]
-        return (
-            linear + own.weights @ (self.features[own.first] * self.features[own.second]) if own.first.size else linear
-        )
+        predictor = step.weights @ self.features[slice(step.block.start) if step.places is None else step.places]
+        for start in range(0, own.first.size, _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            predictor += own.weights[:, some] @ (self.features[own.first[some]] * self.features[own.second[some]])
+        return predictor
 
     def draw(
         self, step: Step, rng: np.random.Generator, *, raked: bool = False, never: np.ndarray | None = None
@@ -301,7 +303,7 @@ def _read_column(arrays: Mapping[str, np.ndarray], name: str, cells: int) -> Sof
 
 
 def _read_products(arrays: Mapping[str, np.ndarray], name: str, q: int) -> Products:
-    if f"{name}.first" not in arrays:
+    if arrays.keys().isdisjoint(f"{name}.{part}" for part in ("first", "second", "weights")):
         return Products.none(q)
     first = require_array(arrays, f"{name}.first", np.int64, (None,))
     second = require_array(arrays, f"{name}.second", np.int64, first.shape)

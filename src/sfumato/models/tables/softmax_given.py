@@ -130,7 +130,7 @@ class SoftmaxGiven:
         for step, runs in zip(steps, pilot.runs, strict=True):
             means.append(self._moments(rows, step))
             rows.keep(step, runs)
-        slopes, factors = np.zeros(len(self.chain.weights)), []
+        slopes, factors, centre = np.zeros(len(self.chain.weights)), [], rows.features.mean(axis=1)
         for step, (mean, covariance) in zip(reversed(steps), reversed(means), strict=True):
             column = self.chain.columns[step.column]
             if step.column in self.cells:
@@ -141,7 +141,7 @@ class SoftmaxGiven:
             slopes[before] += pull @ step.weights
             own = step.products
             for place, other in ((own.first, own.second), (own.second, own.first)):  # the other at its mean
-                np.add.at(slopes, place, (pull @ own.weights) * rows.features[other].mean(axis=1))
+                np.add.at(slopes, place, (pull @ own.weights) * centre[other])
             logs = slopes[step.block] @ step.values
             logs -= logs.mean()
             factors.append(np.clip(np.nan_to_num(logs), -SAMPLING.most_factor, SAMPLING.most_factor))
