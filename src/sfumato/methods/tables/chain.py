@@ -172,6 +172,7 @@ class _Chain:
     ) -> None:
         self._columns, self._law, self._turns, self._given = evidence.columns, law, turns, given
         self._contrasts, self._rows = evidence.contrasts, rows if given is None else len(given.cells)
+        self._product_ridge = CHAIN.product_ridge if evidence.is_noisy else CHAIN.ridge
         ends = np.cumsum([0, *(column.features.size for column in self._columns)]).tolist()
         self._blocks = [slice(a, b) for a, b in pairwise(ends)]
         common = [_common(column) for column in self._columns]
@@ -275,7 +276,7 @@ class _Chain:
         first, second = found.places[first], found.places[second]
         products = drawn[:, first] * drawn[:, second]
         middle = products.mean(axis=0)
-        (weights, own), shift = softmax_weights([part, Part(products - middle, told, wanted, CHAIN.product_ridge)], law)
+        (weights, own), shift = softmax_weights([part, Part(products - middle, told, wanted, self._product_ridge)], law)
         onto = column.features.values.T @ (law[:, None] * told)
         return weights, shift - told @ (own.T @ middle), Products(first, second, onto @ own.T)
 

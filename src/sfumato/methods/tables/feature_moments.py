@@ -50,7 +50,8 @@ class TableMoments(OuterProducts):
 
     Attributes:
         grid: the columns.
-        vectors: per column, the entries of each cell, shape (c, q).
+        vectors: per column, the entries of each cell, shape (c, q); then, where it is wanted, an entry of all rows,
+            shape (1, 1), whose products with features are their means.
         clip_norm: C.
         leading: what is told apart by class; None for the pooled matrix alone.
         bits: of the whole numbers; fewer where there are many rows.
@@ -90,7 +91,7 @@ class TableMoments(OuterProducts):
 
     @cached_property
     def _whole_leading(self) -> tuple[np.ndarray, ...]:
-        """The entries of z of each cell of the columns that lead, as whole numbers, int64, shapes (c,)."""
+        """The entries of z of each cell of the columns that lead, as whole numbers, int64, shapes (c, features)."""
         return () if self.leading is None else tuple(self._whole(values) for values in self.leading.values)
 
     def _whole(self, vectors: np.ndarray) -> np.ndarray:
@@ -100,8 +101,8 @@ class TableMoments(OuterProducts):
     @cached_property
     def pooled_query(self) -> MomentQuery:
         """The pooled sum."""
-        columns = zip(self.grid.columns, self.whole, strict=True)
-        features = tuple(CellEntries.of(Cells.of(column), whole) for column, whole in columns)
+        cells = [*map(Cells.of, self.grid.columns), Cells.all_rows()]
+        features = tuple(CellEntries.of(own, whole) for own, whole in zip(cells, self.whole, strict=False))
         return MomentQuery(features, self.clip_norm, self.bits, **self.how_counted)
 
     @property
@@ -129,7 +130,7 @@ class TableMoments(OuterProducts):
         """Add β·g·zzᵀ of some records to the matrices of their classes."""
         classes, most = leading.classes[cells[leading.target]], 1 << self.bits.weights
         led = zip(leading.columns, self._whole_leading, strict=True)
-        z = np.stack([whole[cells[j]] for j, whole in led], axis=1)
+        z = np.concatenate([whole[cells[j]] for j, whole in led], axis=1)
         clipping = np.minimum((most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1), most)
         counted, z = self.counted(rows, clipping.astype(np.float64)), z.astype(np.float64)
         for k in range(leading.n_classes):
@@ -137,8 +138,9 @@ class TableMoments(OuterProducts):
             total[k][np.ix_(leading.places, leading.places)] += own.T @ (own * counted[classes == k, None])
 
     def cells(self, rows: Rows) -> list[np.ndarray]:
-        """Return the cell of each record in every column."""
-        return [column.cells(rows[column.name]) for column in self.grid.columns]
+        """Return the cell of each record in every column, and after these the one of all rows where it has an entry."""
+        cells = [column.cells(rows[column.name]) for column in self.grid.columns]
+        return [*cells, np.zeros_like(cells[0])][: len(self.vectors)]
 
     def clipping(self, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return u of records with these cells, whole numbers in float64, shape (n,)."""

@@ -240,7 +240,7 @@ def measure_table(
     }
     columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
     rows = measuring.seen(fit, total)
-    first = FirstRelease(grid, columns, total, place, settings.few, rows, facts.unit_rows, prior)
+    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, rows, facts.unit_rows, prior)
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     last = place if place is not None and class_of_cells(columns[place]) is not None else None
     mute = {j for j, column in enumerate(grid.columns) if column.name in measuring.mute}

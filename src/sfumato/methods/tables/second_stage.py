@@ -21,6 +21,7 @@ from sfumato.methods.tables.evidence import Contrasts, Evidence, copies
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.leading import Leading
+from sfumato.methods.tables.offsets import constant_weight, moved, offsets_of
 from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share
@@ -39,6 +40,7 @@ class FirstRelease:
         total: number of records, estimated.
         target: place of the column to predict; None without.
         few: whether noise leaves a number one feature.
+        entry: noise of an entry.
         rows: number of rows beside which the noise of the second release is seen.
         unit_rows: how many rows of a unit count whole.
         prior: rows of an earlier release's model.
@@ -49,6 +51,7 @@ class FirstRelease:
     total: float
     target: int | None
     few: bool
+    entry: float
     rows: float
     unit_rows: float
     prior: PriorRows | None = None
@@ -114,34 +117,43 @@ class SecondMoments:
 
     def release(self, fit: Fit, first: FirstRelease) -> SecondRelease:
         """The noisy moments, and what they say of every pair of features."""
-        columns, vectors = first.columns, [column.vectors() for column in first.columns]
+        vectors, shares = [c.vectors() for c in first.columns], [c.shares for c in first.columns]
+        if first.few:
+            vectors.append(np.full((1, 1), np.sqrt(constant_weight(first.entry, len(first.columns)))))
+            shares.append(np.ones(1))
         multiplier = 0.0 if fit.noise.silent else fit.plan[self.name].noise_multiplier * first.unit_rows
-        shares = [column.shares for column in columns]
         clip_norm = self.clip_slack * self.clip_norm(vectors, shares, multiplier, first.rows)
-        leading = None if first.few else Leading.of(columns, first.target, clip_norm)
+        leading = None if first.few else Leading.of(first.columns, first.target, clip_norm, noisy=multiplier > 0)
         moments = self.statistic(first.grid, tuple(vectors), clip_norm, leading, fit.n_public)
         noisy = fit.measure(self.name, moments)
         return SecondRelease((_measurement(noisy, moments, self.worth),), self._evidence(noisy, moments, first))
 
     def _evidence(self, noisy: Noisy, moments: TableMoments, first: FirstRelease) -> Evidence:
         """What the moments say; of features of variance 1."""
-        roots = np.sqrt(np.concatenate([column.features.weights for column in first.columns]))
-        scale = moments.weights[0] * first.total * np.outer(roots, roots)
-        contrasts = None
+        factor, columns, contrasts = moments.weights[0] * first.total, first.columns, None
+        whole, noise = noisy.value[0] / factor, (noisy.noise_std / np.sqrt(2) / factor) ** 2
+        roots = np.sqrt(np.concatenate([column.features.weights for column in columns]))
+        scale, d = np.outer(roots, roots), roots.size
+        offsets = np.zeros(d)
+        if first.few and noise:
+            offsets = offsets_of(whole, noise, float(moments.vectors[-1][0, 0] ** 2), columns)
+            columns = moved(columns, offsets)
         if moments.leading is not None:
-            contrasts = Contrasts.of(noisy, moments.weights[1], moments.leading, first.columns, first.total)
-        values, noise = noisy.value[0] / scale, (noisy.noise_std / np.sqrt(2) / scale) ** 2
-        found = Evidence(values, noise, first.columns, moments.clip_norm, first.few, contrasts)
+            contrasts = Contrasts.of(noisy, moments.weights[1], moments.leading, columns, first.total)
+        values = whole[:d, :d] / scale - np.outer(offsets, offsets)
+        found = Evidence(values, noise / scale**2, columns, moments.clip_norm, first.few, contrasts)
+        return replace(found, centres=self._centres(found, first)) if noise else found
+
+    def _centres(self, found: Evidence, first: FirstRelease) -> list[np.ndarray]:
+        """What blocks of moments may lie about: copied labels, and an earlier release."""
         centres, places = [], {column.name: j for j, column in enumerate(first.grid.columns)}
-        copied = {places[name]: places[before] for name, before in self.copied.items() if name in places}
-        copied = {
-            j: i for j, i in copied.items() if not first.columns[j].ordered
-        }  # what rules compute is not among them
-        if copied and noisy.noise_std:
-            centres.append(copies(first.columns, copied, found))
-        if first.prior is not None and noisy.noise_std:
-            centres.append(first.prior.raked(first.columns).moments(first.columns))
-        return replace(found, centres=centres)
+        named = {places[name]: places[before] for name, before in self.copied.items() if name in places}
+        copied = {j: i for j, i in named.items() if not found.columns[j].ordered}  # what rules compute is none of them
+        if copied:
+            centres.append(copies(found.columns, copied, found))
+        if first.prior is not None:
+            centres.append(first.prior.raked(found.columns).moments(found.columns))
+        return centres
 
 
 def unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice, query: Query) -> Noisy:
