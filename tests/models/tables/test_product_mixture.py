@@ -127,6 +127,9 @@ class TestDraws:
         law = ProductMixture(np.full(10, 0.1) * (1 - 1e-9), (np.eye(10),))
         codes = law.draw(100_000, rng())[:, 0]
         assert (np.abs(np.bincount(codes, minlength=10) - 10_000) <= 1).all()
+        weights = np.append(np.full(10, 0.1) * (1 - 1e-5), 0.0)  # of the last none is to be drawn for all that
+        codes = ProductMixture(weights, (np.eye(11),)).draw(400_000, rng())[:, 0]
+        assert set(np.unique(codes)) == set(range(10))
 
     @pytest.mark.parametrize("n", [0, 1])
     def test_none_and_one(self, n):
