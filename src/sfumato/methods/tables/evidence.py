@@ -161,7 +161,7 @@ class Evidence:
         copula, upper, (kinds, blocks) = self._copula(values, variances), np.triu(across), self._blocks()
         for kind in np.unique(kinds[upper]):
             here = upper & (kinds == kind)
-            both = numbers[np.argwhere(here)[0]].all()
+            both = numbers[np.argwhere(here)[0]].all() and not self.few  # of one moment any copula is likeliest
             others = [centre[here] for centre in ([copula] if both else []) + centres]
             posterior[here] = shrunk(values[here], variances[here], blocks[here], *others)[0]
         return posterior + posterior.T
