@@ -271,7 +271,6 @@ class SamplingConstants:
     repeated: float = 0.1  # of rows that may share a candidate | not tuned; decision 65
     pilots: int = 2  # ways to lean, beside not at all | not tuned; decision 65
     pilot_rows: int = 2_048  # by which a lean is measured | not tuned; decision 65
-    class_candidates: tuple[int, int] = (16, 256)  # of a told class: of very many, of few | not tuned; decision 65
     most_factor: float = 6.0  # logarithm by which candidates lean | not tuned
 
 

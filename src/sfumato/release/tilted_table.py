@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,12 @@ class TableSoftmax:
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""
         if classes is not None:
-            return GivenSoftmax(self, {}).rows(n, rng, classes)
+            return self._of_classes.rows(n, rng, classes)
         return self.coded(self._chain.draw(n, rng), rng)
+
+    @cached_property
+    def _of_classes(self) -> GivenSoftmax:
+        return GivenSoftmax(self, {})
 
     def coded(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return coded rows for cells, shape (n, columns)."""
