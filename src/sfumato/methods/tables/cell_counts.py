@@ -1,6 +1,6 @@
 """Counts of every column's cells at two resolutions, measured with one Gaussian release: runs of cells, and cells.
 
-Proof: docs/proofs/class_cell_counts.md.
+Proof: docs/proofs/cell_counts.md.
 """
 
 from __future__ import annotations
