@@ -341,13 +341,6 @@ BUGS = [
         "tests/inference/test_linked_questions.py -k as_they_were_measured",
     ),
     PlantedBug(
-        "estimates of all rows: products by class of one column are a sign of a model that is off",
-        "inference/functions.py",
-        "by_class=len(set(columns)) > 1",
-        "by_class=True",
-        "tests/inference/test_linked_questions.py -k share_of_a_class",
-    ),
-    PlantedBug(
         "estimates of all rows: rows are drawn one by one, and not units",
         "inference/linked_rows.py",
         "        return 1\n",
