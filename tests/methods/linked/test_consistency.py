@@ -82,7 +82,7 @@ def test_without_context_there_is_nothing_to_fit_to():
     assert list(sample["persons"]) == ["person"]
     assert sample["persons"]["person"].tolist() == list(range(1, 101))
     assert len(sample["second"]) > 50
-    units = FittedUnits(units_of_nothing := SimpleNamespace(layout=SimpleNamespace(features=())), None, 0, None)  # type: ignore[arg-type]
+    units = FittedUnits(units_of_nothing := SimpleNamespace(grid=SimpleNamespace(columns=())), None, 0, None)  # type: ignore[arg-type]
     assert units.again(iter([{"a": np.zeros(100)}]), 50).measured is units_of_nothing
 
 
