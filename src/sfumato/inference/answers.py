@@ -35,8 +35,8 @@ from sfumato.maths.arrays import sparse_indicators
 from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
-MOST_WORK = 3_000_000
-"""Work on columns and pairs that are asked of: about two seconds."""
+MOST_WORK = 2_500_000
+"""Work on columns and pairs that are asked of: about a second and a half."""
 _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
 _DRAWS = 250_000  # work of a regression that is no straight line
 _MOST_CELLS = 400  # of a cross-table of so many labels that some are one
