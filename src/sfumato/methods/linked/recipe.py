@@ -142,8 +142,9 @@ class MeasuringSteps(Measuring):
         waves = Waves(min(waves.most, _STEP_WAVES), waves.decay)
         return replace(weighted, resolution=replace(weighted.resolution, waves=waves))
 
-    def counts(self, grid: Grid) -> StepCounts:
-        """Return the counts of steps."""
+    def counts(self, grid: Grid, by: int | None) -> StepCounts:
+        """Return the counts of steps, of which none is to be predicted."""
+        del by
         if self.weight:
             return WeightedStepCounts(grid, sharing=self.sharing, column=self.weight)
         return StepCounts(grid, sharing=self.sharing)
@@ -285,7 +286,8 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
     if weight is None or weight.total is not None:
         return counted_rows(facts)
     runs = dict(units.measurements)[RUN_COUNTS].value
-    return max(1.0, float(runs.sum()) / TableFacts.of(facts).n_columns / weight_bound(facts.described))
+    sizes = TableFacts.of(facts)
+    return max(1.0, float(runs.sum()) / (sizes.n_columns - sizes.counted) / weight_bound(facts.described))
 
 
 def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:

@@ -154,7 +154,7 @@ def pair_targets(evidence: Evidence, moments: tuple[np.ndarray, np.ndarray]) -> 
     return PairTargets(
         shares=tuple(laws),
         features=tuple(column.features.values * np.sqrt(column.features.weights) for column in columns),
-        values=evidence.shrunk(*moments) * scale,
+        values=evidence.shrunk(*evidence.counted(*moments)) * scale,
         precision=np.where(across, 1 / noise, 0.0),
         share_precision=np.array([1 / max(column.share_std**2, CHAIN.least_variance) for column in columns]),
         bases=tuple(

@@ -74,6 +74,21 @@ class Contrasts:
 
 
 @dataclass(frozen=True)
+class ClassCounts:
+    """Shares of the public runs of every column by class of one, as the first release counted them.
+
+    Attributes:
+        place: of that column.
+        tables: P(class, run) of each other column by its place, shape (k, r).
+        std: of the noise of each entry.
+    """
+
+    place: int
+    tables: Mapping[int, np.ndarray]
+    std: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """E[φ φᵀ] of features of different columns as released.
 
@@ -84,6 +99,7 @@ class Evidence:
         clip_norm: C; None where nothing was clipped.
         few: whether noise leaves a number one feature: what all columns share is kept then.
         contrasts: moments by class of a column to predict; None without.
+        counts: of runs by class; None without.
         centres: other moments that blocks may lie about, shape (d, d) each; 0 where they say nothing.
     """
 
@@ -93,6 +109,7 @@ class Evidence:
     clip_norm: float | None = None
     few: bool = False
     contrasts: Contrasts | None = None
+    counts: ClassCounts | None = None
     centres: Sequence[np.ndarray] = field(default_factory=tuple)
 
     @property
@@ -149,6 +166,23 @@ class Evidence:
         some = lost > 0
         loss = (x[some].T @ (x[some] * lost[some, None])).astype(np.float64) / len(x)
         return self.values + loss / np.outer(self.roots, self.roots), self.variances
+
+    def counted(self, values: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return moments and variances with what counts of runs by class say of the moments of their column."""
+        if self.counts is None or not self.is_noisy:
+            return values, variances
+        values, variances, t = values.copy(), variances.copy(), self.counts.place
+        ends = np.cumsum([0, *(column.features.size for column in self.columns)])
+        own, here = self.columns[t].features.values[self.columns[t].drawn], slice(ends[t], ends[t + 1])
+        for j, table in self.counts.tables.items():
+            means, there = _means_of_runs(self.columns[j], table.shape[1]), slice(ends[j], ends[j + 1])
+            noise = self.counts.std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0))
+            noise = np.maximum(noise, 1e-12)
+            both = 1 / (1 / variances[here, there] + 1 / noise)
+            values[here, there] = both * (values[here, there] / variances[here, there] + own.T @ table @ means / noise)
+            variances[here, there] = both
+            values[there, here], variances[there, here] = values[here, there].T, both.T
+        return values, variances
 
     def shrunk(self, values: np.ndarray, variances: np.ndarray) -> np.ndarray:
         """Return posterior means of moments of different columns, shape (d, d); 0 of what was not measured."""
@@ -207,6 +241,17 @@ class Evidence:
             together = shrink_spectrum(whole, edge)
             whole = np.where(across, noisy, together)
         return np.where(across, together * deviations, 0.0)
+
+
+def _means_of_runs(column: ColumnShares, runs: int) -> np.ndarray:
+    """Return the means of a column's features in its public runs, shape (runs, q)."""
+    values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
+    sums = (
+        np.stack([np.bincount(column.counted, shares * v, runs) for v in values.T], axis=1)
+        if values.size
+        else values[:0]
+    )
+    return sums / np.maximum(np.bincount(column.counted, shares, runs), 1e-300)[:, None]
 
 
 def copies(columns: Sequence[ColumnShares], copied: Mapping[int, int], evidence: Evidence) -> np.ndarray:

@@ -45,7 +45,7 @@ class RunShares:
     def of(cls, noisy: Noisy, statistic: TwoResolutionCounts, total: float) -> RunShares:
         """Read them off the first release; `total` is the number of records, estimated."""
         counts, cells = statistic.split(noisy.value)
-        coarse, fine = (noisy.noise_std / RUN_STEP) ** 2, (noisy.noise_std / CELL_STEP) ** 2
+        coarse, fine = (noisy.noise_std / RUN_STEP) ** 2 * statistic.n_classes, (noisy.noise_std / CELL_STEP) ** 2
         values, variances = [], []
         for of_runs, own, runs in zip(counts, cells, statistic.runs, strict=True):
             spread, sums = fine * np.bincount(runs), np.bincount(runs, own)

@@ -20,9 +20,10 @@ from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
+from sfumato.methods.tables.evidence import ClassCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.leading import Leading, class_of_cells
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
@@ -95,10 +96,8 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
 def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float:
     """Return the noise of a label's share, from both counts of it."""
     sizes = TableFacts.of(facts)
-    noise_std = (
-        plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_columns * SQUARES)
-    )
-    precision = RUN_STEP**2 + CELL_STEP**2
+    noise_std = plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.squares)
+    precision = RUN_STEP**2 / (sizes.n_classes if sizes.counted else 1) + CELL_STEP**2
     return float(noise_std / np.sqrt(precision) / forecast_rows(facts))
 
 
@@ -149,9 +148,9 @@ class Measuring:
         weights = {**settings.resolution.weights, **self.weights}
         return replace(settings, resolution=replace(settings.resolution, weights=weights, narrow=self.narrow))
 
-    def counts(self, grid: Grid) -> TwoResolutionCounts:
-        """Return the statistic of the first stage."""
-        return TwoResolutionCounts(grid)
+    def counts(self, grid: Grid, by: int | None) -> TwoResolutionCounts:
+        """Return the statistic of the first stage; runs are counted by a column, if there is one."""
+        return TwoResolutionCounts(grid, by)
 
     def clip_norm(
         self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
@@ -227,7 +226,7 @@ def measure_table(
     grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
     target = fit.facts.class_column if facts.n_classes else None
     place = None if target is None else schema.released.index(target)
-    counting = measuring.counts(grid)
+    counting = measuring.counts(grid, place if facts.counted else None)
     counts = fit.measure(names.marginals, counting)
     total = released_total(counts, counting)
     settings = measuring.resettled(settings, total, choose)
@@ -235,19 +234,20 @@ def measure_table(
     columns = column_shares(counts, counting, total, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle = {
-        *unsaid_distances(distances, grid, columns, counts, total),
+        *unsaid_distances(distances, grid, columns, counts, counting.n_classes, total),
         *measuring.silent(grid.columns, [column.shares for column in columns], settings.entry),
     }
     columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
     rows = measuring.seen(fit, total)
     first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, rows, facts.unit_rows, prior)
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
+    evidence = replace(released.evidence, counts=_class_counts(counts, counting, total))
     last = place if place is not None and class_of_cells(columns[place]) is not None else None
     mute = {j for j, column in enumerate(grid.columns) if column.name in measuring.mute}
     turns = Turns(measuring.drawn_first, ties_of(distances, grid, idle), mute, last)
 
     def fit_chain(given: GivenRows | None) -> SoftmaxChain:
-        return fit_table_chain(released.evidence, settings.effort, public_stream(SIZES.seed), turns, given)
+        return fit_table_chain(evidence, settings.effort, public_stream(SIZES.seed), turns, given)
 
     measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
     return MeasuredTable(grid, target, fit_chain, measurements)
@@ -258,6 +258,14 @@ def _prior_rows(fit: Fit, grid: Grid, counts: Noisy, counting: TwoResolutionCoun
     if fit.prior is None or fit.noise.silent:
         return None
     return PriorRows.of(fit.prior, grid).tilted(RunShares.of(counts, counting, total))
+
+
+def _class_counts(counts: Noisy, counting: TwoResolutionCounts, total: float) -> ClassCounts | None:
+    """Return shares of runs by class, where they were counted so."""
+    if counting.by is None:
+        return None
+    tables = {j: table / total for j, table in counting.by_class(counts.value).items()}
+    return ClassCounts(counting.by, tables, counts.noise_std / RUN_STEP / total)
 
 
 def ties_of(distances: Mapping[str, Distance], grid: Grid, idle: Collection[str]) -> list[Tie]:
@@ -272,7 +280,8 @@ def _count_measurements(
     counts: Noisy, statistic: TwoResolutionCounts, worth: float = 1.0
 ) -> tuple[tuple[str, Noisy], ...]:
     """Return the first release in records, or in the weights' unit: runs of all columns, and cells."""
-    runs, cells = (worth * np.concatenate(part) for part in statistic.split(counts.value))
+    runs = worth * np.concatenate(list(statistic.by_class(counts.value).values()), axis=1)
+    cells = worth * np.concatenate(statistic.split(counts.value)[1])
     return (
         (RUN_COUNTS, unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
         (CELL_COUNTS, unweighted(counts, cells, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),

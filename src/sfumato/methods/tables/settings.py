@@ -14,7 +14,7 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import CURVE, LEADING, SIZES
-from sfumato.methods.tables.cell_counts import CELL_STEP, SQUARES
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP
 from sfumato.methods.tables.chain import Effort
 from sfumato.methods.tables.features import Waves
 from sfumato.methods.tables.second_stage import POOLED
@@ -99,6 +99,7 @@ class TableFacts:
         n_level_cells: of labels, that have a feature.
         n_number_entries: of numbers and of what tells missing ones, at least.
         n_classes: labels of the column to predict; 2 of a number, 0 without one.
+        counted: whether runs are counted by it: by areas, or by few labels.
         unit_rows: how many rows of a unit count whole.
     """
 
@@ -106,6 +107,7 @@ class TableFacts:
     n_level_cells: int
     n_number_entries: int = 0
     n_classes: int = 0
+    counted: bool = False
     unit_rows: float = 1
 
     @classmethod
@@ -122,10 +124,11 @@ class TableFacts:
                 f"{facts.sets[0]!r}. Use the method latent-classes for a column of sets alone, or declare it as "
                 "identifier to leave it out."
             )
-        n_classes = 0
+        n_classes, counted = 0, False
         if target is not None and len(schema.released) > 1:
             kind = schema.of_kind(LevelKind).get(target)
             n_classes = 2 if kind is None else kind.n_levels
+            counted = kind is not None and (bool(schema.areas) or n_classes <= LEADING.most_classes)
         if n_classes > SIZES.most_classes:
             raise SchemaError(
                 f"Expected at most {SIZES.most_classes} classes of a target or areas, got {target!r} with {n_classes}. "
@@ -135,7 +138,12 @@ class TableFacts:
         levels = [kind.n_levels for kind in kinds if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(kind.width for kind in kinds if kind.is_numeric)
-        return cls(len(kinds), cells, entries, n_classes, facts.unit_rows)
+        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows)
+
+    @property
+    def squares(self) -> float:
+        """What a record adds to all counts of runs and cells, squared."""
+        return (self.n_columns - self.counted) * RUN_STEP**2 + self.n_columns * CELL_STEP**2
 
     def dimension(self, waves: int) -> int:
         """Return about how many entries a record's vector has."""
@@ -207,9 +215,7 @@ class Settings:
         if entry < SIZES.faint:
             resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
             return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
-        counts_std = (
-            plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_columns * SQUARES) / CELL_STEP
-        )
+        counts_std = plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.squares) / CELL_STEP
         cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
         ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
         return cls(cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)

@@ -47,7 +47,9 @@ def released_total(noisy: Noisy, statistic: TwoResolutionCounts) -> float:
     runs, _ = statistic.split(noisy.value)
     total = np.average([counts.sum() for counts in runs], weights=[1 / counts.size for counts in runs])
     # below its own noise it is kept at what this could have hidden
-    return float(max(total, statistic.least, noisy.noise_std / RUN_STEP * _total_noise(runs)))
+    return float(
+        max(total, statistic.least, noisy.noise_std / RUN_STEP * np.sqrt(statistic.n_classes) * _total_noise(runs))
+    )
 
 
 def _total_noise(runs: Sequence[np.ndarray]) -> float:
@@ -65,7 +67,8 @@ def column_shares(
     """Return what is known of each column, and what an earlier release says of it."""
     runs, cells = statistic.split(noisy.value)
     features = statistic.grid.columns
-    runs_std, cells_std = noisy.noise_std / RUN_STEP, noisy.noise_std / CELL_STEP
+    cells_std = noisy.noise_std / CELL_STEP
+    runs_std = noisy.noise_std / RUN_STEP * float(np.sqrt(statistic.n_classes))
     kinds = [column.kind for column in features]
     total_std = runs_std * _total_noise(runs)
     cells, cells_stds = shrunk_together(cells, cells_std, kinds)
@@ -85,13 +88,14 @@ def unsaid_distances(
     grid: Grid,
     columns: Sequence[ColumnShares],
     noisy: Noisy,
+    n_classes: int,
     total: float,
 ) -> frozenset[str]:
     """Return the columns of distances between dates that say nothing which the dates do not."""
     if not distances:
         return frozenset()
     public_cells = max(1.0, float(np.mean([column.shares.size / (column.counted.max() + 1) for column in columns])))
-    variances = (noisy.noise_std / CELL_STEP) ** 2, (noisy.noise_std / RUN_STEP) ** 2 / public_cells
+    variances = (noisy.noise_std / CELL_STEP) ** 2, (noisy.noise_std / RUN_STEP) ** 2 * n_classes / public_cells
     variance = variances[0] * variances[1] / max(sum(variances), 1e-300)
     return idle_distances(distances, grid.columns, [column.shares for column in columns], variance, total)
 

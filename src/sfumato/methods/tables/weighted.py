@@ -44,14 +44,10 @@ class WeightedCounts(TwoResolutionCounts):
     """
 
     least: ClassVar[float] = SIZES.least_weight
+    shift: ClassVar[int] = WEIGHT_BITS
 
     column: str = ""
     name: str = "weights in runs and cells"
-
-    @property
-    def step(self) -> np.ndarray:
-        """What 1 is worth: a or b, times 2^-20."""
-        return super().step * 2.0**-WEIGHT_BITS
 
     @property
     def how_counted(self) -> dict[str, Any]:
@@ -61,10 +57,6 @@ class WeightedCounts(TwoResolutionCounts):
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records by their weights."""
         self.add_weighted(total, rows, whole_weights(rows, self.column).astype(np.float64))
-
-    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return each column's counts of runs and of cells in weights ÷ the bound."""
-        return super().split(value * 2.0**-WEIGHT_BITS)
 
 
 @dataclass(frozen=True)
@@ -127,9 +119,9 @@ class MeasuringWeights(Measuring):
     def _sum(self, total: float) -> float:
         return total if self.total is None else self.total
 
-    def counts(self, grid: Grid) -> WeightedCounts:
+    def counts(self, grid: Grid, by: int | None) -> WeightedCounts:
         """Return the weighted statistic of the first stage."""
-        return WeightedCounts(grid, column=self.column)
+        return WeightedCounts(grid, by, column=self.column)
 
     def moments(
         self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
