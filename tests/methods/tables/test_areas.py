@@ -88,17 +88,6 @@ def test_a_call_names_them_as_a_schema_does(frame, release):
     pd.testing.assert_frame_equal(named.sample(50, seed=3), release.sample(50, seed=3))
 
 
-def test_without_a_target_they_are_the_target(frame):
-    """No statistic, noise or estimator is another: equal to the bit."""
-    two = frame[["region", "age", "owner"]]
-    schema = {"rows": N, "columns": {name: SCHEMA["columns"][name] for name in two}}
-    drawn = [
-        sfumato.fit(two, schema=schema, epsilon=1.0, delta=1e-6, seed=1, **favoured).sample(200, seed=3)
-        for favoured in ({"areas": ["region"]}, {"target": "region"})
-    ]
-    pd.testing.assert_frame_equal(*drawn)
-
-
 def test_rows_are_drawn_for_areas_in_the_numbers_asked(release):
     drawn = release.sample(class_counts={"c1": 5, "c7": 2}, seed=1)
     assert drawn["county"].value_counts().to_dict() == {"c1": 5, "c7": 2}

@@ -99,7 +99,7 @@ class TableFacts:
         n_level_cells: of labels, that have a feature.
         n_number_entries: of numbers and of what tells missing ones, at least.
         n_classes: labels of the column to predict; 2 of a number, 0 without one.
-        counted: whether runs are counted by it: by areas, or by few labels.
+        counted: whether runs are counted by it: by areas.
         unit_rows: how many rows of a unit count whole.
     """
 
@@ -128,7 +128,7 @@ class TableFacts:
         if target is not None and len(schema.released) > 1:
             kind = schema.of_kind(LevelKind).get(target)
             n_classes = 2 if kind is None else kind.n_levels
-            counted = kind is not None and (bool(schema.areas) or n_classes <= LEADING.most_classes)
+            counted = kind is not None and bool(schema.areas)
         if n_classes > SIZES.most_classes:
             raise SchemaError(
                 f"Expected at most {SIZES.most_classes} classes of a target or areas, got {target!r} with {n_classes}. "
