@@ -196,9 +196,11 @@ def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFu
     """
     products = _of_products(measured)
     places = list(products.features.values())
-    parts = []
+    own, parts = set[str](), []
+    if measured.area is not None and measured.column(measured.area).n_cells <= _FEW_CLASSES:
+        own = {measured.area}
     for name in measured.names:
-        tables = coarsest(tables_of(measured.tables, {name}))
+        tables = coarsest(tables_of(measured.tables, {name, *own}))
         parts += _counts(measured, [table for table in tables if name in table.columns])
     most = _of_all(products, places)
     first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}
@@ -223,7 +225,7 @@ def _tables_of_several(measured: TableMeasurements) -> tuple[list[CountTable], l
 
     What a question names may have been counted for other reasons, too.
     """
-    tables = pool_tables(table for table in measured.tables if len(table.columns) > 1)
+    tables = pool_tables(table for table in measured.tables if len(table.columns - {measured.area}) > 1)
     of_questions = {frozenset(question.axes) for question in measured.release.schema.questions}
     finest: dict[frozenset[str], CountTable] = {}
     for table in tables:

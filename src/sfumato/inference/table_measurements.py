@@ -73,6 +73,7 @@ class TableMeasurements:
         scores: noisy scores of regressions that were named before the fit.
         columns: the columns that something was measured of, by name, in the schema's order, in their finest cells.
         target: the column of labels that the table was fitted for, if it is one of them.
+        area: the column of areas, that all others are counted by, if there is one.
 
     Raises:
         EstimateError: the release measured nothing about columns of a table.
@@ -107,10 +108,11 @@ class TableMeasurements:
         self.scores = [Scores(m) for m in measurements if isinstance(m.query, ScoreQuery) and m.query.weight == weight]
         self.columns = self._finest()
         self.target = self._sampler.class_column if self._sampler.class_column in self.columns else None
+        self.area = next(iter(release.schema.areas), None)
         self.weight = release.schema.weight
         if self.products is not None:
             of_questions = {frozenset(question.axes) for question in release.schema.questions}
-            self.tables = [t if t.columns in of_questions else _without_runs(t) for t in self.tables]
+            self.tables = [t if t.columns in of_questions else _without_runs(t, self.area) for t in self.tables]
         self._check_total()
 
     def _finest(self) -> dict[str, ColumnGrid]:
@@ -375,11 +377,11 @@ def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))
 
 
-def _without_runs(table: CountTable) -> CountTable:
-    """The table without numbers whose cells are put together, where it has other columns than these.
+def _without_runs(table: CountTable, area: str | None) -> CountTable:
+    """The table without numbers whose cells are put together, where it has other columns than these and the area.
 
     Where in such a run the rows of a label lie was not measured, and may be far from where all of the run do.
     """
     runs = {axis.column for axis in table.axes if axis.edges is not None and axis.groups is not None}
     rest = table.columns - runs
-    return table.over(rest) if runs and rest else table
+    return table.over(rest) if runs and rest - {area} else table

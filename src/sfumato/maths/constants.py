@@ -26,7 +26,6 @@ class SizeConstants:
     most_cells: int = 256  # cells of a number at most | not tuned
     cells_without_noise: int = 512  # cells of a number | not tuned
     public_runs: int = 32  # runs of a number's cells, as even as can be, counted by class | not tuned
-    counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing
     bound_share: float = 0.05  # part of the rows that a bound's own cell must show | not tuned; without: decision 20
     most_runs: int = 48  # runs of cells in which a number is drawn, about the most | not tuned
     runs_without_noise: int = 96  # the same | not tuned
@@ -39,9 +38,7 @@ class SizeConstants:
     faint: float = 1e-4  # noise of an entry below which settings are those without noise | not tuned
     entry_scale: float = 1.5  # about the noise of an entry, in that of a column's squared norm | not tuned
     target_weight: float = 2.0  # columns that a column to predict counts for at least | not tuned
-    target_noise: float = (
-        0.1  # noise of an entry from which it counts for as many as there are | not tuned; decision 96
-    )
+    target_noise: float = 0.1  # of an entry, from which it counts for as many as there are | not tuned; decision 96
     target_part: float = 0.6  # of the columns, that one of many labels counts for at most | not tuned
     # part of the squared budget for margins: least, most, per tenfold noise of an entry, and from which on | chosen on
     # tables of 450 to 1,000 rows; decision 96
@@ -165,6 +162,27 @@ class LeadingConstants:
 
 
 @dataclass(frozen=True)
+class DescentConstants:
+    """How a mixture's logits go down, and in what they move; how a column's softmax is solved."""
+
+    first: float = 0.9  # of Adam's running means of slopes | theorem: Kingma and Ba 2015
+    second: float = 0.99  # the same of their squares | not tuned
+    rate: float = 0.05  # of a step at first, in logits | not tuned
+    spread: float = 0.5  # standard deviation of logits at the start | not tuned
+    annealed: float = 0.7  # part of the steps from which on they fall | not tuned
+    last_step: float = 0.03  # to that part | not tuned
+    raked: int = 10  # rounds, of the law to the columns' shares | not tuned
+    finest: int = 5  # scales of bumps | chosen on magic: waves of sixteen orders say nothing of finer ones; decision 96
+    width: float = 0.6  # of a bump, in the distance of two | not tuned
+    smoother: float = 1.5  # power of two by which a squared bump falls from one scale to the next | not tuned
+    least_bump: float = 1e-3  # that a bump varies by | not tuned
+    solver_steps: int = 60  # of a softmax | chosen on the tables of decision 96 (300: level); decision 96
+    solver_slope: float = 2e-4  # at which they end | not tuned
+    solver_fall: float = 1e-7  # of the value, in itself, the same | not tuned
+    solver_kept: int = 10  # steps that a curvature is read off | not tuned
+
+
+@dataclass(frozen=True)
 class OffsetConstants:
     """Where numbers lie, as second moments say it."""
 
@@ -182,6 +200,8 @@ class ChainConstants:
 
     components: int = 200  # of the mixture | chosen on the tables of decision 96
     more_components: int = 400  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
+    fewest_components: int = 40  # the same, of few features | not tuned
+    of_feature: int = 4  # components for each feature at most | not tuned
     steps: int = 800  # of its descent | chosen on the tables of decision 96 (400: worse)
     fewest_steps: int = 60  # the same, where few rows are simulated | not tuned
     independence: float = 20.0  # nats that a component costs for each nat it says | chosen on the same; decision 96
@@ -313,6 +333,7 @@ TAILS = TailConstants()
 VECTORS = VectorConstants()
 EVIDENCE = EvidenceConstants()
 LEADING = LeadingConstants()
+DESCENT = DescentConstants()
 OFFSETS = OffsetConstants()
 CHAIN = ChainConstants()
 LINKS = LinkConstants()

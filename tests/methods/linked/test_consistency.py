@@ -50,7 +50,7 @@ def release_of():
 
 
 def test_units_are_fitted_again_and_nothing_else_but_where_no_unit_keeps_the_rules(monkeypatch):
-    records, model = hospital(600, 1), MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=2_000)
+    records, model = hospital(600, 1), MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=2_000)
     again = model.fit(records, schema=schema(600), seed=1)
 
     def none(*_):

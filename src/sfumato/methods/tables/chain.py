@@ -12,7 +12,7 @@ Free: uses released values only.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -138,7 +138,8 @@ def fit_table_chain(
 
 def fitted_law(evidence: Evidence, effort: MixtureEffort) -> ProductMixture:
     """Return the mixture nearest to what was measured; halfway, what clipping takes off it is put back."""
-    rng = public_stream(CHAIN.seed)
+    rng, most = public_stream(CHAIN.seed), max(CHAIN.fewest_components, CHAIN.of_feature * len(evidence.roots))
+    effort = replace(effort, components=min(effort.components, most))
 
     def renewed(law: ProductMixture) -> PairTargets:
         return pair_targets(evidence, evidence.unclipped(law))

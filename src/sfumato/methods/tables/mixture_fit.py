@@ -16,15 +16,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from sfumato.maths.constants import DESCENT
 from sfumato.models.tables.product_mixture import ProductMixture
 
 _FLOAT = np.float32
-_FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-9  # Adam's averages
-_ANNEALED, _LAST_STEP = 0.7, 0.03  # from that part of the steps on they fall to that part
+_TINY = 1e-9
 _LEAST_LOG = -25.0
 _FLOOR = 1e-20  # squared gradients of components without weight: denormal numbers are 10 to 20 times slower
-_RAKED = 10
-_FINEST = 5  # scales of bumps: waves of sixteen orders say nothing of finer ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +54,11 @@ class MixtureEffort:
         components: R.
         steps: of the descent.
         independence: λ.
-        rate: of a step at first, in logits.
-        spread: standard deviation of logits at the start.
     """
 
     components: int = 200
     steps: int = 800
     independence: float = 20.0
-    rate: float = 0.05
-    spread: float = 0.5
 
 
 def fit_mixture(
@@ -89,24 +83,23 @@ def fit_mixture(
     return _raked(descent.law(), targets.shares)
 
 
-def rank_bumps(shares: np.ndarray, ordered: int, decay: float = 1.5) -> np.ndarray:
-    """Return a basis of bumps over ranks at scales 1, ½, ¼, …, each scale of 2^(−decay/2) the one before, shape (r, b).
+def rank_bumps(shares: np.ndarray, ordered: int) -> np.ndarray:
+    """Return a basis of bumps over ranks at scales 1, ½, ¼, …, each scale smaller than the one before, shape (r, b).
 
     Args:
         shares: of the runs, shape (r,), those without an order last: each has an indicator of its own.
         ordered: how many have an order.
-        decay: of the squared size from one scale to the next: how much smoother than rough a law is taken for.
     """
     mass = shares[:ordered] / shares[:ordered].sum()
     # halfway between rank and place: a run of much mass, or of little, is still told from those beside it
     middle = (np.cumsum(mass) - mass / 2 + (np.arange(ordered) + 0.5) / ordered) / 2
     bumps = [(middle - 0.5) * np.sqrt(12)]
-    for scale in range(1, min(_FINEST, int(np.ceil(np.log2(max(ordered, 2))))) + 1):
+    for scale in range(1, min(DESCENT.finest, int(np.ceil(np.log2(max(ordered, 2))))) + 1):
         width = 2.0**-scale
         for centre in np.arange(width / 2, 1, width):
-            bump = np.exp(-0.5 * ((middle - centre) / (0.6 * width)) ** 2)
-            if np.ptp(bump) > 1e-3:
-                bumps.append((bump - bump.mean()) * 2.0 ** (-(scale - 1) * decay / 2))
+            bump = np.exp(-0.5 * ((middle - centre) / (DESCENT.width * width)) ** 2)
+            if np.ptp(bump) > DESCENT.least_bump:
+                bumps.append((bump - bump.mean()) * 2.0 ** (-(scale - 1) * DESCENT.smoother / 2))
     rest = shares.size - ordered
     basis = np.zeros((shares.size, len(bumps) + rest))
     basis[:ordered, : len(bumps)] = np.array(bumps).T
@@ -129,7 +122,7 @@ class _Descent:
         size = self._places[-1].stop + 1
         self._logits = np.zeros((size, effort.components), _FLOAT)
         for basis, place in zip(self._bases, self._places, strict=True):
-            scale = effort.spread / max(1.0, float(np.sqrt((basis**2).sum(axis=1).mean())))
+            scale = DESCENT.spread / max(1.0, float(np.sqrt((basis**2).sum(axis=1).mean())))
             self._logits[place] = scale * rng.standard_normal((basis.shape[1], effort.components))
         self._first, self._second = np.zeros_like(self._logits), np.zeros_like(self._logits)
         self._slopes = np.zeros_like(self._logits)
@@ -160,15 +153,19 @@ class _Descent:
         """Take one step down."""
         self._slope()
         part, slopes, scratch = step / self._effort.steps, self._slopes, self._slopes
-        fall = 1.0 if part < _ANNEALED else max(_LAST_STEP, 1 - (part - _ANNEALED) / (1 - _ANNEALED))
-        rate = _FLOAT(self._effort.rate * fall / (1 - _FIRST ** (step + 1)))
-        scale = _FLOAT(1 / (1 - _SECOND ** (step + 1)))
-        self._first *= _FLOAT(_FIRST)
-        self._first += _FLOAT(1 - _FIRST) * slopes
+        fall = (
+            1.0
+            if part < DESCENT.annealed
+            else max(DESCENT.last_step, 1 - (part - DESCENT.annealed) / (1 - DESCENT.annealed))
+        )
+        rate = _FLOAT(DESCENT.rate * fall / (1 - DESCENT.first ** (step + 1)))
+        scale = _FLOAT(1 / (1 - DESCENT.second ** (step + 1)))
+        self._first *= _FLOAT(DESCENT.first)
+        self._first += _FLOAT(1 - DESCENT.first) * slopes
         np.square(slopes, out=scratch)
-        scratch *= _FLOAT(1 - _SECOND)
+        scratch *= _FLOAT(1 - DESCENT.second)
         scratch += _FLOAT(_FLOOR)
-        self._second *= _FLOAT(_SECOND)
+        self._second *= _FLOAT(DESCENT.second)
         self._second += scratch
         np.multiply(self._second, scale, out=scratch)
         np.sqrt(scratch, out=scratch)
@@ -232,7 +229,7 @@ def _raked(law: ProductMixture, shares: Sequence[np.ndarray]) -> ProductMixture:
     """Return the law with these shares, as near as a few rounds bring it."""
     tables = []
     for table, wanted in zip(law.tables, shares, strict=True):
-        for _ in range(_RAKED):
+        for _ in range(DESCENT.raked):
             table = table * (wanted / np.maximum(table @ law.weights, 1e-30))[:, None]
             table = table / table.sum(axis=0)
         tables.append(table)

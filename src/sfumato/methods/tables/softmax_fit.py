@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from sfumato.maths.constants import DESCENT
+
 _FLOAT = np.float32
 _LEAST_LOG = _FLOAT(-30)
 _JITTER = 1e-6  # of a covariance whose inverse is taken
-_STEPS, _SLOPE, _FALL, _KEPT = 60, 2e-4, 1e-7, 10  # of L-BFGS
 
 
 @dataclass(frozen=True)
@@ -93,5 +94,8 @@ def softmax_weights(parts: Sequence[Part], law: np.ndarray) -> tuple[list[np.nda
         law: m, above 0, shape (r,).
     """
     objective = _Objective(parts, law)
-    options = {"maxiter": _STEPS, "gtol": _SLOPE, "ftol": _FALL, "maxcor": _KEPT}
+    options = {
+        "maxiter": DESCENT.solver_steps, "gtol": DESCENT.solver_slope, "ftol": DESCENT.solver_fall,
+        "maxcor": DESCENT.solver_kept,
+    }  # fmt: skip
     return objective.unpacked(minimize(objective, objective.start, jac=True, method="L-BFGS-B", options=options).x)
