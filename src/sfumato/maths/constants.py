@@ -26,6 +26,7 @@ class SizeConstants:
     most_cells: int = 256  # cells of a number at most | not tuned
     cells_without_noise: int = 512  # cells of a number | not tuned
     public_runs: int = 32  # runs of a number's cells, as even as can be, counted by class | not tuned
+    counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing
     bound_share: float = 0.05  # part of the rows that a bound's own cell must show | not tuned; without: decision 20
     most_runs: int = 48  # runs of cells in which a number is drawn, about the most | not tuned
     runs_without_noise: int = 96  # the same | not tuned

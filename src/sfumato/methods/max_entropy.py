@@ -34,7 +34,7 @@ from sfumato.methods.linked.statistics import with_units_measured
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import measure_table, one_way_error, table_forecast, table_stages
-from sfumato.methods.tables.settings import TableFacts, counted_rows, margins_share
+from sfumato.methods.tables.settings import TableFacts, forecast_rows, margins_share
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage, one_shot
 from sfumato.schema.shapes import SHAPES
@@ -116,7 +116,7 @@ class MaxEntropy(Synthesizer):
         if marginal is None:
             budget = self._budget(facts.rows) or nominal_budget(facts.rows)
             whole = one_shot(share, budget)
-            marginal = margins_share(TableFacts.of(facts, self.level_groups), whole, counted_rows(facts))
+            marginal = margins_share(TableFacts.of(facts, self.level_groups), whole, forecast_rows(facts))
         return table_stages(facts, marginal_share=marginal, level_groups=self.level_groups, share=share)
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:

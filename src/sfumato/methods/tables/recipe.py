@@ -69,7 +69,7 @@ def table_stages(
     """
     names, second = names or Names(), share * (1 - marginal_share)
     sizes = TableFacts.of(facts, level_groups)
-    require_fits(sizes.dimension(1), sizes.n_columns)
+    require_fits(sizes.dimension(1), sizes.n_columns, sizes.n_counted)
     ratio = float(np.sqrt(2))
     return [
         Stage(

@@ -40,16 +40,23 @@ def fits(n_matrices: int, dimension: int) -> bool:
     return n_matrices * dimension**2 <= MOST_ENTRIES
 
 
-def require_fits(dimension: int, n_columns: int) -> None:
+def require_fits(dimension: int, n_columns: int, n_cells: int = 0) -> None:
     """Refuse a table that cannot be fitted even with the shortest vectors.
 
     Args:
         dimension: least number of entries of a record's vector.
         n_columns: of the table.
+        n_cells: in which its columns are counted by areas.
 
     Raises:
-        SchemaError: its second moments do not fit into memory.
+        SchemaError: its second moments or its tables do not fit into memory.
     """
+    if n_cells > MOST_ENTRIES:
+        raise SchemaError(
+            f"Expected at most {MOST_ENTRIES} cells in the columns' tables by areas, got {n_cells}: of each column up "
+            f"to {SIZES.counted_cells} for a number, one per level for labels, times the areas. Leave columns out "
+            "(`kind: identifier`), merge rare levels (`other`), or name coarser areas."
+        )
     if not fits(1, dimension):
         raise SchemaError(
             f"Expected at most {int(MOST_ENTRIES**0.5)} entries for the second moments, got {dimension} from "
@@ -100,6 +107,7 @@ class TableFacts:
         n_number_entries: of numbers and of what tells missing ones, at least.
         n_classes: labels of the column to predict; 2 of a number, 0 without one.
         counted: whether runs are counted by it: by areas.
+        n_levels: of labels, all of them.
         unit_rows: how many rows of a unit count whole.
     """
 
@@ -109,6 +117,7 @@ class TableFacts:
     n_classes: int = 0
     counted: bool = False
     unit_rows: float = 1
+    n_levels: int = 0
 
     @classmethod
     def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
@@ -138,7 +147,13 @@ class TableFacts:
         levels = [kind.n_levels for kind in kinds if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(kind.width for kind in kinds if kind.is_numeric)
-        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows)
+        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels))
+
+    @property
+    def n_counted(self) -> int:
+        """About how many runs are counted by areas."""
+        runs = self.n_levels - self.n_classes + SIZES.counted_cells * self.n_number_entries
+        return self.n_classes * runs if self.counted else 0
 
     @property
     def squares(self) -> float:
