@@ -174,6 +174,7 @@ class _Chain:
         self._columns, self._law, self._turns, self._given = evidence.columns, law, turns, given
         self._contrasts, self._rows = evidence.contrasts, rows if given is None else len(given.cells)
         self._product_ridge = CHAIN.product_ridge if evidence.is_noisy else CHAIN.ridge
+        self._least = CHAIN.heard if evidence.is_noisy else 0.0
         ends = np.cumsum([0, *(column.features.size for column in self._columns)]).tolist()
         self._blocks = [slice(a, b) for a, b in pairwise(ends)]
         common = [_common(column) for column in self._columns]
@@ -236,7 +237,7 @@ class _Chain:
         if not before or not self._places[j].size:
             return None
         wanted = np.concatenate([self._moments(i, j) for i in before])
-        least = 0.0 if j == self._turns.target else CHAIN.heard
+        least = 0.0 if j == self._turns.target else self._least
         heard = np.flatnonzero(np.abs(wanted).max(axis=1) > least)
         if not heard.size:
             return None

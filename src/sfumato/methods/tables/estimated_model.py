@@ -233,4 +233,4 @@ def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution
     if coarse is not None:
         runs = coarse.axes[0].grouped(np.arange(column.n_cells))
         counts = NoisyCounts(fine.value, std, coarse.value, float(np.sqrt(coarse.variance)), runs)
-    return shares_of(column, counts, float(n), resolution, counts.coarse_std / n)
+    return shares_of(column, counts, float(n), resolution, min(std, counts.coarse_std) / n)

@@ -134,7 +134,7 @@ class Evidence:
 
     def guessed(self) -> tuple[np.ndarray, np.ndarray]:
         """Return moments and variances as if a column's products had lost to clipping what its own squares have."""
-        if self.clip_norm is None:
+        if self.clip_norm is None or not self.values.size:
             return self.values, self.variances
         left = self._left_by_clipping()
         return self.values / left, self.variances / left**2

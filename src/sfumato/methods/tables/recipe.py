@@ -177,7 +177,7 @@ class MeasuredTable:
 
     Attributes:
         grid: its columns.
-        target: the column to predict; None without.
+        target: the column of labels to predict, or of areas; None without.
         fit_chain: fits a chain, to given rows or not.
         measurements: both releases.
     """
@@ -250,7 +250,8 @@ def measure_table(
         return fit_table_chain(evidence, settings.effort, public_stream(SIZES.seed), turns, given)
 
     measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
-    return MeasuredTable(grid, target, fit_chain, measurements)
+    labels = target if place is not None and not grid.columns[place].numeric else None
+    return MeasuredTable(grid, labels, fit_chain, measurements)
 
 
 def _prior_rows(fit: Fit, grid: Grid, counts: Noisy, counting: TwoResolutionCounts, total: float) -> PriorRows | None:
