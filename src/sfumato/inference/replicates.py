@@ -250,6 +250,9 @@ class _WeightedRows:
         self._measured, self._weights = measured, weights
         self.width, self.class_column = len(measured.columns), measured.class_column
         self.possible = np.ones(measured.n_classes, dtype=bool)
+        if self.class_column is not None:  # none whose class is no label
+            classes = measured.column(self.class_column)
+            self._weights = weights * (measured.cells(self.class_column) < classes.shown)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""

@@ -5,6 +5,7 @@ The law is p(x)·exp(Σ λ·g(x)) up to a factor: of all laws with these means o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,16 @@ class TableSoftmax:
         runs = max((column.tilts.shape[1] for column in self._chain.columns), default=1)
         self.width = self._chain.weights.shape[1] + 2 * runs + len(self._grid.columns)
         self.possible = np.ones(n_classes, dtype=bool)
+
+    def among_labels(self) -> TableSoftmax:
+        """Return the sampler given that no cell has a hidden level."""
+        hiding = {j: column.shown for j, column in enumerate(self._features) if column.kind.hides_blank}
+        target = None if self._target is None else self._grid.columns[self._target]
+        hidden = target.shown if target is not None and target.kind.hides_blank else None
+        sampler = copy.copy(self)
+        sampler._chain = self._chain.without(hiding, hidden)
+        sampler.possible = np.arange(self.possible.size) != hidden
+        return sampler
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
@@ -239,5 +250,9 @@ class TiltedTable(TiltedRows):
     name = "tilted_table"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        plain = TableSoftmax(schema, settings, parameters)
-        super().__init__(plain, _read_tilts(settings, parameters, schema))
+        self._plain = TableSoftmax(schema, settings, parameters)
+        super().__init__(self._plain, _read_tilts(settings, parameters, schema))
+
+    def among_labels(self) -> TiltedRows:
+        """Return the sampler given that no cell has a hidden level."""
+        return TiltedRows(self._plain.among_labels(), self._tilts)

@@ -64,7 +64,7 @@ def fit_seconds(
 
 def _chain_seconds(schema: Schema, target: str | None, rows: int, epsilon: float) -> float:
     """Return the time of the fits of all columns; columns to discover count as numbers."""
-    labels = {name: kind.n_levels for name, kind in schema.of_kind(TabularKind).items() if not kind.is_numeric}
+    labels = {name: kind.width for name, kind in schema.of_kind(TabularKind).items() if not kind.is_numeric}
     n_classes = labels.pop(Facts(schema, target, rows).class_column or "", 1)
     features = sum(min(n_levels, SIZES.level_groups) - 1 for n_levels in labels.values())
     columns = len(schema.released) - (n_classes > 1)

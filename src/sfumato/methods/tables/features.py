@@ -2,7 +2,7 @@
 
 A number's first feature is its normal score, so that a monotone dependence is one number; then what a missing or a very
 frequent value says, then polynomials of its rank, which are bounded. Labels have an indicator each, the rarest first,
-what it says of rarer ones taken off. The weight of a feature is its part of a record's squared norm: noise in units of
+what it says of rarer ones taken off; a cell without a label says nothing, and is 0 in all of them. The weight of a feature is its part of a record's squared norm: noise in units of
 a feature is inverse to its root.
 
 Everything here is a function of released values.
@@ -22,6 +22,7 @@ SCORE, SHAPE, MARK, LABEL, RUN = range(5)
 """Kinds of features: normal scores, polynomials, indicators of single numbers, of labels, and of runs of numbers."""
 
 N_KINDS = 5
+_LEAST_KNOWN = 0.01  # share of rows with a label that features are scaled by
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,13 @@ class Features:
         return Features(np.concatenate([self.values, runs], axis=1), weights, kinds)
 
 
-def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
-    """Return the features of a column of labels whose groups have these shares."""
+def level_features(shares: np.ndarray, weight: float = 1.0, *, hidden: bool = False) -> Features:
+    """Return the features of a column of labels whose groups have these shares, where `hidden` that of none last."""
+    if hidden:
+        known = max(float(shares[:-1].sum()), _LEAST_KNOWN)
+        own = level_features(shares[:-1] / known, weight * known)
+        values = np.append(own.values, np.zeros((1, own.size)), axis=0) / np.sqrt(known)
+        return Features(values, own.weights, own.kinds)
     rare_first = np.argsort(shares, kind="stable")
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]

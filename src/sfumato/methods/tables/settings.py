@@ -131,14 +131,14 @@ class TableFacts:
             if kind is None:
                 target = None
             else:
-                n_classes = kind.n_levels
+                n_classes = kind.width
         if n_classes > SIZES.most_classes:
             raise SchemaError(
                 f"Expected at most {SIZES.most_classes} classes of a target or areas, got {target!r} with {n_classes}. "
                 "Name another column, or none."
             )
         features = [kind for name, kind in schema.of_kind(TabularKind).items() if name != target or n_classes == 1]
-        levels = [kind.n_levels for kind in features if not kind.is_numeric]
+        levels = [kind.width for kind in features if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(kind.width for kind in features if kind.is_numeric)
         return cls(n_classes, len(features), cells, facts.unit_rows, entries, sum(levels))

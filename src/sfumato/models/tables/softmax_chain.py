@@ -10,7 +10,7 @@ by its share.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from sfumato.maths.arrays import add_to_one, require_array, require_shares, requ
 from sfumato.maths.constants import SAMPLING
 from sfumato.models.tables.softmax_draws import chosen, systematic
 
+_NEVER = -1e30  # logit of what no row has
 _FEW = 0.7  # of the features before, so many that weights are not 0 at that the others are left out
 
 
@@ -62,6 +63,13 @@ class SoftmaxColumn:
                 runs[rows] = chosen(predictor[rows].T, self.values, self.tilts[k], rng, self.tables[k])
         return runs
 
+    def without(self, cell: int) -> SoftmaxColumn:
+        """Return the column given that rows have not a cell, nor the run that holds it alone."""
+        rest = np.arange(self.shares.size) != cell
+        others = ~np.isin(np.arange(self.tilts.shape[1]), self.runs_of(np.array([cell])))
+        tilts = np.where(others, self.tilts, _NEVER)
+        return replace(self, shares=_among(self.shares, rest), tilts=tilts, tables=_among(self.tables, others))
+
     def runs_of(self, cells: np.ndarray) -> np.ndarray:
         """Return the runs that hold these cells alone, shape (m,)."""
         others = np.delete(self.runs, cells)
@@ -97,6 +105,13 @@ class SoftmaxChain:
     columns: tuple[SoftmaxColumn, ...]
     order: np.ndarray
     weights: np.ndarray
+
+    def without(self, cells: Mapping[int, int], hidden: int | None) -> SoftmaxChain:
+        """Return the chain given that rows have not a cell of some columns, by their places, and not a class."""
+        columns = tuple(c.without(cells[j]) if j in cells else c for j, c in enumerate(self.columns))
+        shares = self.class_shares
+        shares = shares if hidden is None else _among(shares, np.arange(shares.size) != hidden)
+        return replace(self, class_shares=shares, columns=columns)
 
     def blocks(self) -> list[slice]:
         """Return the slice of each column's features."""
@@ -286,6 +301,13 @@ class RowsByClass:
             else:
                 cells[j, self.order] = column.cells(self.runs[j].astype(np.int64), rng)
         return cells
+
+
+def _among(shares: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Return shares among some cells, along the last axis; even ones where these have none."""
+    own = np.where(some, shares, 0.0)
+    total = own.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, own / np.where(total > 0, total, 1.0), some / some.sum())
 
 
 def _read_column(arrays: Mapping[str, np.ndarray], name: str, k: int, cells: int) -> SoftmaxColumn:
