@@ -55,7 +55,7 @@ def pair_stage(facts: Facts, share: float, level_groups: int, moment_noise: floa
         return []
     kinds = [kind for name, kind in facts.schema.of_kind(TabularKind).items() if name != facts.class_column]
     # a column that is not known yet has one level, and may turn out to be no labels
-    levels = sorted(min(kind.n_levels, level_groups) for kind in kinds if not kind.is_numeric and kind.n_levels > 1)
+    levels = sorted(min(kind.width, level_groups) for kind in kinds if not kind.is_numeric and kind.width > 1)
     products = [first * second for first, second in combinations(levels, 2)]
     if any(kind.is_numeric for kind in kinds):
         products += [n * PAIR_TABLES.runs for n in levels if n >= PAIR_TABLES.least_levels]
