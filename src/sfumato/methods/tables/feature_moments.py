@@ -71,7 +71,7 @@ class TableMoments(OuterProducts):
         """α, then β for each class, shape (1 + classes,) or (1,)."""
         if not self.by_class:
             return np.ones(1)
-        squares = np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)
+        squares = np.array([1 - self.by_class] + [self.by_class] * self.layout.class_cells.size)
         # rounded down to binary fractions, so that the squares of two of them add up to at most 1, exactly
         return np.floor(np.sqrt(squares) * _FRACTIONS) / _FRACTIONS
 
@@ -117,7 +117,7 @@ class TableMoments(OuterProducts):
         cells, entries = self.cells(rows, classes), [whole.astype(np.float64) for whole in self.whole]
         clipping = self.counted(rows, cells)
         at_once = max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
-        n_parts = self.layout.n_classes if self.by_class else 1
+        n_parts = self.layout.class_cells.size if self.by_class else 1
         parts = [np.flatnonzero(classes == k) if self.by_class else np.arange(classes.size) for k in range(n_parts)]
         for k, members in enumerate(parts):
             for start in range(0, members.size, at_once):
@@ -185,7 +185,7 @@ class PairCounts:
     @property
     def _parts(self) -> int:
         """Classes that are told apart."""
-        return self.moments.layout.n_classes if self.moments.by_class else 1
+        return self.moments.layout.class_cells.size if self.moments.by_class else 1
 
     def _pairs(self) -> Iterator[tuple[int, int, slice]]:
         """Yield pairs of columns, and where their tables (classes, r, r') lie; of a column with itself (classes, r)."""

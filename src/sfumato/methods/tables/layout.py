@@ -31,12 +31,12 @@ class TableLayout:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes: the target's cells, or 1."""
-        return 1 if self.target is None else self.grid.columns[self.target].n_cells
+        """Number of classes: the target's cells that samples may have, or 1."""
+        return 1 if self.target is None else self.grid.columns[self.target].shown
 
     @cached_property
     def class_cells(self) -> Cells:
-        """The target's cells, or the one of all rows."""
+        """The target's cells, a hidden one the last, or the one of all rows."""
         return Cells.all_rows() if self.target is None else Cells.of(self.grid.columns[self.target])
 
     def classes(self, rows: Rows) -> np.ndarray:

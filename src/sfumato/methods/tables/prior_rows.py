@@ -60,6 +60,7 @@ class RunShares:
     def of(cls, noisy: Noisy, statistic: TwoResolutionCounts, total: float) -> RunShares:
         """Read them off the first release; `total` is the number of records, estimated."""
         tables, cells = statistic.split(noisy.value)
+        tables = [table[: statistic.layout.n_classes] for table in tables]
         coarse, fine = (noisy.noise_std / RUN_STEP) ** 2 * len(tables[0]), (noisy.noise_std / CELL_STEP) ** 2
         values, variances = [], []
         for table, own, runs in zip(tables, cells, statistic.runs, strict=True):
@@ -97,8 +98,10 @@ class PriorRows:
         assert not isinstance(sampler, DataSet)
         n = min(PRIOR.rows, PRIOR.most_cells // (len(layout.features) + 1))
         codes = sampler.rows(n, public_stream(PRIOR.seed))
-        cells = tuple(column.cells(codes[column.name]) for column in layout.features)
-        return cls(layout, layout.classes(codes), cells, np.full(n, 1 / n))
+        classes = layout.classes(codes)
+        known = np.flatnonzero(classes < layout.n_classes)
+        cells = tuple(column.cells(codes[column.name])[known] for column in layout.features)
+        return cls(layout, classes[known], cells, np.full(known.size, 1 / max(known.size, 1)))
 
     def tilted(self, runs: RunShares) -> PriorRows:
         """Return the rows with weights that follow noisy shares of all columns' runs as far as these are known.

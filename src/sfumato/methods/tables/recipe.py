@@ -39,7 +39,7 @@ from sfumato.methods.tables.settings import (
     forecast_weights,
     require_fits,
 )
-from sfumato.methods.tables.shares import column_shares, released_counts, unsaid_distances
+from sfumato.methods.tables.shares import column_shares, hidden_share, released_counts, unsaid_distances
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Rows
@@ -183,11 +183,13 @@ class MeasuredTable:
         layout: its columns.
         fit_chain: fits a chain, to given rows or not.
         measurements: both releases.
+        hidden: share of records without a class.
     """
 
     layout: TableLayout
     fit_chain: Callable[[GivenRows | None], SoftmaxChain]
     measurements: tuple[tuple[str, Noisy], ...]
+    hidden: float = 0.0
 
     def chain(self, rows: Rows | None = None, before: SoftmaxChain | None = None) -> SoftmaxChain:
         """Return a chain; of rows whose first columns are simulated, with the law that a chain before had of these."""
@@ -199,6 +201,7 @@ class MeasuredTable:
     def model(self, chain: SoftmaxChain | None = None) -> FittedModel:
         """Return a model of the table with a chain, by default that of the releases alone."""
         chain = self.chain() if chain is None else chain
+        chain = chain if self.layout.class_cells.size == self.layout.n_classes else chain.with_class(self.hidden)
         target = None if self.layout.target is None else self.layout.grid.columns[self.layout.target].name
         return FittedModel(
             sampler={"name": TableSoftmax.name, "target": target},
@@ -246,7 +249,8 @@ def measure_table(
     # one class of all rows tells where columns lie
     class_weight = class_weight_of(settings.entry, facts) if target is not None or low_rank else 0.0
     sizes = (settings.by_class, low_rank, rows, facts.unit_rows)
-    first = FirstRelease(layout, columns, class_counts, class_weight, *sizes, prior)
+    hidden = hidden_share(counts, counting)
+    first = FirstRelease(layout, columns, class_counts, class_weight, *sizes, prior, hidden)
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     columns, released = with_pair_tables(fit, first, released) if pair_tables else (columns, released)
     mute = {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute}
@@ -259,7 +263,8 @@ def measure_table(
         )
 
     return MeasuredTable(
-        layout, fit_chain, (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
+        layout, fit_chain, (*_count_measurements(counts, counting, measuring.worth), *released.measurements),
+        hidden,
     )
 
 

@@ -44,6 +44,7 @@ class FirstRelease:
         rows: number of rows beside which the noise of the second release is seen.
         unit_rows: how many rows of a unit count whole.
         prior: rows of an earlier release's model.
+        hidden: share of records without a class.
     """
 
     layout: TableLayout
@@ -55,6 +56,7 @@ class FirstRelease:
     rows: float
     unit_rows: float
     prior: PriorRows | None = None
+    hidden: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,9 @@ class SecondMoments:
         shares = [column.shares for column in first.columns]
         vectors = [column.vectors() for column in first.columns]
         if first.class_weight:
-            shares.append(first.class_counts / first.class_counts.sum())
-            vectors.append(np.sqrt(first.class_weight) * np.eye(first.class_counts.size))
+            k, size = first.class_counts.size, first.layout.class_cells.size
+            shares.append(np.pad(first.class_counts / first.class_counts.sum(), (0, size - k)))
+            vectors.append(np.sqrt(first.class_weight) * np.eye(size, k))
         multiplier = 0.0 if fit.noise.silent else fit.plan[self.name].noise_multiplier * first.unit_rows
         clip_norm = self.clip_slack * self.clip_norm(vectors, shares, multiplier, first.rows)
         moments = self.statistic(first.layout, tuple(vectors), clip_norm, first.by_class, fit.n_public)
@@ -128,9 +131,16 @@ class SecondMoments:
             raked = first.prior.raked(first.columns, first.class_counts / first.class_counts.sum())
             prior = raked.moments(first.columns, by_class=weights.size > 1)
         pairs = cross_moments(
-            noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior
+            of_classes(noisy, first), weights[: 1 + first.class_counts.size], entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior
         )
         return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)
+
+
+def of_classes(noisy: Noisy, first: FirstRelease) -> Noisy:
+    """Return noisy moments as they would be of the records with a class alone: these are like all."""
+    value = noisy.value[: 1 + first.class_counts.size].copy()
+    value[0] *= 1 - first.hidden
+    return replace(noisy, value=value)
 
 
 def moment_stage(name: str, share: float) -> Stage:

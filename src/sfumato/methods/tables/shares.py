@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.lenses.date_columns import idle_distances
-from sfumato.maths.constants import SIZES
+from sfumato.maths.constants import CURVE, SIZES
 from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
@@ -44,7 +44,19 @@ class Resolution:
 
 
 def released_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
-    """Return the number of records of each class, shape (k,)."""
+    """Return the number of records of each class that samples may have, shape (k,)."""
+    return _all_counts(noisy, statistic)[: statistic.layout.n_classes]
+
+
+def hidden_share(noisy: Noisy, statistic: TwoResolutionCounts) -> float:
+    """Return the share of records without a class, where they stand out of noise; else 0."""
+    counts, k = _all_counts(noisy, statistic), statistic.layout.n_classes
+    noise = noisy.noise_std / RUN_STEP * _count_noise(statistic.split(noisy.value)[0])
+    return float(counts[k:].sum() / counts.sum()) if (counts[k:] > CURVE.stands_out * noise).any() else 0.0
+
+
+def _all_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
+    """Return the number of records of each class, a hidden one the last."""
     by_class, _ = statistic.split(noisy.value)
     weights = np.array([1 / table.shape[1] for table in by_class])
     counts = np.average([table.sum(axis=1) for table in by_class], axis=0, weights=weights)
@@ -67,7 +79,8 @@ def column_shares(
 ) -> list[ColumnShares]:
     """Return what is known of each column, and what an earlier release says of it."""
     tables, cells = statistic.split(noisy.value)
-    features = statistic.layout.features
+    features, known = statistic.layout.features, 1 - hidden_share(noisy, statistic)
+    tables, cells = [table[: class_counts.size] for table in tables], [own * known for own in cells]
     counts_std, cells_std = noisy.noise_std / RUN_STEP, noisy.noise_std / CELL_STEP
     runs_std = counts_std * np.sqrt(class_counts.size)
     kinds = [column.kind for column in features]

@@ -113,6 +113,16 @@ class SoftmaxChain:
         shares = shares if hidden is None else _among(shares, np.arange(shares.size) != hidden)
         return replace(self, class_shares=shares, columns=columns)
 
+    def with_class(self, share: float) -> SoftmaxChain:
+        """Return the chain with a class more, the last, of this share, whose rows are about as those of all classes."""
+
+        def more(of_classes: np.ndarray) -> np.ndarray:
+            return np.concatenate([of_classes, np.tensordot(self.class_shares, of_classes, 1)[None]])
+
+        columns = tuple(replace(c, tilts=more(c.tilts), tables=more(c.tables)) for c in self.columns)
+        weights = more(self.weights) if len(self.weights) > 1 else self.weights
+        return SoftmaxChain(np.append((1 - share) * self.class_shares, share), columns, self.order, weights)
+
     def blocks(self) -> list[slice]:
         """Return the slice of each column's features."""
         ends = np.cumsum([column.values.shape[1] for column in self.columns])
@@ -189,9 +199,8 @@ class SoftmaxChain:
     def draw_classes(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return n classes, drawn systematically by their shares."""
         numbers = systematic(np.arange(n) // SAMPLING.block_rows, rng)
-        return np.minimum(
-            np.searchsorted(np.cumsum(self.class_shares), numbers, side="right"), self.class_shares.size - 1
-        )
+        places = np.searchsorted(np.cumsum(self.class_shares), numbers, side="right")
+        return np.minimum(places, np.flatnonzero(self.class_shares).max())
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the model as named float64 and int64 arrays."""
