@@ -28,7 +28,7 @@ def statistic(clip_norm=50.0, by_class=BY_CLASS, target: int | None = 2, seed=0)
     rng = np.random.default_rng(seed)
     vectors = [rng.standard_normal((column.n_cells, 2)) for column in layout.features]
     if target is not None:
-        vectors.append(0.7 * np.eye(2))
+        vectors.append(0.7 * np.eye(layout.class_cells.size, layout.n_classes))
     return TableMoments(layout, tuple(vectors), clip_norm, by_class)
 
 
@@ -59,7 +59,7 @@ def test_moments_are_those_of_the_records(by_class, target):
     moments, data = statistic(by_class=by_class, target=target), rows()
     x, value = vectors_of(moments, data), value_of(moments, data)
     classes = np.zeros(300, int) if target is None else data["member"]
-    assert len(value) == (1 + moments.layout.n_classes if by_class else 1)
+    assert len(value) == (1 + moments.layout.class_cells.size if by_class else 1)
     np.testing.assert_allclose(value[0], np.sqrt(1 - by_class) * x.T @ x, rtol=1e-5)
     for k, part in enumerate(value[1:]):
         members = x[classes == k]

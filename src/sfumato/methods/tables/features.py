@@ -2,8 +2,8 @@
 
 A number's first feature is its normal score, so that a monotone dependence is one number; then what a missing or a very
 frequent value says, then polynomials of its rank, which are bounded. Labels have an indicator each, the rarest first,
-what it says of rarer ones taken off; a cell without a label says nothing, and is 0 in all of them. The weight of a feature is its part of a record's squared norm: noise in units of
-a feature is inverse to its root.
+what it says of rarer ones taken off; a cell without a label says nothing, and is 0 in all of them. The weight of a
+feature is its part of a record's squared norm: noise in units of a feature is inverse to its root.
 
 Everything here is a function of released values.
 """

@@ -263,7 +263,9 @@ def measure_table(
         )
 
     return MeasuredTable(
-        layout, fit_chain, (*_count_measurements(counts, counting, measuring.worth), *released.measurements),
+        layout,
+        fit_chain,
+        (*_count_measurements(counts, counting, measuring.worth), *released.measurements),
         hidden,
     )
 

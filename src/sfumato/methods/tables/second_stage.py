@@ -131,7 +131,13 @@ class SecondMoments:
             raked = first.prior.raked(first.columns, first.class_counts / first.class_counts.sum())
             prior = raked.moments(first.columns, by_class=weights.size > 1)
         pairs = cross_moments(
-            of_classes(noisy, first), weights[: 1 + first.class_counts.size], entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior
+            of_classes(noisy, first),
+            weights[: 1 + first.class_counts.size],
+            entries,
+            first.class_counts,
+            first.class_weight,
+            low_rank=low_rank,
+            earlier=prior,
         )
         return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)
 
