@@ -177,7 +177,7 @@ def set_moments(clip_norm: float, by_class: float, target: int | None) -> TableM
     shares = [np.array([0.99, 0.01]) if c.n_cells == 2 else rng.dirichlet(np.ones(c.n_cells)) for c in layout.features]
     vectors = [level_features(share) for share in shares]
     whole = [features.values * np.sqrt(features.weights) for features in vectors]
-    return TableMoments(layout, (*whole, 0.7 * np.eye(layout.n_classes)), clip_norm, by_class)
+    return TableMoments(layout, (*whole, 0.7 * np.eye(layout.class_cells.size, layout.n_classes)), clip_norm, by_class)
 
 
 def _set_cases() -> list[StatisticCase]:
@@ -440,7 +440,7 @@ def table_moments(clip_norm: float, by_class: float, target: int | None = 3) -> 
         shares = rng.dirichlet(np.full(column.n_cells, 0.3))
         features = number_features(shares, column.kind.nullable, 6) if column.numeric else level_features(shares)
         vectors.append(features.values * np.sqrt(features.weights))
-    vectors.append(0.7 * np.eye(layout.n_classes))
+    vectors.append(0.7 * np.eye(layout.class_cells.size, layout.n_classes))
     return TableMoments(layout, tuple(vectors), clip_norm, by_class)
 
 
