@@ -53,7 +53,7 @@ def test_numbers_that_are_mostly_0_are_no_lines_and_offsets(zeros):
 def test_rows_that_are_their_own_are_not_made_alike():
     """Without noise: a number of the row alone has no correlation, a cost has its zeros, a count of the person its."""
     frame = levels("plain", N)
-    release = MaxEntropy(epsilon=NonPrivate(), calibration_rows=1_500).fit(frame, schema=schema("plain", N), seed=1)
+    release = MaxEntropy(epsilon=NonPrivate(), calibration_rows=6_000).fit(frame, schema=schema("plain", N), seed=1)
     made = release.sample(2 * N, seed=1)
     persons = made.sort_values(["person", "day"], kind="stable").groupby("person")
     for lag in (1, 3):
