@@ -98,6 +98,8 @@ def test_regressions_show_their_terms(hostile) -> None:
     assert all(f"{value:.4g}" in found.text for value in [*fitted.params, *fitted.bse])
     assert "plain ~ `<b>n</b>`: least squares" in found.text
     assert found.tags.count("svg") == len(fitted.params)
+    groups = Card(hostile.ols("plain ~ `<b>n</b>`", by=HOSTILE)._repr_html_())
+    assert "<i>b</i>" in groups.text
     both = sfumato.combine([(1.0, 0.1), (1.5, 0.1)] * 10)
     assert "Combined results of 20 replicates" in Card(both._repr_html_()).text
 

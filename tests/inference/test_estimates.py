@@ -216,6 +216,7 @@ def answers_of(release):
         "crosstab": release.crosstab("z", "w"),
         "regression": release.ols("y ~ x"),
         "logistic": release.logit("w ~ x"),
+        "regressions": release.ols("y ~ x", by="z"),
     }
 
 
@@ -239,6 +240,9 @@ def test_intervals_by_the_name_of_statsmodels(release):
         assert list(wide.columns) == ["low", "high"], kind
         assert (wide["low"] <= narrow["low"]).all(), kind
         assert (wide["high"] > narrow["high"]).all(), kind
+    groups = release.ols("y ~ x", by="z")
+    assert groups.conf_int().loc[("a", "x"), "low"] == groups["a"].conf_int().loc["x", "low"]
+    assert groups.to_frame().index.names == ["group", "term"]
 
 
 def test_html_of_answers_is_escaped():

@@ -134,6 +134,12 @@ def test_gamma_of_three_columns_is_refused_and_says_why(noisy):
     assert noisy.poisson("c ~ x + C(g)").kind == "Poisson"
 
 
+def test_gamma_of_three_columns_one_of_them_the_target():
+    found = fitted(NonPrivate(), target="g").gamma("c ~ x + C(g)")
+    wanted = smf.glm("c ~ x + C(g)", visits(), family=LAWS["gamma"]).fit().params
+    np.testing.assert_allclose(found.params[wanted.index], wanted, atol=0.03)
+
+
 @pytest.mark.parametrize("family", ["poisson", "gamma"])
 def test_a_left_side_below_0_is_refused(noisy, family):
     with pytest.raises(ConfigError, match="never below 0"):

@@ -95,6 +95,8 @@ def test_intervals_at_once_are_wider(release):
         each, at_once = answer.conf_int(0.9), answer.conf_int(0.9, simultaneous=True)
         assert (at_once["low"] <= each["low"]).all()
         assert (at_once["high"] > each["high"]).all()
+    groups = release.ols("y ~ x", by="z").to_frame(simultaneous=True)
+    assert (groups["low"] < release.ols("y ~ x", by="z").to_frame()["low"]).all()
     plain = release.mean("y", by="z").to_dict(0.9, simultaneous=True)["groups"]
     assert plain[0]["low"] == release.mean("y", by="z").conf_int(0.9, simultaneous=True)["low"].iloc[0]
 

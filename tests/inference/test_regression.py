@@ -10,7 +10,7 @@ from fixtures.costly import slow_after
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.families import LOGISTIC
 
-FORMULAS = ["y ~ x + u + C(z)", "y ~ C(w) + C(z)", "x ~ y - 1"]
+FORMULAS = ["y ~ x + u + C(z)", "y ~ x * C(z)", "y ~ C(w) + C(z)", "x ~ y - 1"]
 
 
 def real(formula, table, *, logistic=False):
@@ -59,9 +59,13 @@ def test_two_labels_on_the_left_mean_the_second(exact):
     assert linear == pytest.approx(share, abs=0.01)
 
 
-def test_groups_of_the_target_are_refused_but_by_name(release):
-    with pytest.raises(EstimateError, match="name the question before the fit"):
-        release.ols("y ~ x", by="z")
+def test_groups_of_the_class_are_regressions_of_their_own(release, table):
+    found = release.ols("y ~ x", by="z")
+    assert set(found) == {"a", "b"}
+    for label, fitted in found.items():
+        wanted = real("y ~ x", table[table.z == label])
+        assert abs(fitted.params["x"] - wanted["x"]) < 5 * fitted.bse["x"]
+    assert "a: y ~ x" in repr(found)
 
 
 def test_results_look_like_statsmodels(release):
@@ -69,7 +73,7 @@ def test_results_look_like_statsmodels(release):
     wide, narrow = found.conf_int(level=0.99), found.conf_int(level=0.5)
     assert list(wide.index) == ["Intercept", "x"]
     assert (wide["low"] < narrow["low"]).all()
-    assert found.tvalues.to_numpy() == pytest.approx((found.params / found.bse).to_numpy(), rel=0.25)
+    assert found.tvalues.to_numpy() == pytest.approx((found.params / found.bse).to_numpy(), rel=0.2)
     low, high = found.ratios.ends(abs(found.tvalues["x"]))  # intervals of this many deviations end at 0
     assert min(abs(found.params["x"] - low[1]), abs(found.params["x"] + high[1])) < 1e-6 * abs(found.params["x"])
     assert ((found.pvalues >= 0) & (found.pvalues <= 1)).all()

@@ -67,6 +67,7 @@ def measured_functions(measured: TableMeasurements, functions: Mapping[str, Cell
         if places:
             most = _direction_counts(products, places)
             parts += _products(measured, products, places, functions, most)
+        parts += _products_by_class(measured, products.by_class, functions)
     parts += [scores.totals(measured.base) for scores in measured.scores if scores.of_columns(functions)]
     return Totals.joined([part.with_rows() for part in parts], _MOST_SOLVED)
 
@@ -326,6 +327,28 @@ def _products(
     functions = _multiplied(vectors * measured.clipping[:, None], vectors, rows, columns)
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
     return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
+
+
+def _products_by_class(
+    measured: TableMeasurements, products: Products | None, functions_of: Mapping[str, CellFunctions]
+) -> list[Totals]:
+    """Return the second moments by class of what leads some columns, where their class is one of these."""
+    if products is None or products.query.by[0].column not in functions_of:
+        return []
+    places = [place for name, place in products.columns.items() if name in functions_of]
+    entries = [products.query.features[place] for place in places]
+    values = [products.vectors(p)[measured.base.of(e.cells)] for p, e in zip(places, entries, strict=True)]
+    if not values:
+        return []
+    ends = products.ends
+    taken = np.concatenate([np.arange(ends[place], ends[place + 1]) for place in places])
+    vectors, (rows, columns) = np.concatenate(values, axis=1), np.triu_indices(taken.size)
+    functions = _multiplied(vectors * products.clipping(measured.base)[:, None], vectors, rows, columns)
+    classes, part = measured.base.of(products.query.by[0]), np.where(rows == columns, 1.0, 0.5)
+    return [
+        Totals(functions * (classes == c)[:, None], matrix[taken[rows], taken[columns]], part * products.variance)
+        for c, matrix in enumerate(products.pooled)
+    ]
 
 
 def _multiplied(one: np.ndarray, other: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Functions:

@@ -122,15 +122,17 @@ class Products:
         query: of the pooled sum.
         pooled: over all records, shape (d, d).
         variance: of its noise on the diagonal; half of it off the diagonal.
+        by_class: the same of some features by the cells of a column; None without.
     """
 
     query: MomentQuery
     pooled: np.ndarray
     variance: float
+    by_class: Products | None = None
 
     @classmethod
     def of(cls, measurements: Iterable[Measurement], weight: str = "") -> Products | None:
-        """The first pooled sum among measurements; None without.
+        """The first pooled sum among measurements, and the first by class; None without.
 
         Args:
             measurements: of a table.
@@ -142,7 +144,8 @@ class Products:
         if first is None:
             return None
         pooled, query = first
-        return cls(query, pooled.value, pooled.noise_std**2)
+        own = next((cls(q, m.value, m.noise_std**2) for m, q in queries if q.by), None)
+        return cls(query, pooled.value, pooled.noise_std**2, own)
 
     @property
     def columns(self) -> dict[str, int]:

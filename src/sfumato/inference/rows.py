@@ -297,7 +297,12 @@ def measured_together(measured: TableMeasurements, columns: Collection[str]) -> 
     products = measured.products
     if products is None:
         return False
-    return len(set(columns)) <= _MOST and set(columns) <= products.columns.keys()
+    if len(set(columns)) <= _MOST:
+        return set(columns) <= products.columns.keys()
+    if products.by_class is None or (by := products.by_class.query.by[0]).size < by.base:
+        return False  # a number's quarters are not its values
+    rest = set(columns) - {by.column}
+    return by.column in columns and len(rest) <= _MOST and rest <= products.by_class.columns.keys()
 
 
 def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
@@ -311,7 +316,7 @@ def require_together(measured: TableMeasurements, columns: Collection[str], what
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))
-    how = "or name the question before the fit"
+    how = "or name the question before the fit; or fit with one of them as the target"
     known = "how two columns go together"
     if measured.products is None:
         how, known = "or fit with the method max-entropy, which measures every two", "the columns of its tables"

@@ -105,6 +105,16 @@ class TableMoments(OuterProducts):
         features = tuple(CellEntries.of(own, whole) for own, whole in zip(cells, self.whole, strict=False))
         return MomentQuery(features, self.clip_norm, self.bits, **self.how_counted)
 
+    @cached_property
+    def class_query(self) -> MomentQuery | None:
+        """The sums by class, of what leads; None without classes."""
+        if self.leading is None:
+            return None
+        columns = zip(self.leading.columns, self._whole_leading, strict=True)
+        features = tuple(CellEntries.of(Cells.of(self.grid.columns[j]), whole) for j, whole in columns)
+        by = Cells.of(self.grid.columns[self.leading.target], self.leading.classes)
+        return MomentQuery(features, self.clip_norm, self.bits, by=(by,), **self.how_counted)
+
     @property
     def how_counted(self) -> dict[str, Any]:
         """How a record counts, where that is not once."""

@@ -57,18 +57,21 @@ class Waves:
     decay: float
 
 
-def number_features(shares: np.ndarray, missing: bool, waves: Waves, weight: float = 1.0) -> Features:
-    """Return the features of a numeric column whose runs have these shares, the heaviest first.
+def number_features(
+    shares: np.ndarray, missing: bool, waves: Waves, weight: float = 1.0, values: np.ndarray | None = None
+) -> Features:
+    """Return the features of a numeric column whose runs have these shares: its value first, then the heaviest.
 
-    Those that waves √2 cos(πku) and an indicator of missing span: the eigenvectors of the kernel that they make. Waves
-    are not brought to variance 1 where ranks are tied: one record of a nearly constant column would be as long as ten
-    of another.
+    Those that waves √2 cos(πku) and an indicator of missing span: the value, and the eigenvectors of the kernel that
+    they make beside it. Waves are not brought to variance 1 where ranks are tied: one record of a nearly constant
+    column would be as long as ten of another.
 
     Args:
         shares: of the runs, shape (r,), the missing one last.
         missing: whether there is one.
         waves: how many, and how they weigh.
         weight: of the column.
+        values: mean of each run's, that of missing of no meaning, shape (r,); by default the rank.
     """
     ordered = shares.size - missing
     if ordered <= 2:
@@ -85,9 +88,16 @@ def number_features(shares: np.ndarray, missing: bool, waves: Waves, weight: flo
         functions[:, -1] = np.eye(shares.size)[-1] - mass[-1]
     root = np.sqrt(mass)
     centre = np.eye(shares.size) - np.outer(root, root)
-    lengths, vectors = np.linalg.eigh(centre @ (root[:, None] * (functions @ functions.T) * root) @ centre)
-    kept = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1]
-    return Features(vectors[:, kept] / root[:, None], weight * lengths[kept])
+    kernel = centre @ (root[:, None] * (functions @ functions.T) * root) @ centre
+    first = np.zeros(shares.size)
+    own = ranks if values is None else values[:ordered]
+    first[:ordered] = (own - inside @ own) * root[:ordered]
+    first /= max(float(np.linalg.norm(first)), 1e-300)
+    beside = np.eye(shares.size) - np.outer(first, first)
+    lengths, vectors = np.linalg.eigh(beside @ kernel @ beside)
+    kept = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1][: max(functions.shape[1] - 1, 0)]
+    spanned = np.column_stack([first, vectors[:, kept]])
+    return Features(spanned / root[:, None], weight * np.append(first @ kernel @ first, lengths[kept]))
 
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

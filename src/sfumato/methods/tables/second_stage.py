@@ -27,7 +27,7 @@ from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.schema.grid import Grid
 
-POOLED = "second moments"
+POOLED, BY_CLASS = "second moments", "second moments by class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class SecondMoments:
         leading = None if first.few else Leading.of(first.columns, first.target, clip_norm, noisy=multiplier > 0)
         moments = self.statistic(first.grid, tuple(vectors), clip_norm, leading, fit.n_public)
         noisy = fit.measure(self.name, moments)
-        return SecondRelease((_measurement(noisy, moments, self.worth),), self._evidence(noisy, moments, first))
+        return SecondRelease(_measurements(noisy, moments, self.worth), self._evidence(noisy, moments, first))
 
     def _evidence(self, noisy: Noisy, moments: TableMoments, first: FirstRelease) -> Evidence:
         """What the moments say; of features of variance 1."""
@@ -169,7 +169,12 @@ def unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice
     return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin, query)
 
 
-def _measurement(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[str, Noisy]:
-    """The pooled part of a release of `TableMoments` without its weight; in the unit of records' weights."""
-    weight = statistic.weights[0] / worth
-    return POOLED, unweighted(noisy, noisy.value[0] / weight, weight, 0, statistic.pooled_query)
+def _measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
+    """The release of `TableMoments` without its weights, by class of what leads; in the unit of records' weights."""
+    first = statistic.weights[0] / worth
+    pooled = POOLED, unweighted(noisy, noisy.value[0] / first, first, 0, statistic.pooled_query)
+    if statistic.leading is None or statistic.class_query is None:
+        return (pooled,)
+    weight, places = statistic.weights[1] / worth, statistic.leading.places
+    value = noisy.value[1:][:, places[:, None], places] / weight
+    return pooled, (BY_CLASS, unweighted(noisy, value, weight, slice(1, None), statistic.class_query))

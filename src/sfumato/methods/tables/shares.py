@@ -168,7 +168,9 @@ def _drawn(column: ColumnGrid, shares: np.ndarray, resolution: Resolution) -> tu
     missing = column.n_cells > n
     if missing:
         runs = np.append(runs, runs[-1] + 1)
-    return runs, number_features(np.bincount(runs, shares), missing, resolution.waves, weight)
+    masses, places = np.bincount(runs, shares), np.append(middles, 0.0)[: shares.size]
+    values = np.bincount(runs, shares * places) / np.maximum(masses, 1e-300)
+    return runs, number_features(masses, missing, resolution.waves, weight, values)
 
 
 def _runs(shares: np.ndarray, middles: np.ndarray, most: int) -> np.ndarray:
