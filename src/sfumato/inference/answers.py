@@ -37,7 +37,7 @@ from sfumato.schema.set_columns import itemised
 
 MOST_PAIRS = 60
 MOST_WORK = 2_500_000
-"""Work on columns and pairs that are asked of: about a second and a half."""
+"""Work on columns and pairs that are asked of: a second or two."""
 _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
 _DRAWS = 250_000  # work of a regression that is no straight line
 _MOST_CELLS = 400  # of a cross-table of so many labels that some are one
