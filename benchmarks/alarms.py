@@ -5,9 +5,6 @@
 Tables of kind A have many strongly tied numbers, B rare and tied levels, C numbers that end before their bounds, D
 numbers that follow from others, E few rows, F many classes. Nothing was chosen on them. For each:
 
-    refuted     columns whose fit ended at a value below 0: no law has the moments
-    unfinished  columns whose next step would gain more than the tolerance
-    cuts        how often moments were moved to what a law can have
     1-way       released counts beside those of samples, in deviations of their noise, root of the mean square over a
                 column's cells: the mean column and the worst one; of noise alone it is 1
     outside     per mille of sampled numbers beyond the smallest and largest real one
@@ -23,8 +20,7 @@ import argparse
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -32,12 +28,8 @@ import pandas as pd
 import sfumato
 from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.inference.table_measurements import TableMeasurements
-from sfumato.maths.constants import CHAIN
-from sfumato.methods.tables import chain
-from sfumato.methods.tables.softmax_fit import SoftmaxFit
 
 DELTA, BINS, SAMPLED = 1e-5, 16, 10
-TOLERANCE = CHAIN.tolerance
 Made = tuple[pd.DataFrame, dict[str, tuple[float, float]], str | None]
 
 
@@ -263,23 +255,6 @@ def kinds(frame: pd.DataFrame, bounds: dict[str, tuple[float, float]]) -> dict[s
     return made
 
 
-@contextmanager
-def watched() -> Iterator[list[SoftmaxFit]]:
-    """Give the fits of columns that are made meanwhile."""
-    fits: list[SoftmaxFit] = []
-    fit = chain.fit_softmax
-
-    def kept(*args: object, **options: object) -> SoftmaxFit:
-        fits.append(fit(*args, **options))
-        return fits[-1]
-
-    chain.fit_softmax = kept
-    try:
-        yield fits
-    finally:
-        chain.fit_softmax = fit
-
-
 def one_way(release: sfumato.Release) -> dict[str, float]:
     """Return each column's distance of model rows from released counts, in deviations of their noise."""
     measured, made = TableMeasurements(release), {}
@@ -322,7 +297,7 @@ def scores(name: str, made: Made, epsilon: float, seed: int) -> dict[str, float]
     frame, bounds, target = made
     schema = sfumato.Schema(columns=kinds(frame, bounds), rows=len(frame))
     start = time.process_time()
-    with watched() as fits, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         release = sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA).fit(frame, schema=schema, target=target, seed=seed)
     seconds = time.process_time() - start
@@ -344,10 +319,6 @@ def scores(name: str, made: Made, epsilon: float, seed: int) -> dict[str, float]
     tenth = frame.sample(frac=0.1, random_state=0)
     worst = max(distances, key=lambda c: distances[c])
     return {
-        "fits": len(fits),
-        "refuted": sum(fit.value < 0 for fit in fits),
-        "unfinished": sum(fit.gain > TOLERANCE for fit in fits),
-        "cuts": sum(fit.cuts for fit in fits),
         "1-way": float(np.mean(list(distances.values()))),
         "worst": distances[worst],
         "of": worst,

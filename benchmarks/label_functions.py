@@ -1,11 +1,10 @@
-"""Numbers and labels that follow from labels of many levels: what whole tables of pairs keep, and what estimates say.
+"""Numbers and labels that follow from labels of many levels: what samples keep, and what estimates say.
 
     python benchmarks/label_functions.py [TABLE ...] [--fits 3] [--epsilon 1 | none]
 
 Three made-up tables: `tariffs` (prices of 45 products, distances of 30 shops, amounts that are price times quantity),
 `registry` (a region follows from a district, nearly a sector from a job), `clinic` (codes, wards, procedures and drugs
-of 4,400 stays). A tenth of the rows is held out; scores as of `swift_aim.py`, with the third release and without
-(`pair_share=0`). *Covered*: of 95 % intervals for a number's mean in each label, how many hold the records' own mean.
+of 4,400 stays). A tenth of the rows is held out; scores as of `swift_aim.py`. *Covered*: of 95 % intervals for a number's mean in each label, how many hold the records' own mean.
 
 Scores read real records: NOT private.
 """
@@ -84,18 +83,14 @@ def clinic(rng: np.random.Generator, n: int = 4_400) -> Made:
 TABLES: dict[str, Callable[[np.random.Generator], Made]] = {f.__name__: f for f in (tariffs, registry, clinic)}
 
 
-def run_fit(
-    name: str, share: float, epsilon: float | sfumato.NonPrivate, seed: int
-) -> tuple[dict[str, float], list[bool]]:
+def run_fit(name: str, epsilon: float | sfumato.NonPrivate, seed: int) -> tuple[dict[str, float], list[bool]]:
     """Fit, sample and score once; and whether each interval holds."""
     frame, bounds, target = TABLES[name](np.random.default_rng(sorted(TABLES).index(name)))
     case = Case(
         Table(frame, Schema(columns=kinds(frame, bounds), rows=round(len(frame), -3)), target, "yes"), regression=False
     )
     fitted, test = split(frame, share=0.1, seed=0)
-    release = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-5, pair_share=share).fit(
-        fitted, schema=case.table.schema, target=target
-    )
+    release = sfumato.MaxEntropy(epsilon=epsilon, delta=1e-5).fit(fitted, schema=case.table.schema, target=target)
     number, by = MEANS[name]
     means, real = release.mean(number, by=by, target="table").to_frame(), fitted.groupby(by)[number].mean()
     inside = (means.low <= real[means.index]) & (real[means.index] <= means.high)
@@ -110,15 +105,12 @@ def main() -> None:
     arguments = parser.parse_args()
     epsilon = sfumato.NonPrivate() if arguments.epsilon == "none" else float(arguments.epsilon)
     warnings.simplefilter("ignore")  # that no noise is not private
-    print("| table | tables of pairs | AUROC | 2-way | 3-way | strongest | covered |\n|---|---|---|---|---|---|---|")
+    print("| table | AUROC | 2-way | 3-way | strongest | covered |\n|---|---|---|---|---|---|")
     for name in arguments.tables:
-        for share in (0.0, 0.15):
-            cells, inside = zip(*(run_fit(name, share, epsilon, seed) for seed in range(arguments.fits)), strict=True)
-            texts = [f"{statistics.fmean(cell[key] for cell in cells):.4f}" for key in SCORES]
-            hits = [hit for one in inside for hit in one]
-            print(
-                f"| {name} | {share or 'none'} | {' | '.join(texts)} | {np.mean(hits):.2f} of {len(hits)} |", flush=True
-            )
+        cells, inside = zip(*(run_fit(name, epsilon, seed) for seed in range(arguments.fits)), strict=True)
+        texts = [f"{statistics.fmean(cell[key] for cell in cells):.4f}" for key in SCORES]
+        hits = [hit for one in inside for hit in one]
+        print(f"| {name} | {' | '.join(texts)} | {np.mean(hits):.2f} of {len(hits)} |", flush=True)
     print("\nMade from real records without noise: these figures are NOT private.")
 
 

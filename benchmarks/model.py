@@ -6,7 +6,6 @@ A tenth of the rows is held out; releases are at (epsilon, 1e-5), add or remove 
 
     here          this code; `noiseless` the same without noise
     there         the code of another checkout, its folder named by --against, with the same seeds, in the same run
-    candidate     this code with the model of tables of `candidate.py` in its place, where it is asked for (--kinds)
     independent   columns of a fit that has its whole budget for them, each shuffled alone
     tenth         a tenth of the rows, without noise
 
@@ -29,7 +28,6 @@ import sys
 import tempfile
 import time
 import warnings
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,32 +79,19 @@ def fit(
     seed: int,
     share: float | None,
     out: Path,
-    *,
-    candidate: bool,
-    pairs: float,
 ) -> None:
     """Fit once in this process, write as many samples as there are rows fitted, and print what it took."""
     of = case(name, data).table
     fitted, _ = split(of.frame, share=0.1, seed=0)
     budget = epsilon if epsilon > 0 else sfumato.NonPrivate()
     more = {} if share is None else {"marginal_share": share}
-    with warnings.catch_warnings(), ExitStack() as stack:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if candidate:
-            from candidate import installed, marginal_share
-
-            stack.enter_context(installed())
-            more = {
-                "pair_share": pairs,
-                "marginal_share": marginal_share(fitted.shape[1], len(fitted), epsilon or 1.0),
-                **more,
-            }
         start = time.process_time()
         method = sfumato.MaxEntropy(epsilon=budget, delta=DELTA, **more)
         release = method.fit(fitted, schema=of.schema, target=of.target, seed=seed)
         seconds = time.process_time() - start
-        # the candidate's measurements are not all of columns that are modelled
-        said = None if candidate or not hasattr(release, "disagreements") else float(bool(release.disagreements()))
+        said = None if not hasattr(release, "disagreements") else float(bool(release.disagreements()))
         release.sample(len(fitted), seed=seed).to_parquet(out)
     print(json.dumps({"cpu": seconds, "flagged": said}))
 
@@ -133,7 +118,6 @@ def rows_of(
     arguments = [name, "--epsilon", str(epsilon), "--seed", str(seed)]
     arguments += [] if asked.data is None else ["--data", str(asked.data)]
     arguments += ["--share", str(ALL)] if kind == "independent" else []
-    arguments += ["--candidate", "--pairs", str(asked.pairs)] if kind == "candidate" else []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.parquet"
         took = fitted_apart(source, arguments, out)
@@ -164,9 +148,7 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="another checkout, with whose code each table is fitted too")
     parser.add_argument("--kinds", nargs="+", default=["here", "there", "noiseless", "independent", "tenth"])
     parser.add_argument("--out", type=Path, help="figures of every fit, a JSON line each, added to what is there")
-    parser.add_argument("--pairs", type=float, default=0.0, help="the candidate's part for tables of pairs")
     parser.add_argument("--share", type=float, help=argparse.SUPPRESS)
-    parser.add_argument("--candidate", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker is not None:
@@ -177,8 +159,6 @@ def main() -> None:
             asked.seed,
             asked.share,
             asked.worker,
-            candidate=asked.candidate,
-            pairs=asked.pairs,
         )
     known = DATA if asked.data is not None else ()
     for name in asked.names or (*known, *MODEL_TABLES):

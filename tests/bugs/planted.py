@@ -85,30 +85,16 @@ PERSON_COLUMNS = "tests/attacks/test_person_columns.py"
 GRAMMAR = "schema/formula_grammar.py"
 GRAMMAR_TESTS = "tests/schema/test_formula_grammar.py"
 
-PAIR_TABLES = "methods/tables/pair_tables.py"
+TABLE_RECIPE = "methods/tables/recipe.py"
+SECOND_STAGE = "methods/tables/second_stage.py"
+FEATURE_MOMENTS = "methods/tables/feature_moments.py"
+SHARES = "    columns = column_shares(counts, counting, total, settings.resolution, prior)\n"
+TRUE_ROWS = "sum(len(next(iter(rows.values()))) for rows in fit.data.coded())"
+TABLE_FITS = f"{RECIPES} -k max-entropy or max_entropy"
+MOMENT_BOUNDS = "tests/mechanisms/test_queries.py -k moments and not image"
+LED = "np.minimum((most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1), most)"
 
 BUGS = [
-    PlantedBug(
-        "tables of pairs: chosen with the true number of records",
-        PAIR_TABLES,
-        "    cells = {\n        j: Cells.of(",
-        "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
-        "    pairs = [pairs[true % len(pairs)], *pairs[: true % 2]]\n"
-        "    cells = {\n        j: Cells.of(",
-        f"{RECIPES} -k label",
-    ),
-    PlantedBug(
-        "tables of pairs: levels that no record has are no cells",
-        PAIR_TABLES,
-        "    tables = tuple((cells[i], cells[j]) for",
-        "    seen = {j: np.zeros(axis.base, dtype=bool) for j, axis in cells.items()}\n"
-        "    for rows in fit.data.coded():\n"
-        "        for j, axis in cells.items():\n"
-        "            seen[j][axis.base_cells(rows)] = True\n"
-        "    cells = {j: replace(axis, groups=np.where(seen[j], axis.groups, 0)) for j, axis in cells.items()}\n"
-        "    tables = tuple((cells[i], cells[j]) for",
-        f"{RECIPES} -k label",
-    ),
     PlantedBug(
         "tables of pairs: all tables are as far as one",
         "mechanisms/statistics.py",
@@ -320,20 +306,6 @@ BUGS = [
         "tests/methods/tables/test_histograms.py -k law_that_ends",
     ),
     PlantedBug(
-        "moments: what is left of a faint feature is divided by its weight",
-        "methods/tables/cross_moments.py",
-        "    return together / scale * prior / (prior + low_rank_variances(together, variance) / scale**2)\n",
-        "    return together / scale\n",
-        "tests/methods/tables/test_cross_moments.py -k no_record_has",
-    ),
-    PlantedBug(
-        "moments: what columns share is taken for known without noise",
-        "methods/tables/cross_moments.py",
-        "        left = left + noise * part[here]\n",
-        "",
-        "tests/methods/tables/test_cross_moments.py -k say_the_same",
-    ),
-    PlantedBug(
         "softmax: a few rows are raked to shares, which undoes their dependence",
         "maths/constants.py",
         "fewest_raked: int = 64",
@@ -367,13 +339,6 @@ BUGS = [
         "return self.sums.spread(self._sharing.weights(self._sizes) * 2.0**-WEIGHT_BITS)",
         "return np.ones(self.n_rows)",
         "tests/inference/test_linked_questions.py -k as_they_were_measured",
-    ),
-    PlantedBug(
-        "estimates of all rows: products by class of one column are a sign of a model that is off",
-        "inference/functions.py",
-        "by_class=len(set(columns)) > 1",
-        "by_class=True",
-        "tests/inference/test_linked_questions.py -k share_of_a_class",
     ),
     PlantedBug(
         "estimates of all rows: rows are drawn one by one, and not units",
@@ -476,9 +441,9 @@ BUGS = [
     PlantedBug(
         "tables: numbers go together with nothing",
         "methods/tables/features.py",
-        "        columns.append(np.append(power, 0.0) if missing else power)\n",
-        "        columns.append(np.zeros(present.size + missing))\n",
-        "tests/methods/tables/test_dependence.py",
+        "    rank_waves = np.sqrt(2) * np.cos(",
+        "    rank_waves = 0.0 * np.cos(",
+        "tests/methods/tables/test_features.py -k kernel",
     ),
     PlantedBug(
         "calibration: small budgets take gigabytes",
@@ -814,8 +779,8 @@ BUGS = [
     PlantedBug(
         "weights: products are weighted, and then clipped no more",
         WEIGHTED,
-        "        clipping = self.clipping(cells).astype(np.int64)\n",
-        "        clipping = np.full(cells[0].size, 1 << self.bits.weights)\n",
+        "        product = clipping.astype(np.int64) * whole",
+        "        product = (1 << self.bits.weights) * whole",
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
@@ -938,10 +903,11 @@ BUGS = [
         "tests/mechanisms/test_grid.py -k weighed",
     ),
     PlantedBug(
-        "weights: the clip norm follows from the true sum of weights",
-        WEIGHTED,
-        "        del fit\n        return self._sum(class_counts)\n",
-        "        return max(1.0, sum(float(rows[self.column].sum()) for rows in fit.data.coded()))\n",
+        "weights: settings follow from the true sum of weights",
+        TABLE_RECIPE,
+        "    settings = measuring.resettled(settings, total, choose)\n",
+        "    true = round(float(counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()))\n"
+        "    settings = measuring.resettled(settings, total * (1 + true % 2 * 1000), choose)\n",
         WEIGHTED_FITS,
     ),
     PlantedBug(
@@ -1082,17 +1048,11 @@ BUGS = [
         f"{LINKED_FITS} -k only_unit_of_its_class",
     ),
     PlantedBug(
-        "linked rows: the number of rows is read off the column before it, where units have classes",
-        LINKED_RECIPE,
-        'if c.name != units.sampler["target"]]',
-        "if c.name]",
-        f"{UNIT_CLASSES} -k read_off",
-    ),
-    PlantedBug(
         "linked rows: rows that are drawn again are of the first class",
         "release/tilted_table.py",
-        "            classes = codes[self.class_column].astype(np.int64)\n",
-        "            classes = 0 * codes[self.class_column].astype(np.int64)\n",
+        "        known = np.stack([column.cells(at[column.name]) for column in first], axis=1)\n",
+        "        of = [column.name != self.class_column for column in first]\n"
+        "        known = np.stack([column.cells(at[column.name]) for column in first], axis=1) * of\n",
         f"{UNIT_CLASSES} -k take_the_place",
     ),
     PlantedBug(
@@ -1478,8 +1438,8 @@ BUGS = [
     ),
     PlantedBug(
         "counts of pairs without clipping",
-        "methods/tables/feature_moments.py",
-        "np.bincount(where, clipping, part.stop - part.start)",
+        FEATURE_MOMENTS,
+        "np.bincount(where, counted, part.stop - part.start)",
         "np.bincount(where, minlength=part.stop - part.start) * 2**self.moments.bits.weights",
         "tests/methods/tables/test_feature_moments.py -k have_the_bits",
     ),
@@ -1585,30 +1545,30 @@ BUGS = [
     ),
     PlantedBug(
         "the label ratio leaked",
-        "methods/tables/recipe.py",
-        "    return MeasuredTable(\n",
+        TABLE_RECIPE,
+        "    return MeasuredTable(grid, target, fit_chain, measurements)\n",
         "    exact, own = reduce(counting, fit.data), fit_chain\n"
-        "    fit_chain = lambda given: replace(own(given), **_leaked(exact, counting))\n"
-        "    return MeasuredTable(\n",
-        f"{RECIPES} -k max-entropy or max_entropy",
+        "    fit_chain = lambda given: _leaked(exact, counting, own(given))\n"
+        "    return MeasuredTable(grid, target, fit_chain, measurements)\n",
+        TABLE_FITS,
     ),
     PlantedBug(
         "what the query of moments says, moved by the records",
-        "methods/tables/second_stage.py",
-        "        return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)\n",
-        "        true = float(reduce(TwoResolutionCounts(first.layout), fit.data).open_in_mechanism().sum())\n"
+        SECOND_STAGE,
+        "        return SecondRelease((_measurement(noisy, moments, self.worth),),",
+        "        true = float(reduce(TwoResolutionCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
         "        moved = replace(moments, clip_norm=moments.clip_norm + 1e-3 * true)\n"
-        "        return SecondRelease(moment_measurements(noisy, moved, self.worth), pairs)\n",
-        f"{RECIPES} -k max-entropy or max_entropy",
+        "        return SecondRelease((_measurement(noisy, moved, self.worth),),",
+        TABLE_FITS,
     ),
     PlantedBug(
         "a clip norm read off the records",
-        "methods/tables/second_stage.py",
-        "        moments = self.statistic(first.layout,",
-        "        true = float(reduce(TwoResolutionCounts(first.layout), fit.data).open_in_mechanism().sum())\n"
+        SECOND_STAGE,
+        "        moments = self.statistic(first.grid,",
+        "        true = float(reduce(TwoResolutionCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
         "        clip_norm += 1e-6 * true\n"
-        "        moments = self.statistic(first.layout,",
-        f"{RECIPES} -k max-entropy or max_entropy",
+        "        moments = self.statistic(first.grid,",
+        TABLE_FITS,
     ),
     PlantedBug(
         "an entry that all rows share, left out of the norm",
@@ -1630,27 +1590,118 @@ BUGS = [
     ),
     PlantedBug(
         "an entry that all rows share, by the true number of records",
-        "methods/tables/recipe.py",
-        "    # one class of all rows tells where columns lie\n",
-        "    low_rank = bool(sum(len(next(iter(rows.values()))) for rows in fit.data.coded()) % 2)\n",
-        f"{RECIPES} -k max-entropy or max_entropy",
+        SECOND_STAGE,
+        "        if first.few:\n",
+        f"        first = replace(first, few=first.few and bool({TRUE_ROWS} % 2))\n        if first.few:\n",
+        TABLE_FITS,
     ),
     PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "return len(self.layout.features) * SQUARES\n",
-        "return len(self.layout.features) * RUN_STEP**2\n",
+        "return len(self.grid.columns) * SQUARES\n",
+        "return len(self.grid.columns) * RUN_STEP**2\n",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
         "pooled and class moments charged as one of them",
-        "methods/tables/feature_moments.py",
-        "np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)",
-        "np.array([1.0] + [self.by_class] * self.layout.n_classes)",
-        "tests/mechanisms/test_queries.py -k moment",
+        FEATURE_MOMENTS,
+        "np.array([1 - self.leading.part] +",
+        "np.array([1.0] +",
+        MOMENT_BOUNDS,
     ),
     PlantedBug(
-        "an indicator of the class left out of the norm",
+        "moments by class: what leads is not clipped",
+        FEATURE_MOMENTS,
+        LED,
+        "np.full(len(z), most)",
+        MOMENT_BOUNDS,
+    ),
+    PlantedBug(
+        "moments by class: what leads is clipped by the length of all features",
+        FEATURE_MOMENTS,
+        LED,
+        "self.clipping(cells).astype(np.int64)",
+        MOMENT_BOUNDS,
+    ),
+    PlantedBug(
+        "moments by class: clipping rounded up",
+        FEATURE_MOMENTS,
+        "(most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1), most)",
+        "-(-(most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1)), most)",
+        "tests/mechanisms/test_table_bounds.py -k leads",
+    ),
+    PlantedBug(
+        "moments by class: squares of what leads run over",
+        FEATURE_MOMENTS,
+        "np.maximum((z**2).sum(axis=1), 1)",
+        "np.maximum((z.astype(np.int32)**2).sum(axis=1, dtype=np.int32), 1).astype(np.int64)",
+        "tests/mechanisms/test_table_bounds.py -k leads",
+    ),
+    PlantedBug(
+        "moments by class: as much of the release as the pooled ones",
+        FEATURE_MOMENTS,
+        "[self.leading.part] * self.leading.n_classes",
+        "[1 - self.leading.part] * self.leading.n_classes",
+        MOMENT_BOUNDS,
+    ),
+    PlantedBug(
+        "moments by class: matrices of classes count whole",
+        FEATURE_MOMENTS,
+        "[self.leading.part] * self.leading.n_classes",
+        "[1.0] * self.leading.n_classes",
+        MOMENT_BOUNDS,
+    ),
+    PlantedBug(
+        "moments by class: weights whose squares are rounded to more than 1",
+        FEATURE_MOMENTS,
+        "np.floor(np.sqrt(squares)",
+        "np.rint(np.sqrt(squares)",
+        "tests/mechanisms/test_table_bounds.py -k squares",
+    ),
+    PlantedBug(
+        "moments by class: records are in the matrices of all classes up to theirs",
+        FEATURE_MOMENTS,
+        "classes == k",
+        "classes >= k",
+        MOMENT_BOUNDS,
+    ),
+    PlantedBug(
+        "moments by class: a record's weight does not count",
+        FEATURE_MOMENTS,
+        "counted, z = self.counted(rows, clipping.astype(np.float64)),",
+        "counted, z = clipping.astype(np.float64),",
+        "tests/methods/tables/test_weighted.py -k clipped_by_itself",
+    ),
+    PlantedBug(
+        "moments by class: the class of another column",
+        FEATURE_MOMENTS,
+        "leading.classes[cells[leading.target]]",
+        "leading.classes[cells[leading.target - 1] % leading.classes.size]",
+        "tests/methods/tables/test_feature_moments.py -k those_of_the_records",
+    ),
+    PlantedBug(
+        "moments by class: the column to predict is among what leads",
+        "methods/tables/leading.py",
+        " for j, column in enumerate(columns) if j != target}",
+        " for j, column in enumerate(columns)}",
+        "tests/methods/tables/test_leading.py -k not_among",
+    ),
+    PlantedBug(
+        "moments by class: scaled by the true number of records",
+        SECOND_STAGE,
+        "else Leading.of(first.columns, first.target, clip_norm,",
+        f"else Leading.of(first.columns, first.target, clip_norm * (1 + {TRUE_ROWS} / 1e6),",
+        f"{RECIPES} -k max_entropy_tables and class",
+    ),
+    PlantedBug(
+        "moments by class: bought where the records are many",
+        SECOND_STAGE,
+        "        leading = None if first.few else ",
+        f"        leading = None if first.few or {TRUE_ROWS} % 2 else ",
+        f"{RECIPES} -k max_entropy_tables and class",
+    ),
+    PlantedBug(
+        "the last column's entries left out of the norm",
         MEASURED_QUERIES,
         SQUARED,
         "        for of_cell, column in list(zip(self._squares, cells, strict=True))[:-1]:\n",
@@ -1658,21 +1709,20 @@ BUGS = [
     ),
     PlantedBug(
         "as many runs of cells as hold any record",
-        "methods/tables/recipe.py",
-        "    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)\n",
+        TABLE_RECIPE,
+        SHARES,
         "    held = max(2, int(np.count_nonzero(reduce(counting, fit.data).open_in_mechanism())))\n"
-        "    found = Resolution(held, settings.resolution.orders, level_groups, settings.resolution.weights)\n"
-        "    columns = column_shares(counts, counting, class_counts, found, prior)\n",
-        f"{RECIPES} -k max-entropy or max_entropy",
+        "    settings = replace(settings, resolution=replace(settings.resolution, most_runs=held))\n" + SHARES,
+        TABLE_FITS,
     ),
     PlantedBug(
-        "orders of polynomials by the true number of records",
-        "methods/tables/recipe.py",
-        "    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)\n",
+        "waves of ranks by the true number of records",
+        TABLE_RECIPE,
+        SHARES,
         "    rows = counting.split(reduce(counting, fit.data).open_in_mechanism())[0][0].sum()\n"
-        "    found = Resolution(settings.resolution.most_runs, 1 + int(rows) % 6, level_groups, {})\n"
-        "    columns = column_shares(counts, counting, class_counts, found, prior)\n",
-        f"{RECIPES} -k max-entropy or max_entropy",
+        "    waves = replace(settings.resolution.waves, most=1 + int(rows) % 6)\n"
+        "    settings = replace(settings, resolution=replace(settings.resolution, waves=waves))\n" + SHARES,
+        TABLE_FITS,
     ),
     PlantedBug(
         "half the noise in all matrices but the first",
@@ -2702,9 +2752,19 @@ BUGS = [
 
 # names that a wrong text uses
 HELPERS = {
-    "the label ratio leaked": "\n\ndef _leaked(exact, counting):\n"
-    "    counts = counting.split(exact.open_in_mechanism())[0][0].sum(axis=1)\n"
-    "    return {'class_shares': np.maximum(counts, 1) / np.maximum(counts, 1).sum()}\n",
+    "the label ratio leaked": "\n\nfrom sfumato.records.engine import reduce\n"
+    "\n\ndef _leaked(exact, counting, chain):\n"
+    "    counts = np.maximum(counting.split(exact.open_in_mechanism())[1][-1], 1)\n"
+    "    last = replace(chain.columns[-1], shares=counts / counts.sum())\n"
+    "    return replace(chain, columns=(*chain.columns[:-1], last))\n",
+    **dict.fromkeys(
+        (
+            "weights: settings follow from the true sum of weights",
+            "as many runs of cells as hold any record",
+            "waves of ranks by the true number of records",
+        ),
+        "\n\nfrom sfumato.records.engine import reduce\n",
+    ),
     **dict.fromkeys(
         ("what the query of moments says, moved by the records", "a clip norm read off the records"),
         "\n\nfrom sfumato.methods.tables.cell_counts import TwoResolutionCounts\n"

@@ -291,7 +291,7 @@ class TestPlan:
         result = call(*PLAN, "--target", "income")
         assert result.code == 0
         assert "epsilon = 1, delta = 1e-05, for adding or removing one row" in result.out
-        for said in ("Replacing one row", "marginals", "Gaussian", "40%", "standard error of a 1-way share"):
+        for said in ("Replacing one row", "marginals", "Gaussian", "30%", "standard error of a 1-way share"):
             assert said in result.out
 
     def test_json(self, folder, call):
@@ -814,7 +814,7 @@ class TestUnforeseenErrors:
 class TestTargetError:
     def test_plan(self, folder, call):
         plan = call("plan", "--schema", "schema.yaml", "--target-error", 0.01, "--rows", 20_000, "--json").json
-        assert plan["stages"][0]["forecast"].endswith("±0.01")
+        assert 0.008 < float(plan["stages"][0]["forecast"].rpartition("±")[2]) <= 0.01
         assert 0.01 < plan["epsilon"] < 100
 
     @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_it_gives_defaults_and_says_so(call, folder) -> None:
     plan = json.loads(result.out)
     assert plan["epsilon"] == pytest.approx(2, rel=1e-3)
     assert plan["delta"] == 1e-7
-    assert "second moments by class" in [stage["name"] for stage in plan["stages"]]
+    assert "second moments" in [stage["name"] for stage in plan["stages"]]
     assert " ".join(result.err.split()) == "Note: defaults from sfumato.toml: schema, epsilon, target, delta, json."
 
 

@@ -30,7 +30,7 @@ def test_stages_bar_and_estimate(terminal) -> None:
         method.fit(tables.frame(), schema=schema, target="income", progress=show)
     shown = _shown(terminal)
     assert "of about 3 seconds" in shown
-    assert "Released: second moments by class. Going on…" in shown
+    assert "Released: second moments. Going on…" in shown
 
 
 def test_a_long_fit_says_before_how_long_it_takes(terminal) -> None:

@@ -130,7 +130,7 @@ class TestDevices:
 
 
 REFUSED = [
-    ("max-entropy", ["marginal_shares=0.3"], "marginal_share, pair_share, level_groups"),
+    ("max-entropy", ["marginal_shares=0.3"], "marginal_share, level_groups"),
     ("max-entropy", ["marginal_shares=0.3"], "purpose.spread"),
     ("max-entropy", ["epsilon=2"], "settings of the method max-entropy"),
     ("max-entropy", ["marginal_share"], "KEY=VALUE"),

@@ -21,7 +21,6 @@ ROWS, PICTURES = 1_500, 300
 SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
 
 LIBRARIES = {
-    "candidate", "candidate_chain", "candidate_mixture", "candidate_moments", "candidate_pairs", "candidate_statistic",
     "model_tables", "nist_schema", "pair_laws", "parity_list", "peer_tables", "suite", "table_scores",
 }  # fmt: skip
 """Which scripts run."""
@@ -65,7 +64,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "large_table": (("--rows", "2000"), {}),
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),
-    "model": (("eight", "--kinds", "here", "candidate", "independent", "tenth", *FIT_ONCE), {}),
+    "model": (("eight", "--kinds", "here", "independent", "tenth", *FIT_ONCE), {}),
     "mixing": (("--mixtures", "200", "--degree", "8", "--records", "200"), {}),
     "named_questions": (
         ("--fits", "1", "--rows", "500", "--alone", "--out", "OUT/questions.jsonl"),

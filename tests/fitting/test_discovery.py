@@ -50,7 +50,7 @@ def test_a_csv_without_a_schema(people, call, tmp_path):
     certificate.verify()
     assert certificate.content["extra_delta"] == pytest.approx(DELTA / 10)
     stages = [stage["name"] for stage in certificate.content["stages"]]
-    assert stages == ["count", "kinds of columns", "discovery", "marginals", "second moments by class"]
+    assert stages == ["count", "kinds of columns", "discovery", "marginals", "second moments"]
     assert "'age'" in certificate.content["assumptions"][0]
     columns = release.schema.columns
     assert columns["age"].lower <= 5
@@ -88,7 +88,7 @@ def test_a_schema_may_leave_columns_open(people, call, tmp_path):
         "  town: {kind: categorical, discover: true}\n"
     )
     plan = call("plan", "--schema", schema, "--epsilon", 1, "--delta", DELTA, "--json").json
-    assert [stage["name"] for stage in plan["stages"]] == ["discovery", "marginals", "second moments by class"]
+    assert [stage["name"] for stage in plan["stages"]] == ["discovery", "marginals", "second moments"]
     assert plan["extra_delta"] == pytest.approx(DELTA / 10)
     out = tmp_path / "r"
     assert (

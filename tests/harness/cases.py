@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -45,11 +46,10 @@ from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.decoding import cell_counts
 from sfumato.methods.p3gm.settings import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
-from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import TwoResolutionCounts, public_runs
 from sfumato.methods.tables.feature_moments import TableMoments
-from sfumato.methods.tables.features import level_features, number_features
-from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.pair_tables import NAME as PAIR_TABLES
+from sfumato.methods.tables.features import ColumnShares, Waves, level_features, number_features
+from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.weighted import WeightedCounts, WeightedMoments, weight_bits
 from sfumato.models.images.coefficients import ImageEncoder, ImageLayout
 from sfumato.models.images.gradients import n_features
@@ -81,6 +81,7 @@ def image_schema(*shape: int) -> Schema:
 
 
 IMAGES = image_schema(4, 4)
+Moments = TypeVar("Moments", bound=TableMoments)
 POSE = np.array([0.5, -0.4, 0.3, -0.2, 0.1])
 
 
@@ -146,6 +147,7 @@ def set_rows(n: int, seed: int = 0):
 SETS_BESIDE = Schema(
     columns={
         "age": Integer(lower=0, upper=99),
+        "paid": Integer(lower=0, upper=50),
         "ill": ItemSet(items=("a", "b", "c"), other="z", max_length=3),
         "member": Boolean(),
     },
@@ -161,6 +163,7 @@ def rows_beside_sets(n: int, seed: int = 0):
     return [
         {
             "age": np.array([age]),
+            "paid": np.array([rng.random()]),
             "member": np.array([member], dtype=np.int32),
             **column.truth_values(coded_sets(items)),
         }
@@ -170,27 +173,13 @@ def rows_beside_sets(n: int, seed: int = 0):
     ]
 
 
-def set_moments(clip_norm: float, by_class: float, target: int | None) -> TableMoments:
-    """Moments of a table with sets, of rare items."""
-    rng = np.random.default_rng(2)
-    layout = TableLayout(Grid.of(plain_schema(SETS_BESIDE), numeric_cells=8), target)
-    shares = [np.array([0.99, 0.01]) if c.n_cells == 2 else rng.dirichlet(np.ones(c.n_cells)) for c in layout.features]
-    vectors = [level_features(share) for share in shares]
-    whole = [features.values * np.sqrt(features.weights) for features in vectors]
-    return TableMoments(layout, (*whole, 0.7 * np.eye(layout.n_classes)), clip_norm, by_class)
-
-
 def _set_cases() -> list[StatisticCase]:
-    pool = rows_beside_sets(20)
-    grid, target = (
-        Grid.of(plain_schema(SETS_BESIDE), numeric_cells=8),
-        plain_schema(SETS_BESIDE).released.index("member"),
-    )
+    pool, grid = rows_beside_sets(20), Grid.of(plain_schema(SETS_BESIDE), numeric_cells=8)
     return [
-        StatisticCase("counts, sets beside columns", TwoResolutionCounts(TableLayout(grid, None)), pool),
-        StatisticCase("counts by class, sets beside columns", TwoResolutionCounts(TableLayout(grid, target)), pool),
-        StatisticCase("moments, sets beside columns", set_moments(1.0, 0.0, None), pool),
-        StatisticCase("moments by class, sets beside columns", set_moments(1.0, 0.25, target), pool),
+        StatisticCase("counts, sets beside columns", TwoResolutionCounts(grid), pool),
+        StatisticCase("moments, sets beside columns", moments_of(grid, 1.0), pool),
+        StatisticCase("moments by class, sets beside columns", moments_of(grid, 1.0, "member", 0.25, 2.0), pool),
+        StatisticCase("moments by an item, sets beside columns", moments_of(grid, 1.0, "ill: a", 0.25, 2.0), pool),
     ]
 
 
@@ -217,11 +206,13 @@ def rows_of_dates(n: int, seed: int = 0):
 
 
 def _date_cases() -> list[StatisticCase]:
-    schema, pool = plain_schema(DATES), rows_of_dates(20)
-    grid, target = Grid.of(schema, numeric_cells=8, narrow=True), schema.released.index("member")
+    pool, grid = rows_of_dates(20), Grid.of(plain_schema(DATES), numeric_cells=8, narrow=True)
     return [
-        StatisticCase("counts, two dates", TwoResolutionCounts(TableLayout(grid, None)), pool),
-        StatisticCase("counts by class, two dates", TwoResolutionCounts(TableLayout(grid, target)), pool),
+        StatisticCase("counts, two dates", TwoResolutionCounts(grid), pool),
+        StatisticCase("moments, two dates", moments_of(grid, 1.0), pool),
+        StatisticCase("moments by class, two dates", moments_of(grid, 1.0, "member", 0.25), pool),
+        StatisticCase("moments by quarters of a date", moments_of(grid, 1.0, "begun", 0.25), pool),
+        StatisticCase("moments by quarters of a date, one missing", moments_of(grid, 1.0, "ended", 0.25), pool),
     ]
 
 
@@ -326,9 +317,8 @@ def step_rows(n: int, seed: int = 0):
 
 def step_moments(clip_norm: float, full: int) -> StepMoments:
     """Moments of steps, with vectors as `table_moments` has them."""
-    table = table_moments(clip_norm, 0.0, None)
-    sharing = Sharing(full)
-    return StepMoments(table.layout, table.vectors, clip_norm, bits=step_bits(1_000), sharing=sharing)
+    table = table_moments(clip_norm)
+    return StepMoments(table.grid, table.vectors, clip_norm, bits=step_bits(1_000), sharing=Sharing(full))
 
 
 def weighted_steps(pool, seed: int = 0):
@@ -341,17 +331,17 @@ def weighted_steps(pool, seed: int = 0):
     return found
 
 
-def _weighted_step_cases(layout, pool) -> list[StatisticCase]:
+def _weighted_step_cases(grid, pool) -> list[StatisticCase]:
     units = weighted_steps(pool)
 
     def moments(clip_norm: float, full: int) -> WeightedStepMoments:
         plain = step_moments(clip_norm, full)
         rest = {"bits": plain.bits, "sharing": plain.sharing, "column": "w"}
-        return WeightedStepMoments(plain.layout, plain.vectors, clip_norm, **rest)
+        return WeightedStepMoments(plain.grid, plain.vectors, clip_norm, **rest)
 
     return [
-        StatisticCase("weighted counts of steps", WeightedStepCounts(layout, sharing=Sharing(3), column="w"), units),
-        StatisticCase("weighted steps as one", WeightedStepCounts(layout, sharing=Sharing(1), column="w"), units),
+        StatisticCase("weighted counts of steps", WeightedStepCounts(grid, sharing=Sharing(3), column="w"), units),
+        StatisticCase("weighted steps as one", WeightedStepCounts(grid, sharing=Sharing(1), column="w"), units),
         StatisticCase("weighted pairs of steps", StepPairCounts(pair_layout(TABLE, None), column="w"), units),
         StatisticCase("weighted moments of steps", moments(1.0, 3), units),
         StatisticCase("weighted moments, units as one", moments(0.6, 1), units),
@@ -369,22 +359,25 @@ def weighted_rows(n: int, seed: int = 0):
     return [*whole, *({**row, "w": np.array([weight])} for row, weight in zip(pool, weights, strict=True))]
 
 
-def weighted_moments(clip_norm: float, by_class: float, target: int | None = 3) -> WeightedMoments:
+def weighted_moments(clip_norm: float, target: str | None = None, **how: float) -> WeightedMoments:
     """Weighted moments, with vectors as `table_moments` has them."""
-    table = table_moments(clip_norm, by_class, target)
-    return WeightedMoments(table.layout, table.vectors, clip_norm, by_class, bits=weight_bits(1_000), column="w")
+    table = table_moments(clip_norm, target, **how)
+    return WeightedMoments(table.grid, table.vectors, clip_norm, table.leading, bits=weight_bits(1_000), column="w")
 
 
 def _weighted_cases() -> list[StatisticCase]:
     pool = weighted_rows(40)
     return [
-        StatisticCase("weighted counts", WeightedCounts(table_layout(), column="w"), pool),
+        StatisticCase("weighted counts", WeightedCounts(table_grid(), column="w"), pool),
         StatisticCase("weighted counts of pairs", WeightedPairCounts(pair_layout(TABLE, "member"), column="w"), pool),
-        StatisticCase("weighted counts, no target", WeightedCounts(table_layout(None), column="w"), pool),
-        StatisticCase("weighted moments", weighted_moments(1.0, 0.0), pool),
-        StatisticCase("weighted moments, by class", weighted_moments(1.0, 0.25), pool),
-        StatisticCase("weighted moments, no target", weighted_moments(0.5, 0.0, None), pool),
-        StatisticCase("weighted moments, loose", weighted_moments(40.0, 0.25), pool, attained=0.0),
+        StatisticCase("weighted moments", weighted_moments(1.0), pool),
+        StatisticCase("weighted moments, tight", weighted_moments(0.5), pool),
+        StatisticCase("weighted moments, a constant", with_a_constant(weighted_moments(1.0)), pool),
+        StatisticCase("weighted moments, by class", weighted_moments(1.0, "member", part=0.25), pool),
+        StatisticCase("weighted moments, by class alone", weighted_moments(1.0, "member", part=1.0), pool),
+        StatisticCase(
+            "weighted moments, loose", weighted_moments(40.0, "member", part=0.25, length=0.05), pool, attained=0.0
+        ),
     ]
 
 
@@ -401,47 +394,82 @@ def _question_cases() -> list[StatisticCase]:
 
 
 def _step_cases() -> list[StatisticCase]:
-    layout, pool = table_layout(None), step_rows(12)
+    grid, pool = table_grid(), step_rows(12)
     return [
-        StatisticCase("counts of steps, each unit as one", StepCounts(layout, sharing=Sharing(1)), pool),
-        StatisticCase("counts of steps, three whole", StepCounts(layout, sharing=Sharing(3)), pool),
-        StatisticCase("counts of steps, all whole", StepCounts(layout, sharing=Sharing(5)), pool),
+        StatisticCase("counts of steps, each unit as one", StepCounts(grid, sharing=Sharing(1)), pool),
+        StatisticCase("counts of steps, three whole", StepCounts(grid, sharing=Sharing(3)), pool),
+        StatisticCase("counts of steps, all whole", StepCounts(grid, sharing=Sharing(5)), pool),
         StatisticCase("moments of steps", step_moments(1.0, 3), pool),
         StatisticCase("moments of steps, each unit as one", step_moments(0.6, 1), pool),
+        StatisticCase("moments of steps, a constant", with_a_constant(step_moments(1.0, 3)), pool),
         StatisticCase("moments of steps, loose", step_moments(60.0, 5), pool, attained=0.0),
         StatisticCase("counts of pairs of steps", StepPairCounts(pair_layout(TABLE, None)), pool),
-        *_weighted_step_cases(layout, pool),
+        *_weighted_step_cases(grid, pool),
     ]
 
 
-def table_layout(target: int | None = 3) -> TableLayout:
-    return TableLayout(Grid.of(TABLE, numeric_cells=8), target)
+def table_grid() -> Grid:
+    return Grid.of(TABLE, numeric_cells=8)
 
 
-def class_cell_counts(layout: TableLayout) -> QueryCounts:
-    return QueryCounts(MarginalQuery(tuple((Cells.of(c),) for c in layout.features), (layout.class_cells,)))
+def class_cell_counts(grid: Grid, target: str = "member") -> QueryCounts:
+    """Counts of all columns' cells but the target's, by its cells."""
+    cells = {column.name: Cells.of(column) for column in grid.columns}
+    by = cells.pop(target)
+    return QueryCounts(MarginalQuery(tuple((own,) for own in cells.values()), (by,)))
 
 
-def pair_table_counts(layout: TableLayout) -> QueryCounts:
+def pair_table_counts(grid: Grid) -> QueryCounts:
     """Tables of pairs of columns, in groups of levels and of cells: a column may be in several."""
-    grouped = [Cells.of(c, np.minimum(np.arange(c.n_cells), 2)) for c in layout.features]
-    return QueryCounts(MarginalQuery(tuple(itertools.combinations(grouped, 2))), PAIR_TABLES)
+    grouped = [Cells.of(c, np.minimum(np.arange(c.n_cells), 2)) for c in grid.columns]
+    return QueryCounts(MarginalQuery(tuple(itertools.combinations(grouped, 2))))
 
 
-def table_moments(clip_norm: float, by_class: float, target: int | None = 3) -> TableMoments:
-    """Features as a fit would release them, of uneven shares, so that rare cells have long vectors.
+def released_columns(grid: Grid, seed: int = 1) -> list[ColumnShares]:
+    """Shares and features as a fit would release them, of uneven shares, so that rare cells have long vectors."""
+    rng, columns = np.random.default_rng(seed), []
+    for column in grid.columns:
+        shares, numbers = rng.dirichlet(np.full(column.n_cells, 0.3)), column.n_cells - column.kind.nullable
+        features = level_features(shares)
+        if column.numeric:
+            features = number_features(shares, column.kind.nullable, Waves(6, 0.5))
+        ordered = numbers if column.numeric else 0
+        columns.append(
+            ColumnShares(
+                shares, public_runs(column), np.arange(column.n_cells), features, share_std=0.0, ordered=ordered
+            )
+        )
+    return columns
 
-    After them an indicator of the class; without a target, one entry that is the same for all rows.
-    """
-    rng = np.random.default_rng(1)
-    layout = table_layout(target)
-    vectors = []
-    for column in layout.features:
-        shares = rng.dirichlet(np.full(column.n_cells, 0.3))
-        features = number_features(shares, column.kind.nullable, 6) if column.numeric else level_features(shares)
-        vectors.append(features.values * np.sqrt(features.weights))
-    vectors.append(0.7 * np.eye(layout.n_classes))
-    return TableMoments(layout, tuple(vectors), clip_norm, by_class)
+
+def moments_of(
+    grid: Grid, clip_norm: float, target: str | None = None, part: float = 0.1, length: float = 1.0
+) -> TableMoments:
+    """Moments of features as a fit would release them, and of leading ones by class of a target, times `length`."""
+    columns, names = released_columns(grid), [column.name for column in grid.columns]
+    leading = Leading.of(columns, None if target is None else names.index(target), clip_norm)
+    assert (leading is None) == (target is None)
+    if leading is not None:
+        leading = replace(leading, part=part, values=tuple(length * own for own in leading.values))
+    return TableMoments(grid, tuple(column.vectors() for column in columns), clip_norm, leading)
+
+
+def table_moments(clip_norm: float, target: str | None = None, **how: float) -> TableMoments:
+    return moments_of(table_grid(), clip_norm, target, **how)
+
+
+def moments_with_labels(clip_norm: float, target: str, length: float) -> TableMoments:
+    """Moments by class of numbers and of labels, as without noise; what leads is `length` times as long."""
+    plain, columns = table_moments(clip_norm), released_columns(table_grid())
+    place = [column.name for column in plain.grid.columns].index(target)
+    leading = Leading.of(columns, place, clip_norm, noisy=False)
+    assert leading is not None
+    return replace(plain, leading=replace(leading, part=0.25, values=tuple(length * own for own in leading.values)))
+
+
+def with_a_constant(moments: Moments, entry: float = 0.7) -> Moments:
+    """The same with one entry more, which is the same for all rows."""
+    return replace(moments, vectors=(*moments.vectors, np.full((1, 1), entry)))
 
 
 def encoder_of(*shape: int, pose: bool) -> ImageEncoder:
@@ -643,27 +671,34 @@ def score_counts() -> ScoreCounts:
 
 
 def _cases() -> dict[str, StatisticCase]:
-    layout = table_layout()
+    grid = table_grid()
     table = table_rows(60)
     cases = [
         # under replace-one the number of records is public: the bound of 1 only overstates
         StatisticCase("row count", RowCount(), table, attained=0.0),
-        StatisticCase("class cell counts", class_cell_counts(layout), table),
-        StatisticCase("cell counts", cell_counts(layout.grid), table),
-        StatisticCase("tables of pairs", pair_table_counts(table_layout(None)), table),
+        StatisticCase("class cell counts", class_cell_counts(grid), table),
+        StatisticCase("cell counts", cell_counts(grid), table),
+        StatisticCase("tables of pairs", pair_table_counts(grid), table),
         StatisticCase("counts of pairs of cells", CoarsePairCounts(pair_layout(TABLE, "member")), table),
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
         StatisticCase("counts of scores by class", score_counts(), table),
-        StatisticCase("counts at two resolutions", TwoResolutionCounts(layout), table),
-        StatisticCase("second moments", table_moments(1.0, 0.0), table),
-        StatisticCase("second moments, by class", table_moments(1.0, 0.25), table),
-        StatisticCase("second moments, by class alone", table_moments(1.0, 1.0), table),
-        StatisticCase("second moments, loose", table_moments(40.0, 0.25), table, attained=0.0),
-        StatisticCase("second moments, no target", table_moments(1.0, 0.0, None), table),
+        StatisticCase("counts at two resolutions", TwoResolutionCounts(grid), table),
+        StatisticCase("second moments", table_moments(1.0), table),
+        StatisticCase("second moments, tight", table_moments(0.5), table),
+        StatisticCase("second moments, loose", table_moments(40.0), table, attained=0.0),
+        StatisticCase("second moments, a constant", with_a_constant(table_moments(1.0)), table),
         # the constant alone is longer than C: every record is clipped
-        StatisticCase("second moments, no target, tight", table_moments(0.5, 0.0, None), table),
-        StatisticCase("second moments, no target, loose", table_moments(40.0, 0.0, None), table, attained=0.0),
+        StatisticCase("second moments, a constant, tight", with_a_constant(table_moments(0.5)), table),
+        StatisticCase("second moments, a constant, loose", with_a_constant(table_moments(40.0)), table, attained=0.0),
+        StatisticCase("second moments, by class", table_moments(1.0, "member"), table),
+        StatisticCase("second moments, by several classes", table_moments(1.0, "city", part=0.25, length=2.0), table),
+        StatisticCase("second moments, by class alone", table_moments(1.0, "member", part=1.0), table),
+        StatisticCase("second moments, by class, all long", table_moments(0.5, "city", part=0.25, length=4.0), table),
+        StatisticCase("second moments, by class, labels too", moments_with_labels(1.0, "member", 3.0), table),
+        StatisticCase(
+            "second moments, by class, loose", table_moments(40.0, "member", length=0.05), table, attained=0.0
+        ),
         StatisticCase("item counts", ItemCounts(BASKETS), set_rows(30)),
         StatisticCase("counts of pairs", ItemPairCounts(BASKETS, np.array([0, 1, 3]), 2), set_rows(30)),
         StatisticCase("items in all sets", TotalLength(BASKETS), set_rows(30)),
@@ -765,9 +800,9 @@ MECHANISMS = {
             "noisy_second_moment, steps", noisy_second_moment, STATISTICS["moments of steps"], symmetric=True
         ),
         MechanismCase(
-            "noisy_second_moment, no target",
+            "noisy_second_moment, by quarters",
             noisy_second_moment,
-            STATISTICS["second moments, no target"],
+            STATISTICS["moments by quarters of a date, one missing"],
             symmetric=True,
         ),
         MechanismCase(

@@ -46,17 +46,17 @@ def test_noise_is_no_disagreement():
 
 
 @pytest.mark.parametrize(
-    ("column", "array"), [("g", "column.0.tilts"), ("x", "column.1.tables"), ("y", "column.2.tilts")]
+    ("column", "array"), [("g", "column.0.tilts"), ("x", "column.1.table"), ("y", "column.2.tilts")]
 )
 def test_a_column_that_is_another(release, column, array):
     """The first column that is drawn is drawn by its table."""
-    broken = with_parameters(release, **{array: release.parameters[array][:, ::-1].copy()})
+    broken = with_parameters(release, **{array: release.parameters[array][::-1].copy()})
     assert column in {one.columns[0] for one in broken.disagreements() if len(one.columns) == 1}
     assert all(one.chance < LEVEL for one in broken.disagreements())
 
 
 def test_a_mean_is_told_in_the_columns_own_numbers(release):
-    found = with_parameters(release, **{"column.1.tables": release.parameters["column.1.tables"][:, ::-1].copy()})
+    found = with_parameters(release, **{"column.1.table": release.parameters["column.1.table"][::-1].copy()})
     compared = [one for part in agreement._parts(found) for one in agreement._Comparison(part).all()]
     (mean,) = [one for one in compared if one.columns == ("x",) and one.what == "mean"]
     assert mean.model == pytest.approx(float(found.sample(20_000, seed=0)["x"].mean()), abs=0.1)

@@ -35,7 +35,7 @@ def fitted(frame):
         "two": Categorical(categories=("no", "yes")), "alone": Categorical(categories=("p", "q", "r", "never")),
     }  # fmt: skip
     schema = Schema(columns=columns, rows=len(frame))
-    return MaxEntropy(epsilon=NonPrivate(), pair_share=0).fit(frame, schema=schema, seed=0)
+    return MaxEntropy(epsilon=NonPrivate()).fit(frame, schema=schema, seed=0)
 
 
 @pytest.fixture(scope="module")

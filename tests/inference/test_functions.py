@@ -42,8 +42,8 @@ def eighty():
     frame = pd.DataFrame({"c": np.array(labels)[codes[0]], "l": np.array(labels)[codes[1]], **numbers})
     integer = {"kind": "integer", "lower": 0, "upper": 100}
     columns = {name: {"kind": "categorical", "categories": labels} for name in "cl"} | {"x": integer, "y": integer}
-    schema = sfumato.Schema.from_dict({"rows": n, "columns": columns})
-    return frame, sfumato.MaxEntropy(epsilon=sfumato.NonPrivate()).fit(frame, schema=schema, target="c", seed=0)
+    schema = sfumato.Schema.from_dict({"rows": n, "areas": ["c"], "columns": columns})
+    return frame, sfumato.MaxEntropy(epsilon=sfumato.NonPrivate()).fit(frame, schema=schema, seed=0)
 
 
 def calibrations(release, columns, variance):

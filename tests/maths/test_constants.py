@@ -18,7 +18,7 @@ TABLES = sorted((Path(sfumato.__file__).parent / "methods" / "tables").glob("*.p
 TABLES = [path for path in TABLES if path.stem != "duration"]  # seconds, chosen on the fits that its test records
 SOURCES = re.compile(r"(theorem: .+|noise: .+|chosen on .+|not tuned(: .+)?)(; (without: )?decisions? [\d, ]+)?")
 
-PROOF, SPEED, ROUNDING, CODES = "a proof rests on it", "speed or memory alone", "keeps floats apart", "codes of kinds"
+PROOF, SPEED, ROUNDING = "a proof rests on it", "speed or memory alone", "keeps floats apart"
 NAMED = {  # module-level numbers of methods/tables that are no choice of an estimator
     ("cell_counts", "RUN_STEP"): PROOF,
     ("cell_counts", "CELL_STEP"): PROOF,
@@ -36,27 +36,17 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
     ("feature_moments", "_PAIR_ENTRY"): SPEED,
     ("feature_moments", "_ENTRY"): SPEED,
     ("feature_moments", "_PRODUCT"): SPEED,
-    ("softmax_objective", "_BLOCK"): SPEED,
-    ("softmax_objective", "_SAFE_LOGIT"): ROUNDING,
-    ("softmax_objective", "_FLOOR"): ROUNDING,
-    ("softmax_objective", "_SMALL"): ROUNDING,
-    ("softmax_curvature", "_JITTER"): ROUNDING,
-    ("softmax_curvature", "_JITTERS"): ROUNDING,
-    ("softmax_curvature", "_LEAST_CURVATURE"): ROUNDING,
-    ("softmax_curvature", "_SMALL"): ROUNDING,
-    ("pair_laws", "_LEAST_MASS"): ROUNDING,
-    ("features", "SCORE"): CODES,
-    ("features", "SHAPE"): CODES,
-    ("features", "MARK"): CODES,
-    ("features", "LABEL"): CODES,
-    ("features", "RUN"): CODES,
-    ("features", "N_KINDS"): CODES,
+    ("mixture_fit", "_TINY"): ROUNDING,
+    ("mixture_fit", "_FLOOR"): ROUNDING,
+    ("mixture_fit", "_LEAST_LOG"): ROUNDING,
+    ("softmax_fit", "_JITTER"): ROUNDING,
+    ("softmax_fit", "_LEAST_LOG"): ROUNDING,
 }
 WRITTEN = {  # numbers within functions of methods/tables: above rounding, and more than a half, 1, 2 or 3
     ("feature_moments", 8): "bytes of a float64",
     ("feature_moments", 256): SPEED,
-    ("softmax_curvature", 10): ROUNDING,
-    ("softmax_fit", 0.1): "a step is cut to a tenth at least",
+    ("chain", 4): "the kurtosis",
+    ("mixture_fit", 12): "the variance of a rank",
     ("histograms", 30.0): ROUNDING,
     ("question_stage", 12): "digits of a number in words",
     ("question_sums", 4): PROOF,
@@ -148,5 +138,5 @@ def test_functions_of_tables_have_no_numbers_of_their_own():
 
 
 def test_an_experiment_reaches_every_module(monkeypatch):
-    monkeypatch.setitem(vars(constants.CHAIN), "slack", 0.7)
-    assert Effort.noisy().slack == 0.7
+    monkeypatch.setitem(vars(constants.CHAIN), "independence", 7.0)
+    assert Effort.of(close=False).mixture.independence == 7.0

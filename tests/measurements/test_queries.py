@@ -148,8 +148,8 @@ def test_only_what_counts_as_rows_do_answers():
     assert len(CountTable.all_of(once)) == len(CountTable.all_of(weighted, "x")) == 1
     assert CountTable.all_of(weighted) == CountTable.all_of(once, "x") == CountTable.all_of(weighted, "grade") == []
     sums = [Measurement("m", np.zeros((3, 3)), 1.0, True, query=moments(weight=w)) for w in ("", "x")]
-    assert [Products.of(sums, None, w).query.weight for w in ("", "x")] == ["", "x"]
-    assert Products.of(sums, None, "grade") is None
+    assert [Products.of(sums, w).query.weight for w in ("", "x")] == ["", "x"]
+    assert Products.of(sums, "grade") is None
 
 
 def fault_of(query):

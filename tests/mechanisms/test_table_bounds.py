@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases import STATISTICS, table_layout, table_moments, table_rows
+from harness.cases import STATISTICS, moments_with_labels, table_grid, table_moments, table_rows, with_a_constant
 from harness.privacy import (
     STAGE,
     FakeRecords,
@@ -20,9 +20,8 @@ from harness.privacy import (
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
-from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.recipe import _count_measurements
-from sfumato.methods.tables.second_stage import moment_measurements
+from sfumato.methods.tables.second_stage import _measurement
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 
 ABOVE = 1 + Fraction(1, 2**50)
@@ -30,10 +29,16 @@ ABOVE = 1 + Fraction(1, 2**50)
 TABLES = [
     "counts at two resolutions",
     "second moments",
-    "second moments, by class",
     "second moments, loose",
-    "second moments, no target",
-    "second moments, no target, loose",
+    "second moments, a constant",
+    "second moments, a constant, loose",
+    "second moments, by class",
+    "second moments, by class alone",
+    "second moments, by class, all long",
+    "second moments, by class, labels too",
+    "second moments, by class, loose",
+    "moments by quarters of a date, one missing",
+    "weighted moments, by class",
     "counts of steps, three whole",
     "moments of steps",
     "moments of steps, loose",
@@ -61,8 +66,9 @@ def test_steps_of_two_resolutions_are_exact():
 
 
 @given(st.floats(2.0**-30, 1.0))
-def test_squares_of_a_pooled_and_a_class_weight_are_at_most_1(by_class):
-    pooled, *classes = map(Fraction, TableMoments(table_layout(), (), 1.0, by_class).weights)
+def test_squares_of_a_pooled_and_a_class_weight_are_at_most_1(part):
+    pooled, *classes = map(Fraction, table_moments(1.0, "city", part=part).weights)
+    assert len(classes) == 4
     assert all(pooled**2 + weight**2 <= 1 for weight in classes)
 
 
@@ -85,11 +91,10 @@ def test_units_are_no_further_apart_than_root_2_of_their_bound(name):
 @pytest.mark.parametrize("clip_norm", [0.1, 0.5, 1.0, 3.0])
 def test_a_records_whole_numbers_are_within_the_bound_exactly(clip_norm):
     """Integers of any size: u·‖y‖² ≤ 2^m·4^b, and what is not clipped counts whole."""
-    statistic = table_moments(clip_norm, 0.25)
+    statistic = table_moments(clip_norm)
     most, clipped = 4**statistic.bits.entries << statistic.bits.weights, 0
     for record in table_rows(200):
-        classes = statistic.layout.classes(record)
-        cells = statistic.cells(record, classes)
+        cells = statistic.cells(record)
         squares = sum(int(v) ** 2 for whole, c in zip(statistic.whole, cells, strict=True) for v in whole[c[0]])
         u = int(statistic.clipping(cells)[0])
         assert 0 <= u <= 1 << statistic.bits.weights
@@ -99,10 +104,41 @@ def test_a_records_whole_numbers_are_within_the_bound_exactly(clip_norm):
     assert clipped or clip_norm > 1
 
 
-@pytest.mark.parametrize(("by_class", "target"), [(0.0, 3), (0.25, 3), (0.0, None)])
-def test_the_largest_sum_of_a_piece_is_exact(by_class, target):
+@pytest.mark.parametrize("length", [0.2, 2.0, 40.0, 1e6])
+@pytest.mark.parametrize("labels", [False, True])
+def test_what_leads_is_clipped_by_itself_exactly(length, labels):
+    """Integers of any size: by class a record adds g·zzᵀ to the matrix of its own class, g·‖z‖² ≤ 2^m·4^b."""
+    statistic = table_moments(1.0, "member", length=length)
+    if labels:
+        statistic = moments_with_labels(1.0, "member", length)
+    leading, most, clipped = statistic.leading, 4**statistic.bits.entries << statistic.bits.weights, 0
+    for record in table_rows(100):
+        total, cells = statistic.zero(), statistic.cells(record)
+        statistic.add(total, record)
+        own = [statistic._whole(values)[cells[j][0]] for j, values in zip(leading.columns, leading.values, strict=True)]
+        z = [int(entry) for entry in np.concatenate(own)]
+        squares = sum(entry**2 for entry in z)
+        g = min(1 << statistic.bits.weights, most // max(squares, 1))
+        expected = np.zeros((2, statistic.dimension, statistic.dimension))
+        products = [[g * one * other for other in z] for one in z]
+        expected[record["member"][0]][np.ix_(leading.places, leading.places)] = products
+        np.testing.assert_array_equal(total[1:], expected)
+        clipped += g < 1 << statistic.bits.weights
+    assert bool(clipped) == (length > 1)
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        table_moments(0.5),
+        with_a_constant(table_moments(0.5)),
+        table_moments(0.5, "member", length=3.0),
+        table_moments(0.5, "member", part=1.0, length=0.9),
+    ],
+    ids=["pooled", "a constant", "by class", "by class alone"],
+)
+def test_the_largest_sum_of_a_piece_is_exact(statistic):
     """As many of the longest records as there are at once: one class alone, and both in turn."""
-    statistic = table_moments(0.5, by_class, target)
     pool = sorted(table_rows(60), key=lambda record: -np.linalg.norm(contribution(statistic, record)))
     alone = [statistic.zero() for _ in pool[:2]]
     for total, record in zip(alone, pool, strict=False):
@@ -121,28 +157,27 @@ def test_the_largest_sum_of_a_piece_is_exact(by_class, target):
 
 
 @pytest.mark.parametrize("unit_rows", [1, 3])
-@pytest.mark.parametrize(("by_class", "target"), [(None, 3), (0.0, 3), (0.25, 3), (0.0, None)])
-def test_measurements_have_the_noise_that_they_state(by_class, target, unit_rows):
+@pytest.mark.parametrize(
+    "statistic",
+    [TwoResolutionCounts(table_grid()), table_moments(1.0), table_moments(1.0, "member", part=0.25)],
+    ids=["counts", "moments", "moments by class"],
+)
+def test_measurements_have_the_noise_that_they_state(statistic, unit_rows):
     """In records, and in products of features: what is released, less what is true, over what is said of it."""
     chunk = join(table_rows(20))
-    statistic = TwoResolutionCounts(table_layout()) if by_class is None else table_moments(1.0, by_class, target)
     exact = reduce(statistic, FakeRecords([chunk], unit_rows))
     true = exact.open_in_mechanism()
     found: dict[str, list[np.ndarray]] = {}
     for seed in range(400):
         ledger = ledger_for(2.0)
-        if by_class is None:
+        if isinstance(statistic, TwoResolutionCounts):
             noisy = noisy_histogram(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
             measured = _count_measurements(noisy, statistic)
-            by_run, cells = statistic.split(true)
-            truths = [np.concatenate(by_run, axis=1), np.concatenate(cells)]
-            assert truths[0].sum() == truths[1].sum() == len(chunk["age"]) * 3
+            truths = [np.concatenate(part) for part in statistic.split(true)]
+            assert truths[0].sum() == truths[1].sum() == len(chunk["age"]) * 4
         else:
             noisy = noisy_second_moment(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
-            measured = moment_measurements(noisy, statistic)
-            truths = [true[0] / statistic.weights[0], true[1:] / statistic.weights[-1]][: len(measured)]
-            if by_class:
-                np.testing.assert_allclose(truths[1].sum(axis=0), truths[0], atol=1e-9 * np.abs(truths[0]).max())
+            measured, truths = [_measurement(noisy, statistic)], [true[0] / statistic.weights[0]]
         for (name, m), truth in zip(measured, truths, strict=True):
             found.setdefault(name, []).append(free_coordinates(m.value - truth, m.noise_std, m.symmetric))
     for draws in found.values():

@@ -77,7 +77,7 @@ def test_the_manifest_is_plain_json_with_every_measurement(small, tmp_path):
     assert manifest["certificate"]["private"] is False
     assert all(entry["noise_std"] > 0 for entry in manifest["measurements"])
     assert {entry["name"] for entry in manifest["measurements"]} == {
-        "counts of runs by class", "counts of cells", "second moments", "second moments by class",
+        "counts of runs", "counts of cells", "second moments",
     }  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def test_a_fit_takes_them():
     release = sfumato.fit(frame, {"columns": facts, "rows": 400}, epsilon=1.0, seed=0)
     assert release.schema.columns["country"] == Categorical(categories=("AT", "DE"))
     assert not release.schema.open
-    assert [stage.name for stage in release.certificate.stages] == ["marginals", "second moments by class"]
+    assert [stage.name for stage in release.certificate.stages] == ["marginals", "second moments"]
 
 
 def test_a_file_of_yaml_may_hold_labels_alone(tmp_path):

@@ -127,7 +127,7 @@ class PlannedMethod(ABC):
             >>> from sfumato.columns import Boolean, Integer
             >>> schema = Schema(columns={"age": Integer(lower=0, upper=120), "member": Boolean()}, rows=10_000)
             >>> [stage.name for stage in MaxEntropy(epsilon=1.0).plan(schema, target="member").stages]
-            ['marginals', 'second moments by class']
+            ['marginals', 'second moments']
         """
         schema = open_schema(schema)
         rows = row_count(schema, n_public)

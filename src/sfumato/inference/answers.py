@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import islice
 from math import inf
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -42,20 +41,15 @@ _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
 _DRAWS = 250_000  # work of a regression that is no straight line
 _MOST_CELLS = 400  # of a cross-table of so many labels that some are one
 _SET = frozenset({"set"})
-_BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
 _HIDDEN = "Noise hides how many rows there are."
 _UNSAID = "The measurements say too little of it."
 _NO_THREE = (
     "No three columns were measured together, but two and the target of the fit: products such as y ~ x * u are "
     "refused. Replicates have them as the model guesses."
 )
-_NO_CLASS = (
-    "The fit had no target: name the column that groups are made by with target= (--target), and fit again to ask "
-    "regressions by it."
-)
 _NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
 _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share of a label, by itself."
-_CLIPPED = frozenset({"median", "variance", "correlation", "ols", "ols by class", "logit"})
+_CLIPPED = frozenset({"median", "variance", "correlation", "ols", "logit"})
 _LATER = "The list is kept short: ask of one by itself."
 _WEAKER = "Under the model they go together less than those above; ask of one by itself, or list more pairs."
 
@@ -148,7 +142,6 @@ def answers(
     if number_of_pairs(questions) > n_pairs:
         left = number_of_pairs(questions) - n_pairs
         lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
-    lines += lister.by_class(pairs[:n_pairs])
     return lister.table(lines, _NO_THREE, _NO_RECORDS)
 
 
@@ -260,16 +253,6 @@ class TableLister(Lister[Questions]):
                 if question in questions_about(kinds[one], kinds[other]):
                     yield self.line(question, one, other)
                     break
-
-    def by_class(self, pairs: Sequence[tuple[str, str]]) -> Iterator[AnswerLine]:
-        """Yield regressions by the target of the fit, of the strongest pairs of numbers."""
-        ask, name = self.questions, self.questions.measured.class_column
-        if name is None:
-            yield AnswerLine("ols by class", answered="no", numbers=0, why=_NO_CLASS)
-            return
-        numbers = (pair for pair in pairs if all(ask.measured.column(c).numeric for c in pair))
-        for first, second in islice(numbers, _BY_CLASS):
-            yield self.answer("ols by class", partial(self._slope, by=name), first, second)
 
     def _labels(self, name: str) -> tuple[int, np.ndarray]:
         """Return how many levels a column of labels has, that of missing ones last, and the rows' codes."""

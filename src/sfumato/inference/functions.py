@@ -19,7 +19,6 @@ from sfumato.errors import EstimateError
 from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, pool_tables, tables_of
 from sfumato.inference.table_measurements import OnGivenRows, TableMeasurements
 from sfumato.maths.arrays import Functions
-from sfumato.measurements.cells import ALL_ROWS
 from sfumato.measurements.queries import MarginalQuery, MomentQuery
 from sfumato.records.sequences import WEIGHT_BITS, Sharing
 from sfumato.release.model import ReleaseValue
@@ -54,24 +53,21 @@ def cell_functions(measured: TableMeasurements, columns: Iterable[str]) -> dict[
     return functions
 
 
-def measured_functions(
-    measured: TableMeasurements, functions: Mapping[str, CellFunctions], *, by_class: bool = True
-) -> Totals:
+def measured_functions(measured: TableMeasurements, functions: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say something of some columns together.
 
     Args:
         measured: what a release holds.
         functions: by column, its cells' functions that matter most: such as their values, or a level's indicator.
-        by_class: whether products tell classes apart where the class is among the columns; counts do.
     """
-    by_class = by_class and measured.class_column in functions
     parts = _counts(measured, tables_of(measured.tables, functions), n_columns=len(functions))
     products = measured.products
     if products is not None:
         places = [products.features[name] for name in functions if name in products.features]
         if places:
-            most = _direction_counts(measured, products, places, by_class)
-            parts += _products(measured, products, places, functions, most, by_class)
+            most = _direction_counts(products, places)
+            parts += _products(measured, products, places, functions, most)
+        parts += _products_by_class(measured, products.by_class, functions)
     parts += [scores.totals(measured.base) for scores in measured.scores if scores.of_columns(functions)]
     return Totals.joined([part.with_rows() for part in parts], _MOST_SOLVED)
 
@@ -91,10 +87,7 @@ class UnitPart(OnGivenRows):
 
     def totals(self, columns: Sequence[str]) -> Totals:
         """Return the noisy totals, of functions of units, that say something of some columns."""
-        # products by class are shrunk by the model as far as they are noise: no sign of a model that is off
-        return measured_functions(
-            self, cell_functions(self, [*columns, *self._numbers]), by_class=len(set(columns)) > 1
-        )
+        return measured_functions(self, cell_functions(self, [*columns, *self._numbers]))
 
 
 class SharedPart(UnitPart):
@@ -193,8 +186,7 @@ def _counts(
 def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFunctions]) -> Totals:
     """Return the noisy totals that say most of all columns together, as many as can be solved for.
 
-    Of few columns several directions of each, and by class; of more without the class, and at the least one direction
-    of each column with one of each other.
+    Of few columns several directions of each; at the least one direction of each column with one of each other.
 
     Args:
         measured: what a release holds.
@@ -205,14 +197,15 @@ def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFu
     """
     products = _of_products(measured)
     places = list(products.features.values())
-    own = {measured.class_column} if measured.class_column is not None and measured.n_classes <= _FEW_CLASSES else set()
-    parts = []
+    own, parts = set[str](), []
+    if measured.area is not None and measured.column(measured.area).n_cells <= _FEW_CLASSES:
+        own = {measured.area}
     for name in measured.names:
         tables = coarsest(tables_of(measured.tables, {name, *own}))
         parts += _counts(measured, [table for table in tables if name in table.columns])
-    most, by_class = _of_all(measured, products, places, bool(own))
+    most = _of_all(products, places)
     first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}
-    parts += _products(measured, products, places, first, most, by_class)
+    parts += _products(measured, products, places, first, most)
     return Totals.joined([*parts, *_named(measured)]).with_rows()
 
 
@@ -233,7 +226,7 @@ def _tables_of_several(measured: TableMeasurements) -> tuple[list[CountTable], l
 
     What a question names may have been counted for other reasons, too.
     """
-    tables = pool_tables(table for table in measured.tables if len(table.columns - {measured.class_column}) > 1)
+    tables = pool_tables(table for table in measured.tables if len(table.columns - {measured.area}) > 1)
     of_questions = {frozenset(question.axes) for question in measured.release.schema.questions}
     finest: dict[frozenset[str], CountTable] = {}
     for table in tables:
@@ -262,7 +255,7 @@ def refuse_many_columns(measured: TableMeasurements) -> None:
     """
     products = _of_products(measured)
     places = list(products.features.values())
-    _of_all(measured, products, places, by_class=False)
+    _of_all(products, places)
     _refuse_many_named(measured)
 
 
@@ -277,25 +270,22 @@ def _of_products(measured: TableMeasurements) -> Products:
     return products
 
 
-def _of_all(
-    measured: TableMeasurements, products: Products, places: list[int], by_class: bool
-) -> tuple[list[int], bool]:
-    """Return how many directions of each column are kept where all are asked of, and whether by class."""
+def _of_all(products: Products, places: list[int]) -> list[int]:
+    """Return how many directions of each column are kept where all are asked of."""
     widths = [products.width(place) for place in places]
-    for own in (True, False) if by_class else (False,):
-        for most in range(_DIRECTIONS[2], 0, -1):
-            d = sum(min(width, most) for width in widths) + (measured.n_classes if own else 1)
-            if products.matrices(by_class=own) * d * (d + 1) // 2 <= _MOST_PRODUCTS:
-                return [most] * len(places), own
+    for most in range(_DIRECTIONS[2], 0, -1):
+        d = sum(min(width, most) for width in widths) + 1
+        if d * (d + 1) // 2 <= _MOST_PRODUCTS:
+            return [most] * len(places)
     if len(places) <= _MOST_TOGETHER:
-        return [1] * len(places), False
+        return [1] * len(places)
     raise EstimateError(
         f"Expected a release of at most {_MOST_TOGETHER} columns for replicates, got {len(places)}: how "
         "so many go together is more than can be solved for. Ask the release, or fit fewer columns."
     )
 
 
-def _direction_counts(measured: TableMeasurements, products: Products, places: list[int], by_class: bool) -> list[int]:
+def _direction_counts(products: Products, places: list[int]) -> list[int]:
     """Return how many directions of each column are kept: all of few labels, unless that is too much to solve for."""
     few = _DIRECTIONS.get(len(places), _FEWEST_DIRECTIONS)
     widths, counted = [products.width(place) for place in places], [_has_counts(products, place) for place in places]
@@ -303,15 +293,14 @@ def _direction_counts(measured: TableMeasurements, products: Products, places: l
         width if alone and width < _MOST_LEVELS else few for alone, width in zip(counted, widths, strict=True)
     ]
     sizes = [min(width, most) for width, most in zip(widths, all_of_few, strict=True)]
-    d = sum(sizes) + (measured.n_classes if by_class else 0)
+    d = sum(sizes)
     inside = sum(size * (size + 1) // 2 for alone, size in zip(counted, sizes, strict=True) if alone)
-    solved = products.matrices(by_class=by_class) * (d * (d + 1) // 2 - inside)
-    return all_of_few if solved <= _MOST_SOLVED else [few] * len(places)
+    return all_of_few if d * (d + 1) // 2 - inside <= _MOST_SOLVED else [few] * len(places)
 
 
 def _products(
     measured: TableMeasurements, products: Products, places: list[int], functions_of: Mapping[str, CellFunctions],
-    most: Sequence[int], by_class: bool,
+    most: Sequence[int],
 ) -> list[Totals]:  # fmt: skip
     """Return the second moments of the columns' features, turned, clipped as they were measured."""
     d, ends = products.query.dimension, products.ends
@@ -328,25 +317,38 @@ def _products(
         block[ends[place] : ends[place + 1]] = own
         turned.append(block)
         values.append((vectors @ own)[cells])
-    turned, values = _with_classes(measured, products, turned, values, by_class)
+    if products.constant is not None:
+        block = np.zeros((d, 1))
+        block[ends[products.constant]] = 1.0
+        turned.append(block)
+        values.append(np.full((measured.n_rows, 1), products.vectors(products.constant)[0, 0]))
     turn, vectors = np.concatenate(turned, axis=1), np.concatenate(values, axis=1)
     rows, columns = _pairs([own.shape[1] for own in values], [_has_counts(products, place) for place in places])
     functions = _multiplied(vectors * measured.clipping[:, None], vectors, rows, columns)
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
-    if products.by is None or products.by_class is None:
-        return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
-    if not by_class:
-        summed_variance = len(products.by_class) * products.class_variance
-        share = products.variance / max(products.variance + summed_variance, 1e-300)
-        value = (1 - share) * products.pooled + share * products.by_class.sum(axis=0)
-        variance = (1 - share) ** 2 * products.variance + share**2 * summed_variance
-        return [Totals(functions, _entries(value, turn, rows, columns), part * variance)]
-    parts = [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
-    classes = measured.base.of(products.by)
-    for c, matrix in enumerate(products.by_class):
-        own = functions * (classes == c)[:, None]
-        parts.append(Totals(own, _entries(matrix, turn, rows, columns), part * products.class_variance))
-    return parts
+    return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
+
+
+def _products_by_class(
+    measured: TableMeasurements, products: Products | None, functions_of: Mapping[str, CellFunctions]
+) -> list[Totals]:
+    """Return the second moments by class of what leads some columns, where their class is one of these."""
+    if products is None or products.query.by[0].column not in functions_of:
+        return []
+    places = [place for name, place in products.columns.items() if name in functions_of]
+    entries = [products.query.features[place] for place in places]
+    values = [products.vectors(p)[measured.base.of(e.cells)] for p, e in zip(places, entries, strict=True)]
+    if not values:
+        return []
+    ends = products.ends
+    taken = np.concatenate([np.arange(ends[place], ends[place + 1]) for place in places])
+    vectors, (rows, columns) = np.concatenate(values, axis=1), np.triu_indices(taken.size)
+    functions = _multiplied(vectors * products.clipping(measured.base)[:, None], vectors, rows, columns)
+    classes, part = measured.base.of(products.query.by[0]), np.where(rows == columns, 1.0, 0.5)
+    return [
+        Totals(functions * (classes == c)[:, None], matrix[taken[rows], taken[columns]], part * products.variance)
+        for c, matrix in enumerate(products.pooled)
+    ]
 
 
 def _multiplied(one: np.ndarray, other: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Functions:
@@ -358,23 +360,6 @@ def _multiplied(one: np.ndarray, other: np.ndarray, rows: np.ndarray, columns: n
     for some in np.array_split(np.arange(len(functions)), 16):  # fewer products are held at once
         functions[some] *= np.take(other[some], columns, axis=1)
     return functions
-
-
-def _with_classes(
-    measured: TableMeasurements, products: Products, turned: list[np.ndarray], values: list[np.ndarray], by_class: bool
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Add indicators of the classes that are told apart, where moments have them, and the sum of all others."""
-    place = products.classes
-    if place is None:
-        return turned, values
-    features, own = products.query.features[place].cells, np.eye(products.width(place))
-    apart = measured.apart(features.column) if by_class and features.column != ALL_ROWS else np.arange(0)
-    if rest := len(own) - apart.size:
-        own = np.column_stack([own[:, apart], np.delete(own, apart, axis=1).sum(axis=1) / np.sqrt(rest)])
-    block = np.zeros((products.query.dimension, own.shape[1]))
-    block[products.ends[place] : products.ends[place + 1]] = own
-    cells = measured.base.of(features)
-    return [*turned, block], [*values, (products.vectors(place) @ own)[cells]]
 
 
 def _has_counts(products: Products, place: int) -> bool:

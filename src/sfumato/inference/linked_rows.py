@@ -136,7 +136,7 @@ class LinkedMeasurements(OnGivenRows):
                 UnitSums(model.step_owners, n_units), most * (tables.max_rows - 1), numbers, before,
             )  # fmt: skip
         self.parts = (self.unit_part, *([] if self.step_part is None else [self.step_part]))
-        self.release, self.weight, self.class_column = replace(release), release.schema.weight, None
+        self.release, self.weight = replace(release), release.schema.weight
         self.sums, self._rows = UnitSums(model.owners, n_units), model.rows
         self.tables, self.products = self.unit_part.tables, self.unit_part.products
         self.scores = []  # of all rows there are none

@@ -20,7 +20,7 @@ from scipy import sparse
 from sfumato.inference.formulas import ReadFormula, read_formula
 from sfumato.maths.arrays import Functions, dense, sparse_indicators
 from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
-from sfumato.measurements.queries import CellEntries, MarginalQuery, Measurement, MomentQuery
+from sfumato.measurements.queries import MarginalQuery, Measurement, MomentQuery
 from sfumato.measurements.score_query import ONE, Link, ScoreQuery
 from sfumato.schema.named_questions import mean_formula
 
@@ -122,27 +122,20 @@ class Products:
         query: of the pooled sum.
         pooled: over all records, shape (d, d).
         variance: of its noise on the diagonal; half of it off the diagonal.
-        by: the column whose cells have sums of their own, if there is one.
-        by_class: these sums, shape (k, d, d).
-        class_variance: likewise of their noise.
-        class_column: the column of classes, whether they have sums of their own or not.
+        by_class: the same of some features by the cells of a column; None without.
     """
 
     query: MomentQuery
     pooled: np.ndarray
     variance: float
-    by: Cells | None = None
-    by_class: np.ndarray | None = None
-    class_variance: float = 0.0
-    class_column: str | None = None
+    by_class: Products | None = None
 
     @classmethod
-    def of(cls, measurements: Iterable[Measurement], class_column: str | None, weight: str = "") -> Products | None:
-        """The first pooled sum among measurements, with that by class of the same features; None without.
+    def of(cls, measurements: Iterable[Measurement], weight: str = "") -> Products | None:
+        """The first pooled sum among measurements, and the first by class; None without.
 
         Args:
             measurements: of a table.
-            class_column: whose classes its model tells apart.
             weight: the column by which the table's rows count: other sums are left out; "" where each counts once.
         """
         moments = ((m, m.query) for m in measurements if isinstance(m.query, MomentQuery))
@@ -151,12 +144,8 @@ class Products:
         if first is None:
             return None
         pooled, query = first
-        variance = pooled.noise_std**2
-        second = next(((m, q) for m, q in queries if q.by and _same(q.features, query.features)), None)
-        if second is None:
-            return cls(query, pooled.value, variance, class_column=class_column)
-        by, matrices = second[1].by[0], second[0]
-        return cls(query, pooled.value, variance, by, matrices.value, matrices.noise_std**2, by.column)
+        own = next((cls(q, m.value, m.noise_std**2) for m, q in queries if q.by), None)
+        return cls(query, pooled.value, pooled.noise_std**2, own)
 
     @property
     def columns(self) -> dict[str, int]:
@@ -165,19 +154,13 @@ class Products:
 
     @property
     def features(self) -> dict[str, int]:
-        """The places of `columns` without that of `classes`."""
-        classes = self.classes
-        return {name: place for name, place in self.columns.items() if place != classes}
+        """The places of `columns` without the entry that all rows have."""
+        return {name: place for name, place in self.columns.items() if name != ALL_ROWS}
 
     @property
-    def classes(self) -> int | None:
-        """The place of an indicator of the class, or of all rows; None where there is none."""
-        places = self.columns
-        return places.get(self.class_column or ALL_ROWS, places.get(ALL_ROWS))
-
-    def matrices(self, *, by_class: bool) -> int:
-        """How many sums there are, of which those by class count where they are asked for."""
-        return 1 + len(self.by_class) if by_class and self.by_class is not None else 1
+    def constant(self) -> int | None:
+        """The place of the entry that all rows have; None where there is none."""
+        return self.columns.get(ALL_ROWS)
 
     @property
     def ends(self) -> np.ndarray:
@@ -196,12 +179,6 @@ class Products:
         """By how much clipping weighs each row down, shape (N,)."""
         u = self.query.clipping([base.of(entries.cells) for entries in self.query.features])
         return u * 2.0**-self.query.bits.weights
-
-
-def _same(one: tuple[CellEntries, ...], other: tuple[CellEntries, ...]) -> bool:
-    return len(one) == len(other) and all(
-        a.cells.same(b.cells) and np.array_equal(a.whole, b.whole) for a, b in zip(one, other, strict=True)
-    )
 
 
 @dataclass(frozen=True, slots=True)

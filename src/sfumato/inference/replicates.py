@@ -248,8 +248,8 @@ class _WeightedRows:
 
     def __init__(self, measured: TableMeasurements, weights: np.ndarray) -> None:
         self._measured, self._weights = measured, weights
-        self.width, self.class_column = len(measured.columns), measured.class_column
-        self.possible = np.ones(measured.n_classes, dtype=bool)
+        self.width, self.possible = len(measured.columns), np.ones(1, dtype=bool)
+        self.class_column: str | None = None
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""

@@ -297,8 +297,12 @@ def measured_together(measured: TableMeasurements, columns: Collection[str]) -> 
     products = measured.products
     if products is None:
         return False
-    own = set() if products.by is None else {products.by.column}
-    return len(set(columns) - own) <= _MOST and set(columns) <= products.columns.keys() | own
+    if len(set(columns)) <= _MOST:
+        return set(columns) <= products.columns.keys()
+    if products.by_class is None or (by := products.by_class.query.by[0]).size < by.base:
+        return False  # a number's quarters are not its values
+    rest = set(columns) - {by.column}
+    return by.column in columns and len(rest) <= _MOST and rest <= products.by_class.columns.keys()
 
 
 def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
@@ -312,12 +316,10 @@ def require_together(measured: TableMeasurements, columns: Collection[str], what
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))
-    how = "or fit with one of them as the target, which is measured with every two others"
+    how = "or name the question before the fit; or fit with one of them as the target"
     known = "how two columns go together"
     if measured.products is None:
         how, known = "or fit with the method max-entropy, which measures every two", "the columns of its tables"
-    elif measured.products.by is not None:
-        how = f"or fit with one of them as the target, as {measured.class_column!r} is in this release"
     raise EstimateError(
         f"Expected a question that the release's measurements answer, got {what}: it asks how {names} go together, and "
         f"they were not measured together, only {known}. Ask of fewer columns, {how}."

@@ -72,7 +72,8 @@ class TableMeasurements:
         products: noisy second moments; None where there are none.
         scores: noisy scores of regressions that were named before the fit.
         columns: the columns that something was measured of, by name, in the schema's order, in their finest cells.
-        class_column: the column whose classes the model tells apart, if it is one of them.
+        target: the column of labels that the table was fitted for, if it is one of them.
+        area: the column of areas, that all others are counted by, if there is one.
 
     Raises:
         EstimateError: the release measured nothing about columns of a table.
@@ -103,15 +104,15 @@ class TableMeasurements:
         # a copy of what it holds: no cycle with a release that keeps its questions, which hold hundreds of megabytes
         self.release, self._stream, self._n_rows = replace(release), stream, n_rows
         self._counts: dict[str, ColumnCounts | None] = {}
-        self.products = Products.of(measurements, self._sampler.class_column, weight)
+        self.products = Products.of(measurements, weight)
         self.scores = [Scores(m) for m in measurements if isinstance(m.query, ScoreQuery) and m.query.weight == weight]
         self.columns = self._finest()
-        wanted = self._sampler.class_column if self.products is None else self.products.class_column
-        self.class_column = wanted if wanted in self.columns else None
+        self.target = self._sampler.class_column if self._sampler.class_column in self.columns else None
+        self.area = next(iter(release.schema.areas), None)
         self.weight = release.schema.weight
         if self.products is not None:
             of_questions = {frozenset(question.axes) for question in release.schema.questions}
-            self.tables = [t if t.columns in of_questions else _without_runs(t, wanted) for t in self.tables]
+            self.tables = [t if t.columns in of_questions else _without_runs(t, self.area) for t in self.tables]
         self._check_total()
 
     def _finest(self) -> dict[str, ColumnGrid]:
@@ -141,13 +142,8 @@ class TableMeasurements:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The measured columns but that of the class."""
-        return tuple(name for name in self.columns if name != self.class_column)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, or 1."""
-        return 1 if self.class_column is None else self.columns[self.class_column].n_cells
+        """The measured columns."""
+        return tuple(self.columns)
 
     @property
     def n_rows(self) -> int:
@@ -220,7 +216,7 @@ class TableMeasurements:
         """The model's rows as it draws them, and the cell of each in every measured column."""
         assert not isinstance(self._sampler, DataSet)
         codes = dict(self._sampler.rows(self._n_rows, public_stream(*self._stream)))
-        names = [*self.names, *([] if self.class_column is None else [self.class_column])]
+        names = self.names
         cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1)
         if self.products is not None:
             base = BaseCells(codes)
@@ -241,10 +237,9 @@ class TableMeasurements:
         return self._sampler.rows(n, rng)
 
     def _missing_cell(self, name: str) -> int | None:
-        """The cell of missing values of a column, if it has one; the class is not matched by its own."""
+        """The cell of missing values of a column, if it has one."""
         column = self.columns[name]
-        nullable = getattr(column.kind, "nullable", False) and name != self.class_column
-        return column.n_cells - 1 if nullable else None
+        return column.n_cells - 1 if getattr(column.kind, "nullable", False) else None
 
     def apart(self, name: str) -> np.ndarray:
         """The cells of a column that are told apart, in order: of numbers and of few labels all.
@@ -382,11 +377,11 @@ def values(kind: TabularKind, codes: np.ndarray) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(known, dtype=pd.CategoricalDtype(labels)))
 
 
-def _without_runs(table: CountTable, class_column: str | None) -> CountTable:
-    """The table without numbers whose cells are put together, where it has other columns than these and the class.
+def _without_runs(table: CountTable, area: str | None) -> CountTable:
+    """The table without numbers whose cells are put together, where it has other columns than these and the area.
 
     Where in such a run the rows of a label lie was not measured, and may be far from where all of the run do.
     """
     runs = {axis.column for axis in table.axes if axis.edges is not None and axis.groups is not None}
     rest = table.columns - runs
-    return table.over(rest) if runs and rest - {class_column} else table
+    return table.over(rest) if runs and rest - {area} else table

@@ -21,10 +21,6 @@ class SizeConstants:
     """How finely a table is measured and modelled: by public facts and planned noise alone."""
 
     most_classes: int = 1_000  # classes of a target at most | not tuned
-    few_classes: int = 6  # classes of a target, up to which each has moments of its own | not tuned
-    many_classes: int = 32  # the same at most, of more where noise is small | not tuned
-    # such noise of an entry times the classes | chosen on made-up laws of 10 and 26 classes, digits; decision 83
-    many_classes_noise: float = 0.03
     level_groups: int = 64  # levels of a column with an indicator each, by default | chosen on adult; decision 3
     fewest_cells: int = 32  # cells of a number at least | not tuned
     most_cells: int = 256  # cells of a number at most | not tuned
@@ -35,20 +31,20 @@ class SizeConstants:
     most_runs: int = 48  # runs of cells in which a number is drawn, about the most | not tuned
     runs_without_noise: int = 96  # the same | not tuned
     run_spread: float = 0.006  # variances of the column: largest mass times squared span of a run | not tuned
-    most_orders: int = 14  # polynomials of a number's rank, its score among them | not tuned
-    # noise of an entry of the moments, and polynomials up to there | chosen on telco (six: .025 for .01; decision 20),
-    # magic and housing (eight to .006; ten: no better); decision 80
-    orders: tuple[tuple[float, int], ...] = ((0.001, 14), (0.006, 8), (0.025, 6), (0.04, 3))
+    # noise of an entry of the moments, waves of a number's rank up to there, and what part of a squared weight the next
+    # one has | chosen on magic, housing, telco, small tables; decision 96
+    waves: tuple[tuple[float, int, float], ...] = (
+        (0.001, 22, 0.88), (0.006, 16, 0.83), (0.025, 12, 0.83), (0.04, 3, 0.83), (float("inf"), 1, 0.83),
+    )  # fmt: skip
     faint: float = 1e-4  # noise of an entry below which settings are those without noise | not tuned
     entry_scale: float = 1.5  # about the noise of an entry, in that of a column's squared norm | not tuned
-    class_entry_noise: float = 0.2  # noise of an entry, up to which classes have moments of their own | not tuned
-    # noise of an entry, and part of the second release by class up to there | not tuned; without: decision 20
-    by_class: tuple[tuple[float, float], ...] = ((0.02, 0.118), (0.2, 0.25))
-    # squared length of a class's indicator | chosen on credit, ISOLET; decision 7
-    class_weight: float = 0.5
-    class_share: float = 0.25  # of a column's length in that of the indicator, where columns are many | not tuned
-    many_columns_noise: float = 0.02  # noise of an entry from which columns are many | not tuned
-    target_weight: float = 2.0  # columns that a number to predict counts for | not tuned
+    target_weight: float = 2.0  # columns that a column to predict counts for at least | not tuned
+    target_noise: float = 0.1  # of an entry, from which it counts for as many as there are | not tuned; decision 96
+    target_part: float = 0.6  # of the columns, that one of many labels counts for at most | not tuned
+    # part of the squared budget for margins: least, most, per tenfold noise of an entry, and from which on | chosen on
+    # tables of 450 to 1,000 rows; decision 96
+    margins: tuple[float, float, float, float] = (0.3, 0.5, 0.5, 0.01)
+    linked_margins: float = 0.4  # part of the squared budget for margins of linked rows | not tuned
     weight_column: float = 0.5  # columns that the column of rows' weights counts for | not tuned
     # mean weight in the bound, guessed for settings where no total is public | not tuned; decision 41
     mean_weight: float = 0.25
@@ -126,12 +122,8 @@ class VectorConstants:
     """Features of cells, and the norm that records' vectors are clipped to."""
 
     hermite_terms: int = 40  # of a Gaussian copula's moments | not tuned: of Mehler's series
-    # squared length of a score and of each polynomial | chosen on housing, magic, telco (.6 of a score: worse);
-    # decision 80
-    order_weights: tuple[float, ...] = (0.45, 0.2, 0.15, 0.1, 0.08, 0.07, *[0.05] * 8)
-    heavy: float = 0.1  # part of the rows from which a single number has an indicator | not tuned
-    most_heavy: int = 2  # such indicators of a column | not tuned
-    heavy_weight: float = 0.5  # of such an indicator, beside that of a label | not tuned
+    least_length: float = 1e-7  # squared, of a number's feature, in that of the longest | not tuned
+    least_share: float = 1e-9  # of a run that is drawn | not tuned
     least_mass: float = 1e-7  # of a run | not tuned
     least_weight: float = 1e-4  # squared length of an indicator | not tuned
     new: float = 1e-4  # of a feature's length that earlier ones do not say, at least | not tuned
@@ -148,104 +140,84 @@ class VectorConstants:
 
 
 @dataclass(frozen=True)
-class PairConstants:
-    """Second moments of features from a noisy release."""
+class EvidenceConstants:
+    """What noisy moments of features say."""
 
-    least_variance: float = 0.05  # of an entry's noise, which is left of it at least | not tuned
-    most_correlation: float = 0.995  # of two scores | not tuned
+    rows: int = 40_000  # of a law, by which what clipping takes off is seen | not tuned
+    seed: int = 1  # of these rows | not tuned: any is as good
     least_clipped: float = 0.5  # of a product, that clipping leaves at least | not tuned
-    # square of a feature's moments at most, in its weight | chosen on made-up factor tables of rare levels; decision 69
-    most_square: float = 4.0
-    # variance of a moment that was not measured | not tuned: features of variance 1 have moments of at most 1
-    unknown: float = 10.0
-    unmeasured: float = 1e6  # variance of a mean that was not measured | not tuned: for infinity
+    least_squares: float = 0.3  # of a leading feature's square, the same | not tuned
+    correlations: int = 48  # of a copula, that are tried on either side of 0 | not tuned
+    most_score: float = 3.2  # inverse hyperbolic tangent of the largest | not tuned
     shared_rounds: int = 8  # of completing what columns share by what they say of themselves | not tuned; decision 80
-    most_shared: float = 0.95  # of a moment's noise, in what columns share | not tuned
-    strong: float = 0.4  # correlation from which a pair's moments are made those of a law | not tuned
-    most_strong: int = 2_000  # such pairs, of some hundredths of a second each | not tuned
-    pair_rows: int = 1_024  # of such a law | not tuned
-    pair_slack: float = 1.0  # noise deviations of each block that are left to the copula | not tuned
-    pair_tolerance: float = 1e-6  # nats | not tuned
-    most_copied: float = 0.995  # chance that a label is kept | not tuned
-    copied: float = 2.0  # deviations of that chance, from which labels are kept | noise: 2; decision 39
-    copy_rounds: int = 30  # of raking a law of two labels | not tuned
 
 
 @dataclass(frozen=True)
-class PairTableConstants:
-    """Whole tables of pairs of columns."""
+class LeadingConstants:
+    """What is told apart by class of a column to predict."""
 
-    # of the largest table, from which tables are counted | chosen on deciles, flights, Adult, ma2019 against telco and
-    # two small ones; decision 91
-    least_cells: int = 50
-    # such cells times the noise of a share by moments | chosen on the same, Adult and deciles at ε = 10; decision 91
-    least_noise: float = 0.05
-    # levels of a label from which its table with a number counts for that | not tuned: telco's few have none
-    least_levels: int = 10
-    runs: int = 24  # of a number, about, before anything is released | not tuned
-    most: int = 12  # tables | chosen on deciles, Adult, ma2019 (6, 24); decision 91
-    most_cells: int = 1 << 16  # of a table | not tuned: half a MiB
-    # variance of a count's error by moments at least, in the mean one | chosen on the same and two made up; decision 91
-    least_variance: float = 0.1
-    # variances of counts' errors, in what moments say of them | not tuned: an eighth to four times the deviation
-    factors: tuple[float, ...] = tuple(2.0**k for k in range(-6, 5))
-    # counts, in those of columns that do not go together, least but for 0 and most | not tuned
-    multiples: tuple[float, float] = (0.02, 2000.0)
-    places: int = 60  # of such multiples | not tuned
-    rounds: int = 60  # of likelihood | not tuned
-    least_left: float = 1e-3  # variance of a score given a label | not tuned: for 0
-    # of a count that a fit may miss, in its Poisson variance | chosen on flights, tariffs (.05, 1); decision 92
-    sampled: float = 1.0
-    least_share: float = 1e-6  # of a cell, in that of columns that do not go together | not tuned: for 0
+    part: float = 0.1  # of the second release's squared budget | chosen on telco, magic, california; decision 96
+    parts: int = 4  # of a number to predict | not tuned
+    most_classes: int = 6  # of labels | not tuned
+    length: float = 2.5  # squared clip norm, in the mean squared length | not tuned: clipping is rare
 
 
 @dataclass(frozen=True)
-class ClassConstants:
-    """Every column's law in every class."""
+class DescentConstants:
+    """How a mixture's logits go down, and in what they move; how a column's softmax is solved."""
 
-    least_count: float = 0.25  # of a class's clipped records, in its count | not tuned
-    most_offset: float = 1.5  # of a column's score, in its deviations | not tuned
-    least_left: float = 0.01  # of a mean's noise, when all rows are of one class | not tuned
-    along: tuple[float, ...] = (0.0, *(2.0**p for p in range(-8, 3)))  # variances of shifts along columns | not tuned
-    apart: tuple[float, ...] = tuple(4.0**p for p in range(-8, 1))  # of shifts of each column by itself | not tuned
-    locations: tuple[float, float, int] = (3.5, 3.0, 57)  # farthest, how dense about 0, and how many | not tuned
-    scales: tuple[float, float, int] = (0.2, 3.0, 17)  # of a class's scores: least, most, and how many | not tuned
-    prior_rounds: int = 30  # of expectation-maximisation | not tuned
-    flat_share: float = 0.01  # of the uniform law in the prior | not tuned
-    least_noise: float = 1.0  # rows, of a count, that a posterior is taken with | not tuned
-    least_mean_variance: float = 1e-6  # of a feature's mean, the same | not tuned
-    deviations: tuple[float, ...] = (0.0, *(4.0**p for p in range(-8, 2)))  # variances of what is left | not tuned
-    rough: float = 0.1  # of what features cannot say, beside what they can | not tuned
-    decay: float = 0.7  # of a feature's prior variance, from one to the next | not tuned
-    least_decay: float = 0.05  # the same, of the last ones | not tuned
-    raking_rounds: int = 30  # of tables to the pooled law | not tuned
-    jitter: float = 1e-9  # of the mean prior variance | not tuned
-    least_part: float = 1e-3  # of what a class was expected to have | not tuned
+    first: float = 0.9  # of Adam's running means of slopes | theorem: Kingma and Ba 2015
+    second: float = 0.99  # the same of their squares | not tuned
+    rate: float = 0.05  # of a step at first, in logits | not tuned
+    spread: float = 0.5  # standard deviation of logits at the start | not tuned
+    annealed: float = 0.7  # part of the steps from which on they fall | not tuned
+    last_step: float = 0.03  # to that part | not tuned
+    raked: int = 10  # rounds, of the law to the columns' shares | not tuned
+    finest: int = 5  # scales of bumps | chosen on magic: waves of sixteen orders say nothing of finer ones; decision 96
+    width: float = 0.6  # of a bump, in the distance of two | not tuned
+    smoother: float = 1.5  # power of two by which a squared bump falls from one scale to the next | not tuned
+    least_bump: float = 1e-3  # that a bump varies by | not tuned
+    solver_steps: int = 60  # of a softmax | chosen on the tables of decision 96 (300: level); decision 96
+    solver_slope: float = 2e-4  # at which they end | not tuned
+    solver_fall: float = 1e-7  # of the value, in itself, the same | not tuned
+    solver_kept: int = 10  # steps that a curvature is read off | not tuned
+
+
+@dataclass(frozen=True)
+class OffsetConstants:
+    """Where numbers lie, as second moments say it."""
+
+    weight: float = 0.5  # squared length of the entry that all rows have, at least | not tuned
+    share: float = 0.25  # of a column's length in that of the entry, where columns are many | not tuned
+    noise: float = 0.02  # noise of an entry from which columns are many | not tuned
+    least_left: float = 0.25  # of the records, that clipping leaves at least | not tuned
+    most: float = 1.5  # of a column's offset, in its deviations | not tuned
+    most_tilt: float = 10.0  # of a column's shares, logarithms a deviation | not tuned
 
 
 @dataclass(frozen=True)
 class ChainConstants:
-    """What a column is predicted by, and the rows that are simulated."""
+    """The law that is fitted to moments, and the chain of columns that has its moments."""
 
-    related: float = 0.01  # noise variances, from which a squared entry says something | not tuned
-    class_related: float = 4.0  # the same of a class alone | noise: 2 deviations
-    linked: float = 0.02  # squared moment that makes one feature matter where the other does | not tuned
-    most_related: int = 300  # features that a column is predicted by | not tuned
-    most_together: int = 100  # the same, where all columns share what is seen | not tuned
-    most_tilt: float = 10.0  # of a column's shares by its score, logarithms a deviation | not tuned
-    fewest_rows: int = 20  # of a class, simulated | not tuned
-    class_rows: int = 200  # times the classes, simulated at least | not tuned
-    simulated: int = 20_000  # rows | chosen on adult (10,000: worse), telco (40,000: no better); decision 20
-    simulated_without_noise: int = 40_000  # rows | not tuned
-    simulated_cells: int = 600_000  # rows times columns, of more than 30 columns | not tuned
-    fewest_simulated: int = 8_000  # rows of many columns | not tuned
-    # nats: less is not worth a step | chosen on the tables of decision 60, of 86 (1e-5, 3e-4 alike); decisions 60, 86
-    tolerance: float = 3e-5
-    tolerance_without_noise: float = 1e-6  # nats, the same | not tuned; decision 63
-    slack: float = 0.5  # deviations of a block that are left | chosen on telco, magic, two made up; decisions 20, 63
-    least_variance: float = 0.3  # of a moment's sampling error 1/n, let be | chosen on adult, ma2019; decision 20
-    widths: tuple[float, ...] = (10.0, 100.0, 1000.0)  # times the variances, until a law has the moments | not tuned
-    unsolved: float = 0.01  # nats that a next step would gain, from which moments are taken for refuted | not tuned
+    components: int = 200  # of the mixture | chosen on the tables of decision 96
+    more_components: int = 400  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
+    fewest_components: int = 40  # the same, of few features | not tuned
+    of_feature: int = 4  # components for each feature at most | not tuned
+    steps: int = 800  # of its descent | chosen on the tables of decision 96 (400: worse)
+    fewest_steps: int = 60  # the same, where few rows are simulated | not tuned
+    independence: float = 20.0  # nats that a component costs for each nat it says | chosen on the same; decision 96
+    less_independence: float = 5.0  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
+    seed: int = 0  # of its start | not tuned: any is as good
+    least_variance: float = 1e-10  # of what is fitted | not tuned: for 0
+    simulated: int = 12_000  # rows | chosen on the tables of decision 96
+    fewest_rows: int = 20  # that are simulated | not tuned
+    ridge: float = 1e-3  # of a softmax's weights | chosen on the same; decision 96
+    product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
+    heard: float = 0.015  # moment from which a column is drawn given a feature | not tuned; decision 96
+    # kurtosis of a feature beyond which nothing is drawn given it | chosen on mirrored labels, adult; decision 96
+    most_kurtosis: float = 1_000.0
+    most_products: int = 400  # of leading features | not tuned
+    least_product: float = 1e-5  # squared moment by class that counts | not tuned
 
 
 @dataclass(frozen=True)
@@ -256,29 +228,6 @@ class LinkConstants:
     fewest_units: int = 2_048  # that are drawn | not tuned
     most_units: int = 20_000  # that are drawn | not tuned
     seed: int = 31  # of the units that are drawn | not tuned
-
-
-@dataclass(frozen=True)
-class FitConstants:
-    """How one column's softmax is solved."""
-
-    raking_rounds: int = 4  # of a fit's tilts to its shares | not tuned
-    raked: float = 1e-5  # distance of shares at which raking ends | not tuned
-    largest_raking: float = 3.0  # logarithm of a round's factor | not tuned
-    steps: int = 12  # with the same curvature | not tuned; decision 63
-    most_steps: int = 240  # evaluations in all | not tuned
-    halvings: int = 12  # of a step along which the value does not fall | not tuned
-    least_fall: float = 0.1  # of what the slope says, of a step that is taken | not tuned
-    most_cuts: int = 7  # of moments that no law has | chosen on repayments (3: three of 46 fits refuted); decision 60
-    least_entropy: float = 0.02  # nats, to which such moments are moved | not tuned
-    refuted: float = 0.01  # of how far a value is below 0: less gain is the last before a cut | chosen on repayments
-    restart: float = 0.7  # of the weights that refuted them | chosen on repayments, indices (.5: some unfinished)
-    curvature_rows: int = 2_500  # by which the curvature is taken | not tuned; decision 63
-    rows_a_feature: int = 8  # of these, at least | not tuned
-    even_odds: float = 0.25  # of a row among these, whatever it leaves open | not tuned
-    most_joint: int = 1_200  # weights and tilts whose curvature is kept whole | not tuned; decision 86
-    products: int = 30  # with the curvature of more, for a step | not tuned; decision 86
-    left_by_products: float = 0.01  # of a step's gain, at which they end | not tuned
 
 
 @dataclass(frozen=True)
@@ -343,7 +292,6 @@ class SamplingConstants:
     repeated: float = 0.1  # of rows that may share a candidate | not tuned; decision 65
     pilots: int = 2  # ways to lean, beside not at all | not tuned; decision 65
     pilot_rows: int = 2_048  # by which a lean is measured | not tuned; decision 65
-    class_candidates: tuple[int, int] = (16, 256)  # of a told class: of very many, of few | not tuned; decision 65
     most_factor: float = 6.0  # logarithm by which candidates lean | not tuned
 
 
@@ -384,12 +332,12 @@ SIZES = SizeConstants()
 CURVE = CurveConstants()
 TAILS = TailConstants()
 VECTORS = VectorConstants()
-PAIRS = PairConstants()
-PAIR_TABLES = PairTableConstants()
-CLASSES = ClassConstants()
+EVIDENCE = EvidenceConstants()
+LEADING = LeadingConstants()
+DESCENT = DescentConstants()
+OFFSETS = OffsetConstants()
 CHAIN = ChainConstants()
 LINKS = LinkConstants()
-FIT = FitConstants()
 PRIORS = PriorConstants()
 PRIOR = PriorReleaseConstants()
 DISTANCES = DistanceConstants()

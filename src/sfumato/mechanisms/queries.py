@@ -165,7 +165,7 @@ def noisy_histogram(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSou
         most √(2c) apart. One that adds a and b to each of c pairs of tables has norm √(c(a² + b²)), and two are at
         most √2 times that apart, as no entry is negative. Counts may come out negative: clamping and normalising
         them is free.
-        Proofs: docs/proofs/gaussian_sum.md, docs/proofs/class_cell_counts.md.
+        Proofs: docs/proofs/gaussian_sum.md, docs/proofs/cell_counts.md.
     """
     return noisy_sum(exact, stage=stage, ledger=ledger, noise=noise)
 

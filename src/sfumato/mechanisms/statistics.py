@@ -60,7 +60,7 @@ class Counts(NonNegativeSum):
 class QueryCounts(Counts):
     """The tables of a query: a record adds one 1 to each of its t tables, which has norm √t.
 
-    No entry is negative, so two records are at most √(2t) apart. Proof: docs/proofs/class_cell_counts.md.
+    No entry is negative, so two records are at most √(2t) apart. Proof: docs/proofs/cell_counts.md.
 
     Raises:
         ConfigError: the query is of weighted records, or of units whose rows share a bound: it is not counted so here.

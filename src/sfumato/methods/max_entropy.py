@@ -1,8 +1,7 @@
 """MaxEntropy: a few noisy sums, then the model of most entropy that has them, of which samples are a function.
 
-Tables: counts at two resolutions, then second moments of features; a chain of softmaxes, each the conditional law of
-most entropy with these moments (`sfumato.methods.tables.recipe`). Where labels have many levels, whole tables of few
-pairs (`sfumato.methods.tables.pair_tables`).
+Tables: counts at two resolutions, then second moments of features; a lawful mixture near these, and a chain of
+softmaxes, each the conditional law of most entropy with the mixture's moments (`sfumato.methods.tables.recipe`).
 Weighted tables: the same, each record times its weight (`sfumato.methods.tables.weighted`).
 Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).
 Images: profiles, class sums, pooled second moment, class second moments; a Gaussian per class, which is the law of most
@@ -32,10 +31,10 @@ from sfumato.methods.linked.branches import (
 )
 from sfumato.methods.linked.recipe import linked_error, linked_forecast, linked_stages, run_linked
 from sfumato.methods.linked.statistics import with_units_measured
-from sfumato.methods.tables.pair_tables import is_planned, pair_forecast, pair_stage
 from sfumato.methods.tables.question_forecast import forecast_words, noise_for_answer, question_forecasts
 from sfumato.methods.tables.question_stage import question_stage, with_questions_measured
 from sfumato.methods.tables.recipe import measure_table, one_way_error, table_forecast, table_stages
+from sfumato.methods.tables.settings import TableFacts, forecast_rows, margins_share
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage, one_shot
 from sfumato.schema.shapes import SHAPES
@@ -47,10 +46,8 @@ class MaxEntropy(Synthesizer):
     """The default method: noisy counts and moments, and the law of most entropy that has them, of tables and images.
 
     Attributes:
-        marginal_share: part of the squared budget for the marginals, in (0, 1); the rest is for second moments.
-        pair_share: part of the squared budget, before that, for whole tables of a few pairs of labels, or of a label
-            and a number, in [0, 1). They are counted where labels have so many levels that the noise of all cells would
-            hide how columns go together; of weighted and of linked rows they are not.
+        marginal_share: part of the squared budget for the marginals, in (0, 1); the rest is for second moments. By
+            default .3 of a table, more where noise hides how columns go together, up to .5; .4 of linked rows.
         level_groups: most levels of a column that keep an indicator of their own; rarer ones share one.
         clip_slack: clip norm of a record's vector ÷ the one whose noise and bias together are least, by the released
             marginals.
@@ -60,9 +57,8 @@ class MaxEntropy(Synthesizer):
             "affine", "none", or "auto": where most images do not touch their border, as a release says.
         question_share: part of the squared budget for the schema's named questions, in (0, 1); without any it is the
             table's.
-        calibration_rows: rows simulated to fit the chain of columns; by default 20,000, of more than 30 columns
-            fewer, down to 8,000, without noise 40,000. Fewer
-            are quicker, and samples are less like the records; audits use few.
+        calibration_rows: rows simulated to fit the chain of columns; by default 12,000. Fewer are quicker, and samples
+            are less like the records; audits use few.
     """
 
     method: ClassVar[str] = "max-entropy"
@@ -70,8 +66,7 @@ class MaxEntropy(Synthesizer):
     takes_prior: ClassVar[bool] = True
     takes: ClassVar[frozenset[str]] = frozenset(SHAPES)
 
-    marginal_share: float = 0.4
-    pair_share: float = 0.15
+    marginal_share: float | None = None
     level_groups: int = SIZES.level_groups
     clip_slack: float = 1.0
     purpose: Purpose = field(default_factory=Fidelity)
@@ -80,9 +75,8 @@ class MaxEntropy(Synthesizer):
     calibration_rows: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_open_unit(marginal_share=self.marginal_share)
-        if self.pair_share != 0:
-            require_open_unit("Or 0, for none.", pair_share=self.pair_share)
+        if self.marginal_share is not None:
+            require_open_unit(marginal_share=self.marginal_share)
         require_open_unit(question_share=self.question_share)
         require_integer(at_least=2, level_groups=self.level_groups)
         require_positive(clip_slack=self.clip_slack)
@@ -103,25 +97,27 @@ class MaxEntropy(Synthesizer):
         """For tables two releases, for linked rows and for images four; see the module's docstring."""
         if facts.schema.images:
             return self._images.stages(facts)
-        marginal, groups = self.marginal_share, self.level_groups
+        settings = {"marginal_share": SIZES.linked_margins, "level_groups": self.level_groups}
+        settings |= {} if self.marginal_share is None else {"marginal_share": self.marginal_share}
         if facts.described.tree is not None:
-            settings = {"marginal_share": marginal, "level_groups": groups}
             return database_stages(facts, **settings, question_share=self.question_share)
         part = self.question_share if facts.described.questions else 0.0
         if facts.schema.linked:
-            before = linked_stages(facts, marginal_share=marginal, level_groups=groups, share=1 - part)
+            before = linked_stages(facts, **settings, share=1 - part)
         else:
             before = self._table_stages(facts, 1 - part)
         return [*before, question_stage(facts, part)] if part else before
 
     def _table_stages(self, facts: Facts, share: float) -> list[Stage]:
         """Those of a table, at a part of the squared budget."""
-        marginal, groups, left, pairs = self.marginal_share, self.level_groups, share * (1 - self.pair_share), []
-        if facts.n_public is not None:
-            budget = self._budget(facts.n_public) or nominal_budget(facts.n_public)
-            pairs = pair_stage(facts, share - left, groups, one_shot(left * (1 - marginal), budget))
-        before = table_stages(facts, marginal_share=marginal, level_groups=groups, share=left if pairs else share)
-        return [*before, *pairs]
+        marginal = self.marginal_share
+        if marginal is None and facts.n_public is None:
+            marginal = SIZES.margins[0]
+        if marginal is None:
+            budget = self._budget(facts.rows) or nominal_budget(facts.rows)
+            whole = one_shot(share, budget)
+            marginal = margins_share(TableFacts.of(facts, self.level_groups), whole, forecast_rows(facts))
+        return table_stages(facts, marginal_share=marginal, level_groups=self.level_groups, share=share)
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
         """Say what the noise of each stage means at `n_public`, from public facts alone."""
@@ -131,7 +127,7 @@ class MaxEntropy(Synthesizer):
             return database_forecast(plan, facts)
         if facts.schema.linked:
             return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}
-        return {**table_forecast(plan, facts), **pair_forecast(plan, facts), **forecast_words(plan, facts)}
+        return {**table_forecast(plan, facts), **forecast_words(plan, facts)}
 
     def one_way_error(self, plan: Plan, facts: Facts) -> float:
         """The noise of a label's share, of all classes together; of images, that of a class count."""
@@ -160,5 +156,5 @@ class MaxEntropy(Synthesizer):
             linked = run_linked(fit, **settings)
             return with_units_measured(fit, linked) if fit.facts.described.questions else linked
         measuring = MeasuringWeights.of(fit.facts)
-        fitted = measure_table(fit, **settings, measuring=measuring, pair_tables=is_planned(fit.plan)).model()
+        fitted = measure_table(fit, **settings, measuring=measuring).model()
         return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted

@@ -174,7 +174,7 @@ def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: Nois
     plan = questions.measured.release.schema.rule_plan
     ruled = set() if plan is None else {*plan.follows, *plan.gaps}
     columns = [c for c in among if not c.numeric and c.name not in ruled]
-    target = questions.measured.class_column
+    target = questions.measured.target
     sizes = {column.name: column.n_cells for column in columns}
     pairs = sorted(combinations(sizes, 2), key=lambda pair: target not in pair)
     small = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS]

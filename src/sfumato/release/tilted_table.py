@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,39 +47,47 @@ class TableSoftmax:
         self._grid, target = Grid.stored(schema, parameters), settings.get("target")
         if target is not None and target not in schema.released:
             raise ReleaseError("Expected the release's target to be one of its columns.")
-        self.class_column: str | None = target
-        self._target = None if target is None else schema.released.index(target)
-        self._features = [c for j, c in enumerate(self._grid.columns) if j != self._target]
-        self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._features))
-        n_classes = 1 if self._target is None else self._grid.columns[self._target].n_cells
-        if self._chain.class_shares.size != n_classes:
-            raise ReleaseError("Expected one class share per level of the target in the release.")
-        runs = max((column.tilts.shape[1] for column in self._chain.columns), default=1)
-        self.width = self._chain.weights.shape[1] + 2 * runs + len(self._grid.columns)
-        self.possible = np.ones(n_classes, dtype=bool)
+        self._columns = self._grid.columns
+        self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._columns))
+        self.class_column: str | None = None
+        self.possible = np.ones(1, dtype=bool)
+        if target is not None and not self._columns[place := schema.released.index(target)].numeric:
+            self.class_column, self.possible = target, self._chain.columns[place].shares > 0
+        runs = max((column.tilts.size for column in self._chain.columns), default=1)
+        self.width = len(self._chain.weights) + 2 * runs + len(self._columns)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
-        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in enumerate(self._features) if c.name in codes}
-        shares = self._chain.class_shares
-        if self.class_column is not None and self.class_column in codes:
-            shares = (np.arange(shares.size) == int(codes[self.class_column])).astype(np.float64)
-        chain = SoftmaxGiven(self._chain, cells, shares)
-        if not chain.possible or not shares.sum() > 0:
+        return GivenSoftmax(self, codes)
+
+    def conditional(self, codes: Mapping[str, float]) -> SoftmaxGiven:
+        """Return the chain given some codes.
+
+        Raises:
+            ConfigError: rows of the chain do not have these.
+        """
+        columns = enumerate(self._columns)
+        cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in columns if c.name in codes}
+        chain = SoftmaxGiven(self._chain, cells)
+        if not chain.possible:
             raise ConfigError(
                 f"Expected given values that this release's rows can have together, got {', '.join(map(repr, codes))} "
                 "with values of probability 0. Give fewer columns or other values."
             )
-        return GivenSoftmax(self, chain)
+        return chain
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Return n coded rows."""
-        return self.coded(*self._chain.sample(n, rng, classes), rng)
+        if classes is not None:
+            return self._of_classes.rows(n, rng, classes)
+        return self.coded(self._chain.draw(n, rng), rng)
 
-    def coded(self, classes: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return coded rows for classes and the cells of the other columns."""
-        if self._target is not None:
-            cells = np.insert(cells, self._target, classes, axis=1)
+    @cached_property
+    def _of_classes(self) -> GivenSoftmax:
+        return GivenSoftmax(self, {})
+
+    def coded(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return coded rows for cells, shape (n, columns)."""
         return self._grid.rows(cells, rng)
 
     def followed(
@@ -88,7 +97,7 @@ class TableSoftmax:
         rough: Mapping[str, np.ndarray] | None = None,
         never: Mapping[str, Sequence[float] | np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Return coded rows whose first columns have these codes, the class among them, the others drawn given these.
+        """Return coded rows whose first columns have these codes, the others drawn given these.
 
         The columns behind these, if they are `rough`, have codes near those, as often as in all rows. Others have none
         of the codes in `never`, if the law of a row leaves any other.
@@ -96,40 +105,46 @@ class TableSoftmax:
         Raises:
             ReleaseError: they are not the columns that are drawn first.
         """
-        rough = rough or {}
+        rough, never = rough or {}, never or {}
         self.require_first(len(codes) + len(rough))
-        first, at = self._features[: len(codes) + len(rough) - (self._target is not None)], {**codes, **rough}
+        first, at = self._columns[: len(codes) + len(rough)], {**codes, **rough}
         known = np.stack([column.cells(at[column.name]) for column in first], axis=1)
-        classes = np.zeros(len(known), dtype=np.int64)
-        if self.class_column is not None:
-            classes = codes[self.class_column].astype(np.int64)
-        never = never or {}
-        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self._features) if c.name in never}
-        cells = self._chain.followed(known, rng, classes, rough=len(rough), never=barred)
-        return {**self.coded(classes, cells, rng), **codes}
+        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self._columns) if c.name in never}
+        cells = self._chain.followed(known, rng, rough=len(rough), never=barred)
+        return {**self.coded(cells, rng), **codes}
 
     def require_first(self, n: int) -> None:
-        """Refuse a chain that draws other columns before the first n, of which the class is one if there are classes.
+        """Refuse a chain that draws other columns before the first n.
 
         Raises:
             ReleaseError: it does.
         """
-        n_features = n if self._target is None else n - (self._target < n)
-        if sorted(self._chain.order[:n_features].tolist()) != list(range(n_features)):
+        if sorted(self._chain.order[:n].tolist()) != list(range(n)):
             raise ReleaseError("Expected a chain of steps that draws the row before first in the release.")
 
 
 class GivenSoftmax:
     """Samples of a chain of softmaxes given the cells of some columns, as coded rows of a table."""
 
-    def __init__(self, plain: TableSoftmax, chain: SoftmaxGiven) -> None:
-        self._plain, self._chain = plain, chain
+    def __init__(self, plain: TableSoftmax, codes: Mapping[str, float]) -> None:
+        self._plain, self._codes, self._chain = plain, codes, plain.conditional(codes)
+        self._of_class: dict[int, SoftmaxGiven] = {}
         self.width, self.class_column = plain.width, plain.class_column
-        self.possible = chain.class_shares > 0
+        own = None if self.class_column is None else codes.get(self.class_column)
+        self.possible = plain.possible if own is None else np.arange(plain.possible.size) == int(own)
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Return n coded rows; a given number is the code of some value in its cell."""
-        return self._plain.coded(*self._chain.sample(n, rng, classes), rng)
+        """Return n coded rows, of classes or of what the chain draws; a given number is the code of one in its cell."""
+        if classes is None:
+            return self._plain.coded(self._chain.draw(n, rng), rng)
+        assert self.class_column is not None
+        cells = np.empty((n, len(self._chain.chain.columns)), dtype=np.int64)
+        for k in np.unique(classes).tolist():
+            places = np.flatnonzero(classes == k)
+            if k not in self._of_class:
+                self._of_class[k] = self._plain.conditional({**self._codes, self.class_column: k})
+            cells[places] = self._of_class[k].draw(places.size, rng)
+        return self._plain.coded(cells, rng)
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler given these codes instead."""

@@ -50,7 +50,7 @@ def release_of():
 
 
 def test_units_are_fitted_again_and_nothing_else_but_where_no_unit_keeps_the_rules(monkeypatch):
-    records, model = hospital(600, 1), MaxEntropy(epsilon=1.0, delta=1e-6, calibration_rows=2_000)
+    records, model = hospital(600, 1), MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=2_000)
     again = model.fit(records, schema=schema(600), seed=1)
 
     def none(*_):
@@ -82,7 +82,7 @@ def test_without_context_there_is_nothing_to_fit_to():
     assert list(sample["persons"]) == ["person"]
     assert sample["persons"]["person"].tolist() == list(range(1, 101))
     assert len(sample["second"]) > 50
-    units = FittedUnits(units_of_nothing := SimpleNamespace(layout=SimpleNamespace(features=())), None, 0, None)  # type: ignore[arg-type]
+    units = FittedUnits(units_of_nothing := SimpleNamespace(grid=SimpleNamespace(columns=())), None, 0, None)  # type: ignore[arg-type]
     assert units.again(iter([{"a": np.zeros(100)}]), 50).measured is units_of_nothing
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases import STEPS_AT_MOST, step_moments, step_rows, table_layout
+from harness.cases import STEPS_AT_MOST, step_moments, step_rows, table_grid
 from harness.privacy import FakeRecords, contribution, join
 from sfumato.methods.linked.statistics import WEIGHT_BITS, Sharing, StepCounts, flattened, step_bits
 from sfumato.methods.tables.cell_counts import CELL_STEP, TwoResolutionCounts
@@ -23,10 +23,10 @@ def test_the_steps_of_a_unit_count_as_k_at_most(full, steps):
 
 
 def test_a_step_counts_whole_where_a_unit_has_few():
-    layout, units = table_layout(None), [unit for unit in step_rows(12) if unit[STEPS][0] <= 3]
-    counted = StepCounts(layout, sharing=Sharing(3))
+    grid, units = table_grid(), [unit for unit in step_rows(12) if unit[STEPS][0] <= 3]
+    counted = StepCounts(grid, sharing=Sharing(3))
     rows, _, _ = flattened(join(units))
-    plain = TwoResolutionCounts(layout)
+    plain = TwoResolutionCounts(grid)
     whole = plain.zero()
     plain.add(whole, rows)
     found = counted.split(reduce(counted, FakeRecords([join(units)])).open_in_mechanism())
@@ -36,7 +36,7 @@ def test_a_step_counts_whole_where_a_unit_has_few():
 
 
 def test_more_steps_than_count_whole_share_their_weight():
-    counted = StepCounts(table_layout(None), sharing=Sharing(2))
+    counted = StepCounts(table_grid(), sharing=Sharing(2))
     [unit] = [unit for unit in step_rows(12) if unit[STEPS][0] == 5][:1]
     cells = counted.split(contribution(counted, unit))[1]
     for column in cells:
@@ -44,7 +44,7 @@ def test_more_steps_than_count_whole_share_their_weight():
 
 
 def test_what_lies_beyond_the_last_step_is_not_read():
-    for statistic in (StepCounts(table_layout(None), sharing=Sharing(2)), step_moments(1.0, 2)):
+    for statistic in (StepCounts(table_grid(), sharing=Sharing(2)), step_moments(1.0, 2)):
         [unit] = [unit for unit in step_rows(12) if unit[STEPS][0] == 2][:1]
         other = {name: column.copy() for name, column in unit.items()}
         for name in other.keys() - {STEPS}:
@@ -111,4 +111,4 @@ def test_units_are_taken_whole_however_few_are_taken_at_once(monkeypatch):
 
 
 def test_counts_are_worth_what_the_schema_of_steps_says():
-    assert StepCounts(table_layout(None), sharing=Sharing(2)).step[-1] == CELL_STEP / 2**WEIGHT_BITS
+    assert StepCounts(table_grid(), sharing=Sharing(2)).step[-1] == CELL_STEP / 2**WEIGHT_BITS

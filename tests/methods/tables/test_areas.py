@@ -58,13 +58,17 @@ def distance(real: pd.DataFrame, drawn: pd.DataFrame) -> float:
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(*of, strict=True)]))
 
 
-def test_columns_are_nearer_to_those_of_each_area(frame, release):
+def test_columns_are_as_near_to_those_of_each_area_as_another_sample_is(frame, release):
+    near, sampled = distance(frame, release.sample(N, seed=1)), distance(frame, people(1))
+    assert near < 1.25 * sampled, (near, sampled)
+
+
+def test_questions_about_areas_rest_on_counts_of_them(frame, release):
+    """What is asked by area has hardly more noise than what is asked of all."""
     without = {**SCHEMA, "areas": []}
-    method = sfumato.MaxEntropy(epsilon=1.0, delta=1e-6, pair_share=0)  # tables of a county and a number are areas, too
-    alone = method.fit(frame, schema=without, target="income", seed=1)
-    near, far = (distance(frame, r.sample(N, seed=1)) for r in (release, alone))
-    sampled = distance(frame, people(1))
-    assert near < 0.6 * far, (near, far, sampled)
+    alone = sfumato.fit(frame, schema=without, epsilon=1.0, delta=1e-6, target="income", seed=1)
+    noise = [r.share({"owner": True, "county": "c3"}).parts["noise"] for r in (release, alone)]
+    assert noise[0] < noise[1]
 
 
 def test_totals_agree_at_each_level(release):
@@ -82,17 +86,6 @@ def test_a_call_names_them_as_a_schema_does(frame, release):
     )
     assert named.schema == release.schema
     pd.testing.assert_frame_equal(named.sample(50, seed=3), release.sample(50, seed=3))
-
-
-def test_without_a_target_they_are_the_target(frame):
-    """No statistic, noise or estimator is another: equal to the bit."""
-    two = frame[["county", "age", "owner"]]
-    schema = {"rows": N, "columns": {name: SCHEMA["columns"][name] for name in two}}
-    drawn = [
-        sfumato.fit(two, schema=schema, epsilon=1.0, delta=1e-6, seed=1, **favoured).sample(200, seed=3)
-        for favoured in ({"areas": ["county"]}, {"target": "county"})
-    ]
-    pd.testing.assert_frame_equal(*drawn)
 
 
 def test_rows_are_drawn_for_areas_in_the_numbers_asked(release):

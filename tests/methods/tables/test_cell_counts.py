@@ -1,4 +1,4 @@
-"""Counts of runs by class and of cells: those of the records, and runs that keep 0 and missing apart."""
+"""Counts of runs and of cells: those of the records, and runs that keep 0 and missing apart."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts, public_runs
-from sfumato.methods.tables.layout import TableLayout
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -21,8 +20,8 @@ SCHEMA = Schema(
 )
 
 
-def layout(target: int | None = 3, cells: int = 80) -> TableLayout:
-    return TableLayout(Grid.of(SCHEMA, numeric_cells=cells), target)
+def grid_of(cells: int = 80, ends: bool = False) -> Grid:
+    return Grid.of(SCHEMA, numeric_cells=cells, ends=ends)
 
 
 def rows(n=300, seed=0):
@@ -40,37 +39,33 @@ def total_of(statistic, *chunks):
     return total * statistic.step
 
 
-@pytest.mark.parametrize("target", [None, 3, 1])
-def test_counts_are_those_of_the_records(target):
-    statistic, data = TwoResolutionCounts(layout(target)), rows()
-    by_class, cells = statistic.split(total_of(statistic, data))
-    classes = np.zeros(300, int) if target is None else data[SCHEMA.released[target]]
-    assert len(by_class) == len(cells) == (4 if target is None else 3)
-    for column, runs, table, counts in zip(statistic.layout.features, statistic.runs, by_class, cells, strict=True):
+def test_counts_are_those_of_the_records():
+    statistic, data = TwoResolutionCounts(grid_of()), rows()
+    of_runs, of_cells = statistic.split(total_of(statistic, data))
+    assert len(of_runs) == len(of_cells) == 4
+    for column, runs, counts, cells in zip(statistic.grid.columns, statistic.runs, of_runs, of_cells, strict=True):
         places = column.cells(data[column.name])
-        np.testing.assert_allclose(counts, np.bincount(places, minlength=column.n_cells), atol=1e-9)
-        for k, row in enumerate(table):
-            expected = np.bincount(runs[places[classes == k]], minlength=runs[-1] + 1)
-            np.testing.assert_allclose(row, expected, atol=1e-9)
+        np.testing.assert_allclose(cells, np.bincount(places, minlength=column.n_cells), atol=1e-9)
+        np.testing.assert_allclose(counts, np.bincount(runs[places], minlength=runs[-1] + 1), atol=1e-9)
 
 
 def test_chunks_add_up():
-    statistic, data = TwoResolutionCounts(layout()), rows()
+    statistic, data = TwoResolutionCounts(grid_of()), rows()
     parts = [{name: values[half] for name, values in data.items()} for half in (slice(0, 100), slice(100, None))]
     np.testing.assert_array_equal(total_of(statistic, *parts), total_of(statistic, data))
 
 
 def test_a_records_norm_is_the_bound():
-    statistic = TwoResolutionCounts(layout())
+    statistic = TwoResolutionCounts(grid_of())
     one = {name: values[:1] for name, values in rows().items()}
     assert np.linalg.norm(total_of(statistic, one)) == pytest.approx(statistic.norm_bound, rel=1e-12)
-    assert statistic.norm_bound**2 == pytest.approx(3 * (RUN_STEP**2 + CELL_STEP**2), rel=1e-12)
+    assert statistic.norm_bound**2 == pytest.approx(4 * (RUN_STEP**2 + CELL_STEP**2), rel=1e-12)
     assert statistic.replace_bound == pytest.approx(np.sqrt(2) * statistic.norm_bound)
     assert 0.99 < RUN_STEP**2 + CELL_STEP**2 < 1.01
 
 
 def test_runs_are_even_and_keep_zero_and_missing_apart():
-    age, city, paid = layout(cells=200).features
+    age, city, paid, member = grid_of(200).columns
     for column in (age, paid):
         runs = public_runs(column)
         assert runs[0] == 0
@@ -82,10 +77,11 @@ def test_runs_are_even_and_keep_zero_and_missing_apart():
         assert np.bincount(runs).max() <= -(-column.n_cells // SIZES.public_runs)
     assert (public_runs(age) == public_runs(age)[-1]).sum() == 1
     np.testing.assert_array_equal(public_runs(city), np.arange(3))
+    np.testing.assert_array_equal(public_runs(member), np.arange(2))
 
 
 def test_bounds_with_cells_of_their_own_are_runs():
-    paid = Grid.of(SCHEMA, numeric_cells=80, ends=True).columns[2]
+    paid = grid_of(ends=True).columns[2]
     runs = public_runs(paid)
     np.testing.assert_array_equal(np.bincount(runs)[[0, -1]], 1)
     assert (runs == runs[paid.zero[0]]).sum() == 1

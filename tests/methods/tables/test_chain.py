@@ -6,8 +6,8 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
-from sfumato.methods.tables.chain import Tie, drawing_order, order_of_ties
-from sfumato.methods.tables.features import SCORE, ColumnShares, level_features, number_features, tilted
+from sfumato.methods.tables.chain import Tie, Turns, order_of_ties
+from sfumato.methods.tables.features import ColumnShares, Waves, level_features, number_features
 
 N, MADE = 20_000, 100_000
 
@@ -114,36 +114,37 @@ def test_labels_whose_pairs_depend_on_the_class_are_kept():
     assert parity.mean() == pytest.approx(0.96, abs=0.01)
 
 
-class TestDrawingOrder:
-    def test_each_column_is_the_one_that_depends_most_on_those_before(self):
-        blocks = [slice(j, j + 1) for j in range(4)]
-        means = np.zeros((4, 4))
-        for i, j, moment in ((1, 2, 0.9), (2, 3, 0.8), (3, 0, 0.7)):
-            means[i, j] = means[j, i] = moment
-        assert drawing_order(means, blocks).tolist() == [2, 1, 3, 0]
+class TestTurns:
+    strength = np.zeros((4, 4))
+    for i, j, own in ((1, 2, 0.9), (2, 3, 0.8), (3, 0, 0.7)):
+        strength[i, j] = strength[j, i] = own
 
-    def test_the_first_columns_come_before_all_others(self):
-        blocks = [slice(j, j + 1) for j in range(4)]
-        means = np.zeros((4, 4))
-        for i, j, moment in ((1, 2, 0.9), (2, 3, 0.8), (3, 0, 0.7)):
-            means[i, j] = means[j, i] = moment
-        assert drawing_order(means, blocks, (2,)).tolist() == [1, 0, 2, 3]
+    def test_columns_that_say_most_come_first(self):
+        assert Turns().order(self.strength).tolist() == [2, 3, 1, 0]
+
+    def test_the_first_columns_come_before_all_others_each_number_in_turn(self):
+        assert Turns(drawn_first=(2,)).order(self.strength).tolist() == [1, 0, 2, 3]
+        assert Turns(drawn_first=(1, 2)).order(self.strength).tolist() == [0, 1, 2, 3]
+
+    def test_the_target_comes_last_of_its_turn(self):
+        assert Turns(target=2).order(self.strength).tolist() == [3, 1, 0, 2]
+        assert Turns(drawn_first=(2,), target=1).order(self.strength).tolist() == [0, 1, 2, 3]
 
     def test_columns_without_features_have_a_place(self):
-        blocks = [slice(0, 0), slice(0, 2), slice(2, 2), slice(2, 3)]
-        order = drawing_order(rng().standard_normal((3, 3)), blocks)
-        assert sorted(order) == [0, 1, 2, 3]
-        assert drawing_order(np.zeros((0, 0)), [slice(0, 0)]).tolist() == [0]
+        assert sorted(Turns().order(np.zeros((4, 4)))) == [0, 1, 2, 3]
+
+    def test_no_column_is_drawn_given_a_sum_or_a_mute_one(self):
+        assert Turns(ties=(Tie(0, 1, 2),), mute={3}).silent == {2, 3}
 
 
 class TestOrderOfTies:
     def test_terms_come_before_their_sum(self):
-        order = np.array([4, 2, 3, 0, 1])
+        order = [4, 2, 3, 0, 1]
         assert order_of_ties(order, [Tie(0, 1, 2)]).tolist() == [4, 0, 1, 2, 3]
-        assert order_of_ties(order, []).tolist() == order.tolist()
+        assert order_of_ties(order, []).tolist() == [4, 2, 3, 0, 1]
 
     def test_a_sum_may_be_a_term(self):
-        order = order_of_ties(np.array([4, 3, 2, 1, 0]), [Tie(0, 1, 2), Tie(2, 3, 4)])
+        order = order_of_ties([4, 3, 2, 1, 0], [Tie(0, 1, 2), Tie(2, 3, 4)])
         assert order.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -165,75 +166,21 @@ def test_no_column_is_drawn_by_a_sum():
     sizes = [release.parameters[f"column.{j}.values"].shape[1] for j in range(len(names))]
     ends = np.cumsum([0, *sizes])
     weights = release.parameters["weights"]
-    assert not weights[:, :, ends[1] : ends[2]].any()
-    assert weights[:, ends[2] : ends[3], ends[3] : ends[4]].any()
+    assert not weights[:, ends[1] : ends[2]].any()
+    assert weights[ends[2] : ends[3], ends[3] : ends[4]].any()
 
 
 def test_what_is_known_of_a_column_fits_together():
     shares = np.array([0.1, 0.2, 0.3, 0.2, 0.2])
     drawn = np.array([0, 0, 1, 2, 3])
-    features = number_features(np.bincount(drawn, shares), True, 3)
-    column = ColumnShares(shares, np.arange(5), drawn, features, np.zeros((1, 5)), 0.0, 3)
+    features = number_features(np.bincount(drawn, shares), True, Waves(3, 0.8))
+    column = ColumnShares(shares, np.arange(5), drawn, features, 0.0, 3)
     np.testing.assert_allclose(column.pooled(), [0.3, 0.3, 0.2, 0.2])
+    np.testing.assert_allclose(column.law(), [0.3, 0.3, 0.2, 0.2])
     np.testing.assert_allclose(column.vectors(), (features.values * np.sqrt(features.weights))[drawn])
     assert column.hermite().shape[0] == features.size
     labelled = level_features(shares)
-    assert ColumnShares(shares, drawn, np.arange(5), labelled, np.zeros((1, 4)), 0.0, 0).hermite() is None
-
-
-def a_number(n=12, *, missing=False, seed=0):
-    """A column of n cells, one run each, and perhaps one of missing."""
-    shares = rng(seed).dirichlet(np.full(n + missing, 3.0))
-    features = number_features(shares, missing, 1)
-    cells = np.arange(n + missing)
-    return ColumnShares(shares, cells, cells, features, shares[None], 0.0, n)
-
-
-class TestMoved:
-    """Columns that lie elsewhere than the first release said."""
-
-    @pytest.mark.parametrize("missing", [False, True])
-    @pytest.mark.parametrize("offset", [-0.6, 0.2])
-    def test_scores_have_the_offset_as_their_mean(self, missing, offset):
-        column = a_number(missing=missing)
-        offsets = np.where(column.features.kinds == SCORE, offset, 0.0)
-        found = column.moved(offsets)
-        assert found.shares.sum() == pytest.approx(column.shares.sum())
-        np.testing.assert_allclose(found.shares @ column.features.values, offsets, atol=0.02 if missing else 1e-6)
-        np.testing.assert_allclose(found.features.values, column.features.values - offsets)
-        if missing:
-            assert found.shares[-1] == column.shares[-1]
-
-    def test_no_offset_changes_nothing(self):
-        column = a_number()
-        assert column.moved(np.zeros(1)) is column
-
-    def test_labels_stay_where_they_are(self):
-        shares = np.array([0.5, 0.3, 0.2])
-        cells = np.arange(3)
-        column = ColumnShares(shares, cells, cells, level_features(shares), shares[None], 0.0, 0)
-        assert column.moved(np.zeros(2)) is column
-
-
-class TestTilted:
-    values = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
-
-    @pytest.mark.parametrize("mean", [-1.5, 0.0, 0.3, 1.9])
-    def test_the_mean_is_met(self, mean):
-        shares = np.array([0.2, 0.0, 0.5, 0.2, 0.3])
-        found = tilted(shares, self.values, mean)
-        assert found.sum() == pytest.approx(shares.sum())
-        assert found @ self.values / found.sum() == pytest.approx(mean)
-        assert found[1] == 0
-
-    @pytest.mark.parametrize("mean", [-9.0, 9.0])
-    def test_beyond_all_values_it_is_at_the_last(self, mean):
-        found = tilted(np.full(5, 0.2), self.values, mean)
-        assert np.sign(mean) * (found @ self.values) > 1.99
-
-    @pytest.mark.parametrize("shares", [np.zeros(5), np.eye(5)[2]])
-    def test_shares_of_one_value_or_none_stay(self, shares):
-        np.testing.assert_array_equal(tilted(shares, self.values, 0.7), shares)
+    assert ColumnShares(shares, drawn, np.arange(5), labelled, 0.0, 0).hermite() is None
 
 
 @pytest.mark.parametrize("target", [None, "y"])

@@ -3,17 +3,24 @@
 import numpy as np
 import pytest
 
-from sfumato.methods.tables.clip_norms import clip_norm_of, mean_square, simulated_squares
-from sfumato.methods.tables.features import number_features
+from sfumato.maths.constants import VECTORS
+from sfumato.methods.tables.clip_norms import clip_norm_of, least_cost_norm, mean_square, simulated_squares
+from sfumato.methods.tables.features import Waves, level_features, number_features
 
 
 def column(shares):
-    features = number_features(np.asarray(shares), missing=False, orders=3)
+    features = number_features(np.asarray(shares), missing=False, waves=Waves(3, 0.83))
     return features.values * np.sqrt(features.weights), np.asarray(shares)
 
 
+def at_variance_1(shares):
+    """Features of single runs as long as those of other columns: a record of a rare one is a hundred times as long."""
+    features = level_features(np.asarray(shares))
+    return features.values * np.sqrt(0.4), np.asarray(shares)
+
+
 ORDINARY = [column(np.full(40, 1 / 40)) for _ in range(6)]
-NEARLY_CONSTANT = column([0.5e-4, 1 - 1e-4, 0.5e-4])
+NEARLY_CONSTANT = at_variance_1([0.5e-4, 1 - 1e-4, 0.5e-4])
 
 
 def with_nearly_constant(place):
@@ -25,7 +32,7 @@ def test_the_mean_square_is_that_of_simulated_rows():
     vectors, shares = ([part[i] for part in ORDINARY] for i in range(2))
     assert mean_square(vectors, shares) == pytest.approx(simulated_squares(vectors, shares).mean(), rel=0.03)
     # orthonormal features: every column adds its weights
-    assert mean_square(vectors, [3 * share for share in shares]) == pytest.approx(6 * 0.8, rel=1e-6)
+    assert mean_square(vectors, [3 * share for share in shares]) == pytest.approx(6, rel=1e-6)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-2, 1e-1])
@@ -38,10 +45,21 @@ def test_a_cell_that_hardly_a_row_has_moves_no_norm(noise):
     seen = [np.sqrt(simulated_squares(*case).max()) > 50 for case in cases]
     assert any(seen)
     assert not all(seen)
-    norms = [clip_norm_of(*case, noise) for case in cases]
+    norms = [least_cost_norm(simulated_squares(*case), noise, mean_square(*case)) for case in cases]
     assert max(norms) < 1.05 * min(norms)
+    norms = [clip_norm_of(*case, noisy=True) for case in cases]
+    assert max(norms) < (1 + 1e-9) * min(norms)
+
+
+def test_with_noise_the_norm_is_that_of_a_record_of_mean_length():
+    vectors, shares = ([part[i] for part in ORDINARY] for i in range(2))
+    assert clip_norm_of(vectors, shares, noisy=True) == pytest.approx(np.sqrt(6))
+    assert clip_norm_of([0 * part for part in vectors], shares, noisy=True) == VECTORS.least_norm
+    assert clip_norm_of([np.zeros((2, 0))], [np.ones(2)], noisy=False) == VECTORS.least_norm
 
 
 def test_without_noise_nothing_is_clipped():
     vectors, shares = with_nearly_constant(0)
-    assert clip_norm_of(vectors, shares, 0.0) > 50
+    longest = sum(float((entries**2).sum(axis=1).max()) for entries in vectors)
+    assert clip_norm_of(vectors, shares, noisy=False) == pytest.approx(np.sqrt(longest))
+    assert longest > 50**2

@@ -149,7 +149,7 @@ def test_rows_of_wide_tables_are_fewer_and_those_of_many_labels_are_not_tilted(l
     tilted = PriorRows.tilted
     monkeypatch.setattr(PriorRows, "tilted", lambda self, runs: drawn.append(self.weights.size) or tilted(self, runs))
     fit(table(2), prior=last_year)
-    assert drawn == [400]
+    assert drawn == [500]
 
 
 def test_shapes_without_a_prior_are_refused(last_year: Release) -> None:

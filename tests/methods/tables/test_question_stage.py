@@ -142,8 +142,8 @@ def test_its_part_of_the_budget_is_declared():
     plan = method.plan(Schema(columns=COLUMNS, rows=N, questions=NAMED))
     shares = np.array([1 / stage.noise_multiplier**2 for stage in plan.stages])
     assert [stage.name for stage in plan.stages][-1] == NAME
-    np.testing.assert_allclose(shares / shares.sum(), [0.7 * 0.4, 0.7 * 0.6, 0.3], rtol=1e-3)
-    assert [stage.name for stage in method.plan(SCHEMA).stages] == ["marginals", "second moments by class"]
+    np.testing.assert_allclose(shares / shares.sum(), [0.7 * 0.3, 0.7 * 0.7, 0.3], rtol=1e-3)
+    assert [stage.name for stage in method.plan(SCHEMA).stages] == ["marginals", "second moments"]
 
 
 def test_a_plan_says_how_wide_answers_will_be():

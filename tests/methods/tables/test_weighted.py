@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases import table_layout, table_moments, weighted_moments, weighted_rows
+from harness.cases import table_grid, table_moments, weighted_moments, weighted_rows, with_a_constant
 from harness.privacy import FakeRecords, contribution, join
 from sfumato import DPMix, MaxEntropy, NonPrivate, Schema, Weight, load
 from sfumato.columns import Categorical, Continuous, Integer
@@ -31,25 +31,46 @@ def test_any_weight_is_a_whole_number_within_its_bound(weight):
 
 @pytest.mark.parametrize("record", weighted_rows(3))
 def test_a_counted_record_is_as_long_as_its_weight_says_exactly(record):
-    statistic = WeightedCounts(table_layout(), column="w")
+    statistic = WeightedCounts(table_grid(), column="w")
     total = statistic.zero()
     statistic.add(total, record)
     k = int(whole_weights(record, "w")[0])
     norm = sum(Fraction(n) ** 2 * Fraction(step) ** 2 for n, step in zip(total, statistic.step, strict=True))
-    columns = len(statistic.layout.features)
+    columns = len(statistic.grid.columns)
     assert norm == Fraction(k, 1 << WEIGHT_BITS) ** 2 * columns * (Fraction(RUN_STEP) ** 2 + Fraction(CELL_STEP) ** 2)
 
 
+@pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("clip_norm", [0.3, 1.0, 40.0])
-def test_no_product_is_longer_than_its_clip_exactly(clip_norm):
-    statistic = weighted_moments(clip_norm, 0.25)
+def test_no_product_is_longer_than_its_clip_exactly(clip_norm, constant):
+    statistic = weighted_moments(clip_norm, "member")
+    statistic = with_a_constant(statistic) if constant else statistic
     rows = join(weighted_rows(30))
-    cells = statistic.cells(rows, statistic.layout.classes(rows))
+    cells = statistic.cells(rows)
     most = 1 << (2 * statistic.bits.entries + statistic.bits.weights)
-    for i, v in enumerate(statistic.counted(rows, cells)):
+    for i, v in enumerate(statistic.counted(rows, statistic.clipping(cells))):
         y = np.concatenate([whole[column[i]] for whole, column in zip(statistic.whole, cells, strict=True)])
         assert v == int(v) >= 0
         assert int(v) * sum(int(entry) ** 2 for entry in y) <= most
+
+
+@pytest.mark.parametrize("length", [0.2, 1.0, 3.0, 40.0])
+def test_what_leads_is_clipped_by_itself_and_then_weighted_exactly(length):
+    """v = ⌊(g·k + 2^19)/2^20⌋ of g of z alone, in the matrix of the record's class."""
+    statistic = weighted_moments(1.0, "member", length=length)
+    leading, bits = statistic.leading, statistic.bits
+    for record in weighted_rows(30):
+        total, cells = statistic.zero(), statistic.cells(record)
+        statistic.add(total, record)
+        own = [statistic._whole(values)[cells[j][0]] for j, values in zip(leading.columns, leading.values, strict=True)]
+        z = [int(entry) for entry in np.concatenate(own)]
+        squares = sum(entry**2 for entry in z)
+        g = min(1 << bits.weights, (1 << 2 * bits.entries + bits.weights) // max(squares, 1))
+        v = (g * int(whole_weights(record, "w")[0]) + (1 << WEIGHT_BITS - 1)) >> WEIGHT_BITS
+        assert v * squares <= 1 << (2 * bits.entries + bits.weights)
+        expected = np.zeros((2, statistic.dimension, statistic.dimension))
+        expected[record["member"][0]][np.ix_(leading.places, leading.places)] = [[v * a * b for b in z] for a in z]
+        np.testing.assert_array_equal(total[1:], expected)
 
 
 @given(n=st.integers(1, MOST_ROWS))
@@ -66,7 +87,7 @@ def test_sums_fit_into_64_bits(n):
 def test_rows_of_the_largest_weight_are_unweighted_rows():
     rows = join([row for row in weighted_rows(20) if row["w"][0] == 1.0])
     plain = {name: column for name, column in rows.items() if name != "w"}
-    weighted, counted = WeightedCounts(table_layout(), column="w"), TwoResolutionCounts(table_layout())
+    weighted, counted = WeightedCounts(table_grid(), column="w"), TwoResolutionCounts(table_grid())
     for ours, theirs in zip(
         weighted.split(reduce(weighted, FakeRecords([rows])).open_in_mechanism()),
         counted.split(reduce(counted, FakeRecords([plain])).open_in_mechanism()),
@@ -74,8 +95,8 @@ def test_rows_of_the_largest_weight_are_unweighted_rows():
     ):
         for one, other in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(one, other)
-    moments = weighted_moments(1.0, 0.25)
-    same = TableMoments(moments.layout, moments.vectors, 1.0, 0.25, bits=moments.bits)
+    moments = weighted_moments(1.0, "member")
+    same = TableMoments(moments.grid, moments.vectors, 1.0, moments.leading, bits=moments.bits)
     ours, theirs = (reduce(s, FakeRecords([rows])).whole_in_mechanism() for s in (moments, same))
     np.testing.assert_array_equal(ours, theirs)
 
@@ -83,13 +104,14 @@ def test_rows_of_the_largest_weight_are_unweighted_rows():
 def test_two_rows_of_half_the_weight_are_one():
     for row in weighted_rows(20):
         whole, half = {**row, "w": np.ones(1)}, {**row, "w": np.full(1, 0.5)}
-        statistic = WeightedCounts(table_layout(), column="w")
+        statistic = WeightedCounts(table_grid(), column="w")
         np.testing.assert_array_equal(2 * contribution(statistic, half), contribution(statistic, whole))
 
 
-@pytest.mark.parametrize(("target", "by_class"), [(3, 0.25), (3, 0.0), (None, 0.0)])
-def test_counts_of_pairs_have_the_bits_of_products(target, by_class):
-    statistic, rows = weighted_moments(0.8, by_class, target), join(weighted_rows(60))
+@pytest.mark.parametrize("constant", [False, True])
+def test_counts_of_pairs_have_the_bits_of_products(constant):
+    statistic, rows = weighted_moments(0.8), join(weighted_rows(60))
+    statistic = with_a_constant(statistic) if constant else statistic
     pairs = PairCounts.of(statistic)
     counted, multiplied = pairs.zero(), statistic.zero()
     pairs.add(counted, rows)
@@ -98,7 +120,7 @@ def test_counts_of_pairs_have_the_bits_of_products(target, by_class):
 
 
 def test_bits_of_unweighted_moments_stay():
-    assert table_moments(1.0, 0.0).bits == MomentBits(15, 6)
+    assert table_moments(1.0).bits == MomentBits(15, 6)
     assert weight_bits(1_000) == MomentBits(12, 12)
 
 

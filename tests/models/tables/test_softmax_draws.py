@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fixtures.softmax import softmax
 from sfumato.maths.constants import SAMPLING
-from sfumato.models.tables.softmax_draws import Chances, chosen, likeness, probabilities, systematic
+from sfumato.models.tables.softmax_draws import Chances, chosen, likeness, systematic
 
 
 def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def softmax(predictor, values, tilts):
-    """In 64 bits, shape (r, n)."""
-    logits = values @ predictor.astype(float) + tilts[:, None]
-    chances = np.exp(logits - logits.max(axis=0))
-    return chances / chances.sum(axis=0)
+def probabilities(predictor, values, tilts):
+    """P(run) of each row, shape (r, n)."""
+    chances = Chances.of(predictor, values, tilts)
+    return np.concatenate([block / sums for block, sums in zip(chances.blocks, chances.sums, strict=True)], axis=1)
 
 
 def parts(n, r, q=3, size=1.0):
@@ -83,20 +83,46 @@ class TestSystematic:
 
 class TestProbabilities:
     @pytest.mark.parametrize("size", [0.0, 1.0, 100.0])
-    @pytest.mark.parametrize("n", [0, 1, 2_047, 2_048, 2_049])
+    @pytest.mark.parametrize("n", [1, 2_047, 2_048, 2_049, 5_000])
     def test_they_are_a_softmax(self, n, size):
-        predictor, values, tilts = parts(n, 6, size=size)
-        tilts, classes = np.stack([tilts, -tilts]), np.arange(n) % 2
-        expected = np.where(classes, softmax(predictor, values, tilts[1]), softmax(predictor, values, tilts[0])).T
-        found = probabilities(predictor.T, values, tilts, classes)
-        np.testing.assert_allclose(found, expected, rtol=1e-5 * max(size, 1), atol=1e-30)
+        for predictor, values, tilts in (parts(n, 6, size=size), parts(n, 1, size=size), parts(n, 300, size=size)):
+            found, expected = probabilities(predictor, values, tilts), softmax(predictor, values, tilts)
+            np.testing.assert_allclose(found, expected, rtol=1e-5 * max(size, 1), atol=1e-30)
+            chances = Chances.of(predictor, values, tilts)
+            for run in (0, len(tilts) - 1):
+                np.testing.assert_array_equal(chances.of_run(run), found[run])
+
+    def test_of_no_rows_there_are_none(self):
+        chances = Chances.of(*parts(0, 6))
+        assert chances.blocks == chances.sums == ()
+        assert chances.drawn(np.zeros(0)).shape == (0,)
+
+    def test_factors_are_in_the_sums(self):
+        predictor, values, tilts = parts(2_500, 4)
+        chances, factors = Chances.of(predictor, values, tilts), np.array([0.1, 2.0, 1.0, 5.0])
+        found = np.concatenate(list(chances.sums_with(factors))) / np.concatenate(chances.sums)
+        np.testing.assert_allclose(found, factors @ softmax(predictor, values, tilts), rtol=1e-5)
+
+    def test_runs_are_left_out_but_where_there_is_no_other(self):
+        predictor, values, tilts = parts(2_500, 4)
+        values[:2], tilts[:2] = 0, -1e6
+        predictor[:, 7], values[3, 0] = [1e6, 0, 0], 1.0
+        values[2] = 0
+        expected = softmax(predictor, values, tilts)
+        expected[3] = 0
+        alone = expected.sum(axis=0) == 0
+        assert alone[7]
+        expected[3, alone] = 1.0
+        chances = Chances.of(predictor, values, tilts).without(np.array([3]))
+        found = np.concatenate([block / sums for block, sums in zip(chances.blocks, chances.sums, strict=True)], axis=1)
+        np.testing.assert_allclose(found, expected / expected.sum(axis=0), rtol=1e-5, atol=1e-30)
 
     @pytest.mark.parametrize("large", [0, 1_000, 4_000])
     def test_one_large_logit_changes_no_other_row(self, large):
         predictor, values, tilts = parts(4_100, 5)
         predictor[:, large] *= 1e4
-        found = probabilities(predictor.T, values, tilts[None], np.zeros(4_100, dtype=int))
-        np.testing.assert_allclose(found, softmax(predictor, values, tilts).T, rtol=1e-5, atol=1e-30)
+        found = probabilities(predictor, values, tilts)
+        np.testing.assert_allclose(found, softmax(predictor, values, tilts), rtol=1e-5, atol=1e-30)
 
 
 class TestDrawn:

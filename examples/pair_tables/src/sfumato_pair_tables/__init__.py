@@ -30,7 +30,7 @@ class SelectedPairs:
 
     def release(self, fit, first):
         """Count the pairs; what follows is a function of the counts."""
-        axes = [self.cells(*pair) for pair in zip(first.layout.features, first.columns, strict=True)]
+        axes = [self.cells(*pair) for pair in zip(first.grid.columns, first.columns, strict=True)]
         spread = [1 - (np.bincount(a.groups, c.shares) ** 2).sum() for a, c in zip(axes, first.columns, strict=True)]
         chosen = sorted(np.argsort(spread)[::-1][: self.most_columns].tolist())
         pairs = [(axes[i], axes[j]) for i, j in combinations(chosen, 2)]

@@ -55,7 +55,7 @@ class FittedUnits:
 
     def again(self, records: Iterator[Rows], n: int) -> FittedUnits:
         """Return the fit to what is given in records of the model, of which n rows are taken."""
-        names = [column.name for column in self.measured.layout.features[: self.n_given]]
+        names = [column.name for column in self.measured.grid.columns[: self.n_given]]
         rows = self._counted(records, names, n) if names else None
         return self if rows is None else replace(self, chain=self.measured.chain(rows, self.chain))
 

@@ -30,7 +30,8 @@ from sfumato.methods.linked.statistics import (
     step_bits,
 )
 from sfumato.methods.tables.clip_norms import least_cost_norm, mean_square, simulated_squares
-from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,
     Measuring,
@@ -54,7 +55,7 @@ STEPS = Names("steps: marginals", "steps: second moments")
 _STEP_SHARE = 0.65  # of the squared budget
 _LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
-_STEP_ORDERS, _FAINT_STEPS = 3, 0.002  # polynomials, beyond this noise of an entry
+_STEP_WAVES, _FAINT_STEPS = 3, 0.002  # of a number, beyond this noise of an entry
 _ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
 _NO_STEPS = 1e-9  # part of the units that have steps
 _NORM_SEED = 11
@@ -133,18 +134,20 @@ class MeasuringSteps(Measuring):
         return replace(facts, unit_rows=self.sharing.full)
 
     def weighted(self, settings: Settings) -> Settings:
-        """Return settings with few polynomials unless noise is small: what steps say is mostly in their scores."""
+        """Return settings with few waves unless noise is small: what steps say is mostly in the first ones."""
         weighted = Measuring.weighted(self, settings)
         if weighted.entry <= _FAINT_STEPS:
             return weighted
-        orders = min(weighted.resolution.orders, _STEP_ORDERS)
-        return replace(weighted, resolution=replace(weighted.resolution, orders=orders))
+        waves = weighted.resolution.waves
+        waves = Waves(min(waves.most, _STEP_WAVES), waves.decay)
+        return replace(weighted, resolution=replace(weighted.resolution, waves=waves))
 
-    def counts(self, layout: TableLayout) -> StepCounts:
-        """Return the counts of steps."""
+    def counts(self, grid: Grid, by: int | None) -> StepCounts:
+        """Return the counts of steps, of which none is to be predicted."""
+        del by
         if self.weight:
-            return WeightedStepCounts(layout, sharing=self.sharing, column=self.weight)
-        return StepCounts(layout, sharing=self.sharing)
+            return WeightedStepCounts(grid, sharing=self.sharing, column=self.weight)
+        return StepCounts(grid, sharing=self.sharing)
 
     def clip_norm(
         self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
@@ -165,14 +168,14 @@ class MeasuringSteps(Measuring):
         return least_cost_norm(squares * together, noise_multiplier / self.sharing.full / n_public, mean)
 
     def moments(
-        self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int
+        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
     ) -> StepMoments:
         """Return the second moments of steps."""
-        del by_class, n_public
+        del leading, n_public
         how = {"bits": step_bits(self.n_units), "sharing": self.sharing}
         if self.weight:
-            return WeightedStepMoments(layout, vectors, clip_norm, **how, column=self.weight)
-        return StepMoments(layout, vectors, clip_norm, **how)
+            return WeightedStepMoments(grid, vectors, clip_norm, **how, column=self.weight)
+        return StepMoments(grid, vectors, clip_norm, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +254,9 @@ def _units(
     """Return the chain of units with their first row, and the public number of records that own them."""
     assert isinstance(fit.data, LinkedRecords)
     tables = fit.data.tables
-    by_class = TableFacts.of(facts).n_classes > 1  # the class is drawn before all columns
     n_given = len(tables.constants) if known else 0
     before = (len(tables.constants) if given else 0, tables.n_first)
-    first = tuple(n - by_class for n in before if n > by_class)
+    first = tuple(n for n in before if n)
 
     def silent(columns: Sequence[ColumnGrid], shares: Sequence[np.ndarray], entry: float) -> list[str]:
         faint = without_levels(tables, columns, shares, entry)
@@ -284,7 +286,8 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
     if weight is None or weight.total is not None:
         return counted_rows(facts)
     runs = dict(units.measurements)[RUN_COUNTS].value
-    return max(1.0, float(runs.sum()) / TableFacts.of(facts).n_features / weight_bound(facts.described))
+    sizes = TableFacts.of(facts)
+    return max(1.0, float(runs.sum()) / (sizes.n_columns - sizes.counted) / weight_bound(facts.described))
 
 
 def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
@@ -317,7 +320,7 @@ def number_of_rows(tables: LinkedTables, units: FittedModel) -> np.ndarray:
 
 def _stored_shares(tables: LinkedTables, units: FittedModel, name: str) -> tuple[ColumnGrid, np.ndarray]:
     """The cells of a column of units, and P(cell) as the chain of units has it."""
-    columns = [c for c in Grid.stored(tables.units, units.parameters).columns if c.name != units.sampler["target"]]
+    columns = Grid.stored(tables.units, units.parameters).columns
     place = [column.name for column in columns].index(name)
     return columns[place], units.parameters[f"column.{place}.shares"]
 

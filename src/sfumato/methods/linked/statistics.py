@@ -16,7 +16,7 @@ stages before released. Samples are not tilted to them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -149,6 +149,8 @@ class StepCounts(TwoResolutionCounts):
     K·√(c(a² + b²)). No entry is negative, so that two units are at most √2 times that apart. One `Gaussian` event.
     """
 
+    shift: ClassVar[int] = WEIGHT_BITS
+
     sharing: Sharing = AS_ONE
     name: str = "counts of steps in runs and cells"
 
@@ -162,19 +164,10 @@ class StepCounts(TwoResolutionCounts):
         """K²·c(a² + b²)."""
         return self.sharing.full**2 * super().squares
 
-    @property
-    def step(self) -> np.ndarray:
-        """What 1 is worth: a or b, times 2^-10."""
-        return super().step * 2.0**-WEIGHT_BITS
-
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units."""
         flat, owners, steps = flattened(rows)
         self.add_weighted(total, flat, self.sharing.weights(steps)[owners].astype(np.float64))
-
-    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return each column's counts in weighted steps, without the weights of runs and cells."""
-        return super().split(value * 2.0**-WEIGHT_BITS)
 
 
 @dataclass(frozen=True)
@@ -186,6 +179,8 @@ class WeightedStepCounts(StepCounts):
     event. Proof: docs/proofs/linked.md.
     """
 
+    shift: ClassVar[int] = WEIGHT_BITS + FINER_BITS
+
     column: str = ""
     name: str = "weights of steps in runs and cells"
 
@@ -194,20 +189,11 @@ class WeightedStepCounts(StepCounts):
         """By `Sharing` and the unit's weight."""
         return {"whole_rows": self.sharing.full, "weight": self.column}
 
-    @property
-    def step(self) -> np.ndarray:
-        """What 1 is worth: a or b, times 2^-16."""
-        return super().step * 2.0**-FINER_BITS
-
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units by their weights."""
         flat, owners, steps = flattened(rows)
         shared = self.sharing.weights(steps)[owners]
         self.add_weighted(total, flat, weighted_steps(shared, flat, self.column).astype(np.float64))
-
-    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return each column's counts in weighted steps ÷ the bound."""
-        return super().split(value * 2.0**-FINER_BITS)
 
 
 @dataclass(frozen=True)
@@ -235,7 +221,7 @@ class StepMoments(TableMoments):
         flat, owners, steps = flattened(rows)
         if not owners.size:
             return
-        cells = self.cells(flat, np.zeros(owners.size, dtype=np.int64))
+        cells = self.cells(flat)
         entries = [whole.astype(np.float64) for whole in self.whole]
         ends, at_once = np.cumsum(steps), max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
         start, most = 0, 2.0 ** (2 * self.bits.entries + self.bits.weights)

@@ -4,7 +4,7 @@ The map is public for images; a table's follows from one release:
 
     marginals        G(σ)   one-hot(cell) per column   → ranks of numbers, shares of levels
 
-Proof: docs/proofs/class_cell_counts.md.
+Proof: docs/proofs/cell_counts.md.
 """
 
 from __future__ import annotations

@@ -11,21 +11,21 @@ from sfumato.maths.constants import VECTORS
 from sfumato.maths.streams import public_stream
 
 
-def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise: float) -> float:
-    """Return the clip norm whose noise and bias together are least, for rows as the released shares make them.
+def clip_norm_of(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], *, noisy: bool) -> float:
+    """Return the clip norm: that of a record of mean squared length, or without noise of the longest.
 
-    Free: uses released shares only.
+    What clipping takes off is known of the law that is fitted, and put back (`Evidence.unclipped`): so the norm may be
+    short, and noise small. Free: uses released shares only.
 
     Args:
         vectors: per column, the entries of each cell, shape (c, q).
         shares: per column, P(cell), shape (c,).
-        noise: of a mean product, as a part of the squared clip norm; 0 for none.
+        noisy: whether there is noise.
     """
-    squares = simulated_squares(vectors, shares)
-    if not noise:
-        most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-        return float(np.sqrt(max(most, VECTORS.least_norm**2)))
-    return least_cost_norm(squares, noise, mean_square(vectors, shares))
+    if noisy:
+        return float(np.sqrt(max(mean_square(vectors, shares), VECTORS.least_norm**2)))
+    most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
+    return float(np.sqrt(max(most, VECTORS.least_norm**2)))
 
 
 def mean_square(vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray]) -> float:

@@ -8,10 +8,8 @@ months) may take ten times as long, and so may machines differ.
 from __future__ import annotations
 
 from sfumato.columns.kind import TabularKind
-from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import SIZES
-from sfumato.methods.tables.chain import Effort
-from sfumato.methods.tables.settings import TableFacts, classes_apart, entry_noise, orders_of
+from sfumato.methods.tables.settings import TableFacts, entry_noise, waves_of
 from sfumato.privacy.budget import EstimateCount, NonPrivate
 from sfumato.schema.schema import Schema
 
@@ -19,14 +17,10 @@ _START = 2.2
 """Seconds until the libraries are read."""
 _CELL = 2.5e-7
 """Seconds for each cell of the records: reading and two passes."""
-_NUMBER, _LABEL = 0.05, 0.07
-"""Seconds for each column's place in the chain, where an entry of the moments has a noise of `_ENTRY`."""
-_ENTRY, _LEAST_ENTRY, _POWER = 0.01, 0.001, 0.25
-"""With less noise columns say more of each other, and their softmaxes take more steps."""
-_PRODUCT = 6e-10
-"""Seconds for each simulated row and pair of features."""
-_BY_CLASS, _CLASSES = 2.0, 0.3
-"""Times as much with a target or areas whose two classes have weights of their own, and its power of their number."""
+_COLUMN = 0.1
+"""Seconds for each column's place in the mixture and in the chain."""
+_PAIR = 4e-6
+"""Seconds for each pair of features: 800 steps of the mixture."""
 _MULTIPLIER = 4.8
 """About the noise multiplier of second moments at ε = 1."""
 
@@ -64,18 +58,12 @@ def fit_seconds(
 
 def _chain_seconds(schema: Schema, target: str | None, rows: int, epsilon: float) -> float:
     """Return the time of the fits of all columns; columns to discover count as numbers."""
-    labels = {name: kind.n_levels for name, kind in schema.of_kind(TabularKind).items() if not kind.is_numeric}
-    n_classes = labels.pop(Facts(schema, target, rows).class_column or "", 1)
-    features = sum(min(n_levels, SIZES.level_groups) - 1 for n_levels in labels.values())
-    columns = len(schema.released) - (n_classes > 1)
-    numbers = columns - len(labels)
-    entry = entry_noise(_MULTIPLIER / epsilon, TableFacts(n_classes, columns, features), rows)
-    orders = orders_of(entry)
-    features += numbers * (orders + (orders > 1))
-    steps = (_ENTRY / max(entry, _LEAST_ENTRY)) ** _POWER
-    seconds = (_NUMBER * numbers + _LABEL * len(labels)) * steps
-    seconds += _PRODUCT * Effort.noisy(columns=columns).rows * features**2
-    return seconds * (_BY_CLASS * (n_classes / 2) ** _CLASSES if classes_apart(n_classes, entry) else 1)
+    del target
+    labels = [kind.n_levels for kind in schema.of_kind(TabularKind).values() if not kind.is_numeric]
+    columns, features = len(schema.released), sum(min(n_levels, SIZES.level_groups) - 1 for n_levels in labels)
+    facts = TableFacts(columns, features, columns - len(labels))
+    features += (columns - len(labels)) * waves_of(entry_noise(_MULTIPLIER / epsilon, facts, rows), facts).most
+    return _COLUMN * columns + _PAIR * features**2
 
 
 def rounded(seconds: float) -> str:

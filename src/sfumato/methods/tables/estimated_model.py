@@ -29,7 +29,7 @@ from sfumato.measurements.stated_counts import require_finite
 from sfumato.methods.tables.chain import Effort, fit_table_chain
 from sfumato.methods.tables.features import ColumnShares, Features
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
-from sfumato.methods.tables.settings import orders_of
+from sfumato.methods.tables.settings import TableFacts, waves_of
 from sfumato.methods.tables.shares import Resolution, shares_of
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.privacy.certificate import measured_elsewhere
@@ -79,15 +79,14 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     pairs = pair_tables(read.released, tables)
     entry = _entry_noise(pairs.values(), n)
     grid = Grid(tuple(_grid_column(name, read, tables) for name in read.released))
-    orders = SIZES.most_orders if entry < SIZES.faint else orders_of(entry)
-    resolution = Resolution(SIZES.most_runs, orders, SIZES.level_groups, {})
+    facts = TableFacts(len(grid.columns), sum(c.n_cells for c in grid.columns if not c.numeric), len(grid.columns))
+    resolution = Resolution(SIZES.most_runs, waves_of(entry, facts), SIZES.level_groups, {})
     columns = [_shares(column, tables, n, resolution) for column in grid.columns]
-    effort = Effort.exact(n) if entry < SIZES.faint else Effort.noisy(columns=len(columns))
+    effort = Effort.of(close=entry < SIZES.waves[0][0])
     beside = _beside_dates(read)
     grid = Grid((*grid.columns, *beside))
     columns += [_unmeasured(column) for column in beside]
-    moments = pair_moments(columns, pairs, n)
-    chain = fit_table_chain(columns, np.array([float(n)]), moments, effort, public_stream(0))
+    chain = fit_table_chain(pair_moments(columns, pairs, n), effort, public_stream(0))
     unit = Protected(**read.protects)
     return Release(
         schema=read,
@@ -217,9 +216,8 @@ def _unmeasured(column: ColumnGrid) -> ColumnShares:
         free = np.diff(column.edges).astype(np.float64)
     elif column.kind.nullable:
         free = (np.arange(column.n_cells) == column.n_cells - 1).astype(np.float64)
-    cells, nothing = np.arange(column.n_cells), np.zeros(0)
-    features = Features(np.zeros((column.n_cells, 0)), nothing, nothing.astype(np.int64))
-    return ColumnShares(free / free.sum(), cells, cells, features, np.zeros((1, column.n_cells)), 1.0, 0)
+    cells = np.arange(column.n_cells)
+    return ColumnShares(free / free.sum(), cells, cells, Features(np.zeros((column.n_cells, 0)), np.zeros(0)), 1.0, 0)
 
 
 def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution: Resolution) -> ColumnShares:
@@ -235,4 +233,4 @@ def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution
     if coarse is not None:
         runs = coarse.axes[0].grouped(np.arange(column.n_cells))
         counts = NoisyCounts(fine.value, std, coarse.value, float(np.sqrt(coarse.variance)), runs)
-    return shares_of(column, counts, float(n), resolution, counts.coarse[None], counts.coarse_std)
+    return shares_of(column, counts, float(n), resolution, min(std, counts.coarse_std) / n)

@@ -1,7 +1,8 @@
-"""Second moments of a table's records, pooled and by class, measured with one Gaussian release.
+"""Second moments of a table's records, pooled and by class of a column to predict, measured with one Gaussian release.
 
 A record is the features of its cells (`sfumato.methods.tables.features`), each times the root of its weight, clipped
-to a norm that released shares make one expect. Proof: docs/proofs/second_moment.md.
+to a norm that released shares make one expect. By class, it is what leads each of its numbers
+(`sfumato.methods.tables.leading`). Proof: docs/proofs/second_moment.md.
 
 The entries of a cell are whole numbers y, and clipping is a whole number u beside them: a record adds u·yyᵀ. So the sum
 over records is a linear map of how often each pair of groups of cells is there, weighted by u: one weighted count for
@@ -12,7 +13,7 @@ are taken instead, and the sum has the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +23,9 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import CellEntries, MomentBits, MomentQuery
 from sfumato.mechanisms.contributions import step_of
 from sfumato.mechanisms.statistics import OuterProducts
-from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.leading import Leading
 from sfumato.records.engine import ROWS_AT_ONCE, Rows
+from sfumato.schema.grid import Grid
 
 _WORK_BYTES = 1 << 20  # of vectors at once: they stay in the cache
 _BLOCK_ROWS = 1 << 14
@@ -36,42 +38,43 @@ _PAIR, _PAIR_ENTRY, _ENTRY, _PRODUCT = 4.0, 3.0, 2.0, 0.06
 
 @dataclass(frozen=True)
 class TableMoments(OuterProducts):
-    """The sum of outer products of the records' clipped vectors: of all records, and of each class.
+    """The sum of outer products of the records' clipped vectors: of all features, and by class of those that lead.
 
-    A record x adds α·f·xxᵀ to the pooled matrix and β·f·xxᵀ to that of its class, α² + β² ≤ 1 and f·‖x‖² ≤ C²: norm at
-    most C². Two records' contributions have a non-negative inner product, so they are at most √2·C² apart; so are two
-    units', C² being so many times as large as they have records. One `Gaussian` event for all matrices.
-    Value: shape (1 + classes, d, d), or (1, d, d) where β = 0.
+    A record adds α·f·xxᵀ to the pooled matrix, f·‖x‖² ≤ C², and β·g·zzᵀ to that of its class, g·‖z‖² ≤ C²: with
+    α² + β² ≤ 1 a norm of at most C². Two records' contributions have a non-negative inner product, so they are at most
+    √2·C² apart; so are two units', C² being so many times as large as they have records. One `Gaussian` event for all
+    matrices. Value: shape (1 + classes, d, d), or (1, d, d) without classes; by class all but leading features is 0.
 
-    In whole numbers: x = y·C/2^b and f = u/2^m with u = min(2^m, ⌊2^m·4^b / ‖y‖²⌋), so that u·‖y‖² ≤ 2^m·4^b exactly.
+    In whole numbers: x = y·C/2^b and f = u/2^m with u = min(2^m, ⌊2^m·4^b / ‖y‖²⌋), so that u·‖y‖² ≤ 2^m·4^b exactly;
+    likewise z and g.
 
     Attributes:
-        layout: the columns.
-        vectors: per feature column, the entries of each cell, shape (c, q); then, where they are wanted, of the class
-            (without a target, of the one class of all rows): an indicator, whose products with features are its means.
+        grid: the columns.
+        vectors: per column, the entries of each cell, shape (c, q); then, where it is wanted, an entry of all rows,
+            shape (1, 1), whose products with features are their means.
         clip_norm: C.
-        by_class: β² in [0, 1), up to rounding; 0 for the pooled matrix alone.
+        leading: what is told apart by class; None for the pooled matrix alone.
         bits: of the whole numbers; fewer where there are many rows.
     """
 
-    layout: TableLayout
+    grid: Grid
     vectors: tuple[np.ndarray, ...]
     clip_norm: float
-    by_class: float = 0.0
+    leading: Leading | None = None
     name: str = "second moments, pooled and by class"
     bits: MomentBits = field(default_factory=MomentBits)
 
     @cached_property
     def dimension(self) -> int:
-        """CellEntries d of a record's vector."""
+        """Entries d of a record's vector."""
         return sum(vectors.shape[1] for vectors in self.vectors)
 
     @property
     def weights(self) -> np.ndarray:
         """α, then β for each class, shape (1 + classes,) or (1,)."""
-        if not self.by_class:
+        if self.leading is None:
             return np.ones(1)
-        squares = np.array([1 - self.by_class] + [self.by_class] * self.layout.n_classes)
+        squares = np.array([1 - self.leading.part] + [self.leading.part] * self.leading.n_classes)
         # rounded down to binary fractions, so that the squares of two of them add up to at most 1, exactly
         return np.floor(np.sqrt(squares) * _FRACTIONS) / _FRACTIONS
 
@@ -84,23 +87,33 @@ class TableMoments(OuterProducts):
     @cached_property
     def whole(self) -> tuple[np.ndarray, ...]:
         """The entries of each cell as whole numbers y of C/2^b, int64, as `vectors`."""
+        return tuple(self._whole(vectors) for vectors in self.vectors)
+
+    @cached_property
+    def _whole_leading(self) -> tuple[np.ndarray, ...]:
+        """The entries of z of each cell of the columns that lead, as whole numbers, int64, shapes (c, features)."""
+        return () if self.leading is None else tuple(self._whole(values) for values in self.leading.values)
+
+    def _whole(self, vectors: np.ndarray) -> np.ndarray:
         step = step_of(self.clip_norm, self.bits.entries)
-        return tuple(
-            np.rint(np.clip(np.nan_to_num(v / step), -_LARGEST, _LARGEST)).astype(np.int64) for v in self.vectors
-        )
+        return np.rint(np.clip(np.nan_to_num(vectors / step), -_LARGEST, _LARGEST)).astype(np.int64)
 
     @cached_property
     def pooled_query(self) -> MomentQuery:
         """The pooled sum."""
-        columns = [Cells.of(column) for column in self.layout.features]
-        columns = [*columns, self.layout.class_cells][: len(self.whole)]
-        features = tuple(CellEntries.of(cells, whole) for cells, whole in zip(columns, self.whole, strict=True))
+        cells = [*map(Cells.of, self.grid.columns), Cells.all_rows()]
+        features = tuple(CellEntries.of(own, whole) for own, whole in zip(cells, self.whole, strict=False))
         return MomentQuery(features, self.clip_norm, self.bits, **self.how_counted)
 
-    @property
-    def class_query(self) -> MomentQuery:
-        """The sums by class."""
-        return replace(self.pooled_query, by=(self.layout.class_cells,))
+    @cached_property
+    def class_query(self) -> MomentQuery | None:
+        """The sums by class, of what leads; None without classes."""
+        if self.leading is None:
+            return None
+        columns = zip(self.leading.columns, self._whole_leading, strict=True)
+        features = tuple(CellEntries.of(Cells.of(self.grid.columns[j]), whole) for j, whole in columns)
+        by = Cells.of(self.grid.columns[self.leading.target], self.leading.classes)
+        return MomentQuery(features, self.clip_norm, self.bits, by=(by,), **self.how_counted)
 
     @property
     def how_counted(self) -> dict[str, Any]:
@@ -113,35 +126,41 @@ class TableMoments(OuterProducts):
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, expanded to vectors a few at a time."""
-        classes = self.layout.classes(rows)
-        cells, entries = self.cells(rows, classes), [whole.astype(np.float64) for whole in self.whole]
-        clipping = self.counted(rows, cells)
+        cells, entries = self.cells(rows), [whole.astype(np.float64) for whole in self.whole]
+        counted = self.counted(rows, self.clipping(cells))
         at_once = max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
-        n_parts = self.layout.n_classes if self.by_class else 1
-        parts = [np.flatnonzero(classes == k) if self.by_class else np.arange(classes.size) for k in range(n_parts)]
-        for k, members in enumerate(parts):
-            for start in range(0, members.size, at_once):
-                some = members[start : start + at_once]
-                vectors = np.concatenate([e[c[some]] for e, c in zip(entries, cells, strict=True)], axis=1)
-                product = vectors.T @ (vectors * clipping[some, None])
-                total[0] += product
-                if self.by_class:
-                    total[1 + k] += product
+        for start in range(0, counted.size, at_once):
+            some = slice(start, start + at_once)
+            vectors = np.concatenate([e[c[some]] for e, c in zip(entries, cells, strict=True)], axis=1)
+            total[0] += vectors.T @ (vectors * counted[some, None])
+        if self.leading is not None:
+            self._add_leading(total[1:], rows, cells, self.leading)
 
-    def cells(self, rows: Rows, classes: np.ndarray) -> list[np.ndarray]:
-        """Return the cell of each record in every column, and after these its class where that has entries."""
-        cells = [column.cells(rows[column.name]) for column in self.layout.features]
-        return [*cells, classes] if len(self.vectors) > len(cells) else cells
+    def _add_leading(self, total: np.ndarray, rows: Rows, cells: Sequence[np.ndarray], leading: Leading) -> None:
+        """Add β·g·zzᵀ of some records to the matrices of their classes."""
+        classes, most = leading.classes[cells[leading.target]], 1 << self.bits.weights
+        led = zip(leading.columns, self._whole_leading, strict=True)
+        z = np.concatenate([whole[cells[j]] for j, whole in led], axis=1)
+        clipping = np.minimum((most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1), most)
+        counted, z = self.counted(rows, clipping.astype(np.float64)), z.astype(np.float64)
+        for k in range(leading.n_classes):
+            own = z[classes == k]
+            total[k][np.ix_(leading.places, leading.places)] += own.T @ (own * counted[classes == k, None])
+
+    def cells(self, rows: Rows) -> list[np.ndarray]:
+        """Return the cell of each record in every column, and after these the one of all rows where it has an entry."""
+        cells = [column.cells(rows[column.name]) for column in self.grid.columns]
+        return [*cells, np.zeros_like(cells[0])][: len(self.vectors)]
 
     def clipping(self, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return u of records with these cells, whole numbers in float64, shape (n,)."""
         of_columns = zip(self.pooled_query.features, cells, strict=True)
         return self.pooled_query.clipping([entries.cells.grouped(column) for entries, column in of_columns])
 
-    def counted(self, rows: Rows, cells: Sequence[np.ndarray]) -> np.ndarray:
-        """Return what each record's product is multiplied by: u, whole numbers in float64, shape (n,)."""
+    def counted(self, rows: Rows, clipping: np.ndarray) -> np.ndarray:
+        """Return what each record's product is multiplied by, whole numbers in float64, by its clipping, shape (n,)."""
         del rows
-        return self.clipping(cells)
+        return clipping
 
     def of(self, cells: Sequence[np.ndarray]) -> np.ndarray:
         """Return the vectors of records with these cells as they are summed, unclipped, shape (n, d)."""
@@ -151,6 +170,8 @@ class TableMoments(OuterProducts):
     @cached_property
     def compact(self) -> PairCounts | None:
         """The same sum as weighted counts of pairs, where that is faster: a choice by public sizes alone."""
+        if self.leading is not None:
+            return None
         pairs = PairCounts.of(self)
         n_pairs = len(self.vectors) * (len(self.vectors) + 1) / 2
         counted = n_pairs * _PAIR + pairs.size / ROWS_AT_ONCE * _PAIR_ENTRY
@@ -182,17 +203,12 @@ class PairCounts:
         groups = tuple(entries.cells.grouped(np.arange(entries.cells.base)) for entries in features)
         return cls(moments, groups, tuple(entries.whole for entries in features))
 
-    @property
-    def _parts(self) -> int:
-        """Classes that are told apart."""
-        return self.moments.layout.n_classes if self.moments.by_class else 1
-
     def _pairs(self) -> Iterator[tuple[int, int, slice]]:
-        """Yield pairs of columns, and where their tables (classes, r, r') lie; of a column with itself (classes, r)."""
+        """Yield pairs of columns, and where their tables (r, r') lie; of a column with itself (r,)."""
         start, sizes = 0, [len(entries) for entries in self.entries]
         for i, first in enumerate(sizes):
             for j in range(i, len(sizes)):
-                end = start + self._parts * first * (sizes[j] if j > i else 1)
+                end = start + first * (sizes[j] if j > i else 1)
                 yield i, j, slice(start, end)
                 start = end
 
@@ -208,37 +224,29 @@ class PairCounts:
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add some records, a block at a time."""
-        classes = self.moments.layout.classes(rows)
-        cells = self.moments.cells(rows, classes)
-        for start in range(0, classes.size, _BLOCK_ROWS):
+        cells = self.moments.cells(rows)
+        for start in range(0, cells[0].size, _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
             some = {name: column[block] for name, column in rows.items()}
-            self._add(total, some, [column[block] for column in cells], classes[block].astype(np.int64))
+            self._add(total, some, [column[block] for column in cells])
 
-    def _add(self, total: np.ndarray, rows: Rows, cells: Sequence[np.ndarray], classes: np.ndarray) -> None:
-        clipping = self.moments.counted(rows, cells)
+    def _add(self, total: np.ndarray, rows: Rows, cells: Sequence[np.ndarray]) -> None:
+        counted = self.moments.counted(rows, self.moments.clipping(cells))
         groups = [of_cell[column] for of_cell, column in zip(self.groups, cells, strict=True)]
-        before, place = -1, groups[0]
         for i, j, part in self._pairs():
-            if i > before:
-                before, place = i, groups[i]
-                if self._parts > 1:
-                    place = place + classes * len(self.entries[i])
-            where = place if i == j else place * len(self.entries[j]) + groups[j]
-            total[part] += np.bincount(where, clipping, part.stop - part.start)
+            where = groups[i] if i == j else groups[i] * len(self.entries[j]) + groups[j]
+            total[part] += np.bincount(where, counted, part.stop - part.start)
 
     def expanded(self, total: np.ndarray) -> np.ndarray:
         """Return the moments of tables, int64 modulo 2^64: a linear map in whole numbers, hence that of any sum."""
         ends = np.cumsum([0, *(entries.shape[1] for entries in self.entries)])
-        sums = np.zeros((self._parts, ends[-1], ends[-1]), dtype=np.int64)
+        sums = np.zeros((1, ends[-1], ends[-1]), dtype=np.int64)
         for i, j, part in self._pairs():
             first, second = self.entries[i], self.entries[j]
             rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-            table = total[part].reshape(self._parts, len(first), -1)
             if i == j:
-                sums[:, rows, rows] = np.matmul(first.T, first * table)
+                sums[0, rows, rows] = first.T @ (first * total[part, None])
                 continue
-            sums[:, rows, columns] = np.matmul(np.matmul(first.T, table), second)
-            sums[:, columns, rows] = sums[:, rows, columns].transpose(0, 2, 1)
-        pooled = sums.sum(axis=0, keepdims=True)
-        return np.concatenate([pooled, sums]) if self.moments.by_class else pooled
+            sums[0, rows, columns] = first.T @ total[part].reshape(len(first), -1) @ second
+            sums[0, columns, rows] = sums[0, rows, columns].T
+        return sums

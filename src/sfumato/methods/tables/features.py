@@ -1,9 +1,8 @@
 """One column of a table as features: functions of its cells, orthonormal under its released shares.
 
-A number's first feature is its normal score, so that a monotone dependence is one number; then what a missing or a very
-frequent value says, then polynomials of its rank, which are bounded. Labels have an indicator each, the rarest first,
-what it says of rarer ones taken off. The weight of a feature is its part of a record's squared norm: noise in units of
-a feature is inverse to its root.
+Of numbers: waves √2 cos(πku) of the rank u, k = 1, 2, …, which are bounded, and what a missing value says. Labels have
+an indicator each, the rarest first, what it says of rarer ones taken off. The weight of a feature is its part of a
+record's squared norm: noise in units of a feature is inverse to its root.
 
 Everything here is a function of released values.
 """
@@ -13,15 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
-from sfumato.maths.constants import CHAIN, VECTORS
-from sfumato.maths.gaussian import normal_scores
-
-SCORE, SHAPE, MARK, LABEL, RUN = range(5)
-"""Kinds of features: normal scores, polynomials, indicators of single numbers, of labels, and of runs of numbers."""
-
-N_KINDS = 5
+from sfumato.maths.constants import VECTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +24,15 @@ class Features:
     Attributes:
         values: of each run, shape (r, q): mean 0, variance 1 and no correlation under the column's shares.
         weights: squared length of each feature in a record's vector, shape (q,).
-        kinds: of the features, shape (q,).
     """
 
     values: np.ndarray
     weights: np.ndarray
-    kinds: np.ndarray
 
     @property
     def size(self) -> int:
         """Number of features q."""
         return self.values.shape[1]
-
-    def with_runs(self, shares: np.ndarray) -> Features:
-        """Return these, and after them what is left to tell of runs with these shares: of no weight in a record."""
-        n_runs = len(self.values)
-        values, new = _orthonormal(np.concatenate([self.values, np.eye(n_runs)], axis=1), shares)
-        runs = values[:, new >= self.size]
-        weights = np.concatenate([self.weights, np.zeros(runs.shape[1])])
-        kinds = np.concatenate([self.kinds, np.full(runs.shape[1], RUN)])
-        return Features(np.concatenate([self.values, runs], axis=1), weights, kinds)
 
 
 def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
@@ -59,44 +41,63 @@ def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]
     values, new = _orthonormal(indicators, shares)
-    weights = weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new]
-    return Features(values, weights, np.full(new.size, LABEL))
+    return Features(values, weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new])
 
 
-def number_features(shares: np.ndarray, missing: bool, orders: int, weight: float = 1.0) -> Features:
-    """Return the features of a numeric column whose runs have these shares, the missing one last.
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """The functions of a number's rank.
+
+    Attributes:
+        most: how many.
+        decay: of the squared weight from one to the next.
+    """
+
+    most: int
+    decay: float
+
+
+def number_features(
+    shares: np.ndarray, missing: bool, waves: Waves, weight: float = 1.0, values: np.ndarray | None = None
+) -> Features:
+    """Return the features of a numeric column whose runs have these shares: its value first, then the heaviest.
+
+    Those that waves √2 cos(πku) and an indicator of missing span: the value, and the eigenvectors of the kernel that
+    they make beside it. Waves are not brought to variance 1 where ranks are tied: one record of a nearly constant
+    column would be as long as ten of another.
 
     Args:
-        shares: of the runs, shape (r,).
-        missing: whether the last run is that of missing.
-        orders: of polynomials, at least 1, the score among them.
+        shares: of the runs, shape (r,), the missing one last.
+        missing: whether there is one.
+        waves: how many, and how they weigh.
         weight: of the column.
+        values: mean of each run's, that of missing of no meaning, shape (r,); by default the rank.
     """
-    present = shares[:-1] if missing else shares
-    inside = present if present.sum() > 0 else np.ones_like(present)
-    scores = normal_scores(inside)
-    ends = np.cumsum(inside) / inside.sum()
-    ranks = 2 * (ends - inside / inside.sum() / 2) - 1
-    columns, weights, kinds = [], [], []
+    ordered = shares.size - missing
+    if ordered <= 2:
+        return level_features(shares, weight)
+    mass = np.maximum(shares, VECTORS.least_mass) / np.maximum(shares, VECTORS.least_mass).sum()
+    inside = mass[:ordered] / mass[:ordered].sum()
+    ranks = np.cumsum(inside) - inside / 2
+    most = min(waves.most, ordered - 1)
+    rank_waves = np.sqrt(2) * np.cos(np.pi * np.outer(ranks, np.arange(1, most + 1)))
+    falling = waves.decay ** np.arange(most)
+    functions = np.zeros((shares.size, most + missing))
+    functions[:ordered, :most] = (rank_waves - inside @ rank_waves) * np.sqrt(falling / falling.sum())
     if missing:
-        columns.append(np.append(np.zeros(present.size), 1.0))
-        weights.append(max(shares[-1] * (1 - shares[-1]), VECTORS.least_weight))
-        kinds.append(MARK)
-    powers = [scores, *(special.eval_legendre(order, ranks) for order in range(2, orders + 1))]
-    parts = np.array(VECTORS.order_weights[:orders]) if orders > 1 else np.ones(1)
-    heavy = np.argsort(-present, kind="stable")[: VECTORS.most_heavy]
-    heavy = [run for run in heavy if present[run] > VECTORS.heavy] if orders > 2 and present.size > orders else []
-    for order, (power, part) in enumerate(zip(powers, parts, strict=True)):
-        columns.append(np.append(power, 0.0) if missing else power)
-        weights.append(part)
-        kinds.append(SHAPE if order else SCORE)
-        if order == 0:
-            for run in heavy:
-                columns.append(np.eye(shares.size)[run])
-                weights.append(max(VECTORS.heavy_weight * shares[run] * (1 - shares[run]), VECTORS.least_weight))
-                kinds.append(MARK)
-    values, new = _orthonormal(np.array(columns).T, shares)
-    return Features(values, weight * np.array(weights)[new], np.array(kinds)[new])
+        functions[:, -1] = np.eye(shares.size)[-1] - mass[-1]
+    root = np.sqrt(mass)
+    centre = np.eye(shares.size) - np.outer(root, root)
+    kernel = centre @ (root[:, None] * (functions @ functions.T) * root) @ centre
+    first = np.zeros(shares.size)
+    own = ranks if values is None else values[:ordered]
+    first[:ordered] = (own - inside @ own) * root[:ordered]
+    first /= max(float(np.linalg.norm(first)), 1e-300)
+    beside = np.eye(shares.size) - np.outer(first, first)
+    lengths, vectors = np.linalg.eigh(beside @ kernel @ beside)
+    kept = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1][: max(functions.shape[1] - 1, 0)]
+    spanned = np.column_stack([first, vectors[:, kept]])
+    return Features(spanned / root[:, None], weight * np.append(first @ kernel @ first, lengths[kept]))
 
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -155,8 +156,7 @@ class ColumnShares:
         counted: public run of each cell, shape (c,).
         drawn: run of each cell in which it is drawn, shape (c,).
         features: of these runs.
-        counts: noisy counts of public runs by class, shape (k, runs).
-        counts_std: of their noise.
+        share_std: of the noise of a public run's share.
         ordered: number of runs that are drawn in order; 0 for labels.
     """
 
@@ -164,17 +164,22 @@ class ColumnShares:
     counted: np.ndarray
     drawn: np.ndarray
     features: Features
-    counts: np.ndarray
-    counts_std: float
+    share_std: float
     ordered: int
+
+    @property
+    def waves(self) -> bool:
+        """Whether the features are of ranks, and not of single runs."""
+        return self.ordered > 2
 
     def pooled(self) -> np.ndarray:
         """Return P(run), shape (r,)."""
         return np.bincount(self.drawn, self.shares, len(self.features.values))
 
-    def score(self) -> int | None:
-        """Return the place of a number's score among its features; None of labels, and without features."""
-        return next(iter(np.flatnonzero(self.features.kinds == SCORE).tolist()), None)
+    def law(self) -> np.ndarray:
+        """Return P(run), above 0, shape (r,)."""
+        law = np.maximum(self.pooled(), VECTORS.least_share)
+        return law / law.sum()
 
     def vectors(self) -> np.ndarray:
         """Return the entries of a record's vector for each cell, shape (c, q)."""
@@ -182,52 +187,13 @@ class ColumnShares:
 
     def idle(self) -> ColumnShares:
         """The same without features, missing in every row: of a column whose last cell is that of missing."""
-        shares, counts = np.zeros(self.shares.size), np.zeros_like(self.counts)
-        shares[-1], counts[:, -1] = 1.0, self.counts.sum(axis=1)
-        nothing = Features(np.zeros((len(self.features.values), 0)), np.zeros(0), np.zeros(0, dtype=np.int64))
-        return replace(self, shares=shares, counts=counts, features=nothing)
-
-    def moved(self, offsets: np.ndarray) -> ColumnShares:
-        """Return the same where features have these means, shape (q,), which are taken off them."""
-        scores = np.flatnonzero(self.features.kinds == SCORE)
-        if not scores.size or not offsets[scores[0]]:
-            return self
-        values = self.features.values[self.drawn, scores[0]]
-        inside = self.drawn < self.ordered
-        shares = self.shares.copy()
-        mean = float(offsets[scores[0]]) * shares.sum() / max(shares[inside].sum(), 1e-300)
-        shares[inside] = tilted(shares[inside], values[inside], mean)
-        features = replace(self.features, values=self.features.values - offsets)
-        return replace(self, shares=shares, features=features)
+        shares = np.zeros(self.shares.size)
+        shares[-1] = 1.0
+        nothing = Features(np.zeros((len(self.features.values), 0)), np.zeros(0))
+        return replace(self, shares=shares, features=nothing)
 
     def hermite(self) -> np.ndarray | None:
         """Return the Hermite coefficients of a number's features; None for labels."""
-        if not self.ordered:
+        if not self.waves:
             return None
         return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))
-
-
-def tilted(shares: np.ndarray, values: np.ndarray, mean: float) -> np.ndarray:
-    """Return shares of the same sum, exponentially tilted so that the values have this mean, or the nearest there is.
-
-    Args:
-        shares: shape (c,), at least 0.
-        values: of each, shape (c,).
-        mean: Σ shares · values ÷ Σ shares.
-    """
-    positive = shares > 0
-    if not positive.any() or np.ptp(values[positive]) == 0:
-        return shares
-    logs = np.log(np.maximum(shares, 1e-300))
-
-    def law(t: float) -> np.ndarray:
-        powers = np.where(positive, logs + t * values, -np.inf)
-        weights = np.exp(powers - powers.max())
-        return weights / weights.sum()
-
-    def error(t: float) -> float:
-        return float(law(t) @ values) - mean
-
-    if error(-CHAIN.most_tilt) >= 0 or error(CHAIN.most_tilt) <= 0:
-        return shares.sum() * law(CHAIN.most_tilt if mean > 0 else -CHAIN.most_tilt)
-    return shares.sum() * law(float(optimize.brentq(error, -CHAIN.most_tilt, CHAIN.most_tilt)))  # type: ignore[arg-type]

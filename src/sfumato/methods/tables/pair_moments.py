@@ -17,9 +17,8 @@ from sfumato.inference.noisy_totals import CountTable, pool_tables
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import Measurement
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cross_moments import CrossMoments, measured_moments
+from sfumato.methods.tables.evidence import Evidence
 from sfumato.methods.tables.features import ColumnShares
-from sfumato.methods.tables.moment_entries import Entries
 from sfumato.methods.tables.second_stage import FirstRelease
 
 
@@ -36,7 +35,7 @@ def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tupl
     return pairs
 
 
-def counted_moments(first: FirstRelease, noisy: Noisy) -> CrossMoments:
+def counted_moments(first: FirstRelease, noisy: Noisy) -> Evidence:
     """The moments of features that follow from noisy tables of two columns; of other pairs nothing was measured.
 
     Args:
@@ -44,33 +43,29 @@ def counted_moments(first: FirstRelease, noisy: Noisy) -> CrossMoments:
         noisy: measured by a `QueryCounts` of tables of two columns.
     """
     tables = CountTable.all_of(Measurement("", noisy.value, noisy.noise_std, query=noisy.query))
-    pairs = pair_tables([column.name for column in first.layout.features], tables)
-    return pair_moments(first.columns, pairs, float(first.class_counts.sum()), first.class_counts.size)
+    pairs = pair_tables([column.name for column in first.grid.columns], tables)
+    return pair_moments(first.columns, pairs, first.total)
 
 
-def pair_moments(
-    columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int], CountTable], n: float, n_classes: int = 1
-) -> CrossMoments:
+def pair_moments(columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int], CountTable], n: float) -> Evidence:
     """The moments of features of the measured pairs.
 
     Args:
         columns: shares and features of each column.
         pairs: tables of two columns, by the places of these, the first one first.
         n: number of rows that were counted.
-        n_classes: of a target, whose classes were not told apart.
     """
-    entries = Entries.of(columns)
-    d = entries.owner.size
+    ends = np.cumsum([0, *(column.features.size for column in columns)])
+    d = int(ends[-1])
     values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
     for (i, j), table in pairs.items():
         first, second = (_means_in(columns[k], axis) for k, axis in zip((i, j), table.axes, strict=True))
-        here = np.ix_(np.arange(d)[entries.block(i)], np.arange(d)[entries.block(j)])
+        here = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
         values[here] = first.T @ table.value @ second / n
         # Var Σ z(a, b) φ(a) φ(b) = σ² Σ φ(a)² Σ φ(b)²
         variances[here] = np.outer((first**2).sum(axis=0), (second**2).sum(axis=0)) * table.variance / n**2
-    upper = np.triu(entries.owner[:, None] < entries.owner)
-    values = np.where(upper, values, values.T)
-    return measured_moments(values, np.where(upper, variances, variances.T), entries, n_classes)
+    upper = np.triu(np.ones((d, d), dtype=bool))
+    return Evidence(np.where(upper, values, values.T), np.where(upper, variances, variances.T), columns)
 
 
 def _means_in(column: ColumnShares, axis: Cells) -> np.ndarray:

@@ -22,33 +22,18 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.features import ColumnShares
-from sfumato.methods.tables.layout import TableLayout
+from sfumato.schema.grid import Grid
 
 _AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class PriorMoments:
-    """What an earlier release says of the features of this one.
-
-    Attributes:
-        pooled: E[φ φᵀ], shape (d, d).
-        means: E[φ | class], shape (k, d).
-        by_class: E[φ φᵀ | class], shape (k, d, d).
-    """
-
-    pooled: np.ndarray
-    means: np.ndarray
-    by_class: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
 class RunShares:
-    """Noisy shares of the public runs of every column, from both counts of them, and of classes where there are any.
+    """Noisy shares of the public runs of every column, from both counts of them.
 
     Attributes:
         runs: of each cell, per column.
-        values: shape (r,) per column, then of the classes.
+        values: shape (r,) per column.
         variances: of their noise.
     """
 
@@ -59,17 +44,13 @@ class RunShares:
     @classmethod
     def of(cls, noisy: Noisy, statistic: TwoResolutionCounts, total: float) -> RunShares:
         """Read them off the first release; `total` is the number of records, estimated."""
-        tables, cells = statistic.split(noisy.value)
-        coarse, fine = (noisy.noise_std / RUN_STEP) ** 2 * len(tables[0]), (noisy.noise_std / CELL_STEP) ** 2
+        counts, cells = statistic.split(noisy.value)
+        coarse, fine = (noisy.noise_std / RUN_STEP) ** 2 * statistic.n_classes, (noisy.noise_std / CELL_STEP) ** 2
         values, variances = [], []
-        for table, own, runs in zip(tables, cells, statistic.runs, strict=True):
+        for of_runs, own, runs in zip(counts, cells, statistic.runs, strict=True):
             spread, sums = fine * np.bincount(runs), np.bincount(runs, own)
-            values.append((table.sum(axis=0) * spread + sums * coarse) / (spread + coarse) / total)
+            values.append((of_runs * spread + sums * coarse) / (spread + coarse) / total)
             variances.append(spread * coarse / (spread + coarse) / total**2)
-        if len(tables[0]) > 1:
-            parts = np.array([1 / table.shape[1] for table in tables])
-            values.append(np.average([table.sum(axis=1) for table in tables], axis=0, weights=parts) / total)
-            variances.append(np.full(len(tables[0]), coarse / len(tables[0]) / parts.sum() / total**2))
         return cls(statistic.runs, values, variances)
 
 
@@ -78,27 +59,22 @@ class PriorRows:
     """Rows of an earlier release's model in this year's cells.
 
     Attributes:
-        layout: the cells.
-        classes: class of each row, shape (N,).
-        cells: cell of each row in each column but the target, shape (N,) each.
+        cells: cell of each row in each column, shape (N,) each.
         weights: of the rows, shape (N,), sum 1.
         seen: what they were tilted to.
     """
 
-    layout: TableLayout
-    classes: np.ndarray
     cells: tuple[np.ndarray, ...]
     weights: np.ndarray
     seen: RunShares | None = None
 
     @classmethod
-    def of(cls, sampler: Sampler, layout: TableLayout) -> PriorRows:
+    def of(cls, sampler: Sampler, grid: Grid) -> PriorRows:
         """Draw them from a public stream."""
         assert not isinstance(sampler, DataSet)
-        n = min(PRIOR.rows, PRIOR.most_cells // (len(layout.features) + 1))
+        n = min(PRIOR.rows, PRIOR.most_cells // len(grid.columns))
         codes = sampler.rows(n, public_stream(PRIOR.seed))
-        cells = tuple(column.cells(codes[column.name]) for column in layout.features)
-        return cls(layout, layout.classes(codes), cells, np.full(n, 1 / n))
+        return cls(tuple(column.cells(codes[column.name]) for column in grid.columns), np.full(n, 1 / n))
 
     def tilted(self, runs: RunShares) -> PriorRows:
         """Return the rows with weights that follow noisy shares of all columns' runs as far as these are known.
@@ -107,7 +83,6 @@ class PriorRows:
         columns that go together move together. Best linear prediction of every row's weight from the shares.
         """
         columns = [of_cell[cells] for of_cell, cells in zip(runs.runs, self.cells, strict=True)]
-        columns += [self.classes] if len(runs.values) > len(columns) else []
         sizes = [values.size for values in runs.values]
         if sum(sizes) > PRIOR.most_runs:  # time grows with the cube, when the fit is charged
             return replace(self, seen=runs)
@@ -140,7 +115,7 @@ class PriorRows:
         assert self.seen is not None
         shares = [self.shares(j, own.size) for j, own in enumerate(counts)]
         of_runs = [np.bincount(runs, own) for runs, own in zip(self.seen.runs, shares, strict=True)]
-        values, variances = (np.concatenate(part[: len(counts)]) for part in (self.seen.values, self.seen.variances))
+        values, variances = (np.concatenate(part) for part in (self.seen.values, self.seen.variances))
         least = np.maximum(values - PRIOR.stands_out * np.sqrt(variances), 1 / total)  # that the rows may not have
         run_shares = np.concatenate(of_runs)
         run_units = np.sqrt(np.maximum(run_shares, least))
@@ -159,11 +134,10 @@ class PriorRows:
         ends = np.cumsum([own.size for own in counts])[:-1]
         return np.split(means, ends), np.split(np.sqrt(left), ends)
 
-    def raked(self, columns: Sequence[ColumnShares], class_shares: np.ndarray) -> PriorRows:
-        """Return the rows with weights that have this year's shares of every column's runs, and of classes."""
+    def raked(self, columns: Sequence[ColumnShares]) -> PriorRows:
+        """Return the rows with weights that have this year's shares of every column's runs."""
         weights = self.weights.copy()
         wanted = [(c.drawn[cells], c.pooled()) for c, cells in zip(columns, self.cells, strict=True) if c.features.size]
-        wanted.append((self.classes, class_shares))
         for _ in range(PRIOR.rounds):
             for places, shares in wanted:
                 now = np.bincount(places, weights, shares.size)
@@ -172,27 +146,17 @@ class PriorRows:
             weights /= weights.sum()
         return replace(self, weights=weights)
 
-    def moments(self, columns: Sequence[ColumnShares], by_class: bool) -> PriorMoments:
-        """What the rows say of the features of columns."""
-        k = self.layout.n_classes
-        ends = np.cumsum([0, *(column.features.size for column in columns)])
-        d = int(ends[-1])
-        sums, means = np.zeros((k, d, d)), np.zeros((k, d))
-        for c in range(k):
-            members = np.flatnonzero(self.classes == c)
-            for start in range(0, members.size, _AT_ONCE):
-                some = members[start : start + _AT_ONCE]
-                parts = [
-                    column.features.values[column.drawn[cells[some]]]
-                    for column, cells in zip(columns, self.cells, strict=True)
-                ]
-                features = np.concatenate(parts, axis=1).astype(np.float32)
-                weighted = features * self.weights[some, None].astype(np.float32)
-                sums[c] += features.T @ weighted
-                means[c] += weighted.sum(axis=0)
-        mass = np.maximum(np.bincount(self.classes, self.weights, k), 1e-12)
-        own = sums / mass[:, None, None] if by_class else np.zeros((0, d, d))
-        return PriorMoments(sums.sum(axis=0), means / mass[:, None], own)
+    def moments(self, columns: Sequence[ColumnShares]) -> np.ndarray:
+        """What the rows say of the features of columns: E[φ φᵀ], shape (d, d)."""
+        d = sum(column.features.size for column in columns)
+        moments = np.zeros((d, d))
+        for start in range(0, self.weights.size, _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            own = zip(columns, self.cells, strict=True)
+            parts = [column.features.values[column.drawn[cells[some]]] for column, cells in own]
+            features = np.concatenate(parts, axis=1).astype(np.float32)
+            moments += features.T @ (features * self.weights[some, None].astype(np.float32))
+        return moments
 
 
 def _joint(columns: Sequence[np.ndarray], sizes: Sequence[int], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import QUESTIONS
 from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
 from sfumato.methods.tables.question_stage import NAME, planned_parts
-from sfumato.methods.tables.second_stage import MOMENTS
+from sfumato.methods.tables.second_stage import POOLED
 from sfumato.methods.tables.settings import TableFacts, entry_noise, forecast_rows, forecast_weights
 from sfumato.privacy.plan import Plan
 from sfumato.schema.named_questions import read_question
@@ -105,8 +105,8 @@ def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[Ques
 
 def _entry_without(plan: Plan, facts: Facts) -> float:
     """The noise of a second moment's entry, had the second moments the questions' part of the budget, too."""
-    share = 1 + (plan[MOMENTS].noise_multiplier / plan[NAME].noise_multiplier) ** 2
-    return entry_noise(plan[MOMENTS].noise_multiplier / np.sqrt(share), TableFacts.of(facts), forecast_rows(facts))
+    share = 1 + (plan[POOLED].noise_multiplier / plan[NAME].noise_multiplier) ** 2
+    return entry_noise(plan[POOLED].noise_multiplier / np.sqrt(share), TableFacts.of(facts), forecast_rows(facts))
 
 
 def _of_pairs(equation: EstimatingEquation) -> bool:

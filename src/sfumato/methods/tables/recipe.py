@@ -1,8 +1,7 @@
-"""The tables of MaxEntropy: two releases, and a chain of softmaxes between them and the sampler.
+"""The tables of MaxEntropy: two releases, a law that is fitted to them, and a chain of softmaxes with its moments.
 
-    marginals                 a      → shares of cells and classes, runs and features of every column, the clip norm
-    second moments by class   1 − a  → what goes with what, pooled and by class
-    tables of pairs                  → the same of a few pairs of columns, where `pair_tables` say that it pays
+    marginals        a      → shares of cells, runs and features of every column, the clip norm
+    second moments   1 − a  → what goes with what, pooled, and by class of a column to predict
 
 Settings follow from public facts (`sfumato.methods.tables.settings`), or from what the first release says. Everything
 after the noise is a function of the releases.
@@ -21,25 +20,24 @@ from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES, TwoResolutionCounts
-from sfumato.methods.tables.chain import GivenRows, Tie, fit_table_chain
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain
 from sfumato.methods.tables.clip_norms import clip_norm_of
+from sfumato.methods.tables.evidence import ClassCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
-from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.pair_tables import with_pair_tables
+from sfumato.methods.tables.leading import Leading, class_of_cells
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
-from sfumato.methods.tables.second_stage import FirstRelease, SecondMoments, SecondStage, moment_stage, unweighted
+from sfumato.methods.tables.second_stage import FirstRelease, SecondMoments, SecondStage, unweighted
 from sfumato.methods.tables.settings import (
     Names,
     Settings,
     TableFacts,
-    class_weight_of,
     entry_noise,
     forecast_rows,
     forecast_weights,
     require_fits,
 )
-from sfumato.methods.tables.shares import column_shares, released_counts, unsaid_distances
+from sfumato.methods.tables.shares import column_shares, released_total, unsaid_distances
 from sfumato.models.tables.softmax_chain import SoftmaxChain
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Rows
@@ -47,7 +45,7 @@ from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid, Grid
 
-RUN_COUNTS, CELL_COUNTS = "counts of runs by class", "counts of cells"
+RUN_COUNTS, CELL_COUNTS = "counts of runs", "counts of cells"
 
 
 def table_stages(
@@ -71,17 +69,16 @@ def table_stages(
     """
     names, second = names or Names(), share * (1 - marginal_share)
     sizes = TableFacts.of(facts, level_groups)
-    counted = sizes.n_levels + SIZES.counted_cells * sizes.n_number_entries
-    require_fits(sizes.n_classes, sizes.dimension(1), counted, sizes.n_features)
+    require_fits(sizes.dimension(1), sizes.n_columns, sizes.n_counted)
     ratio = float(np.sqrt(2))
     return [
         Stage(
             name=names.marginals,
             noise_multiplier=multiplier_for_share(share * marginal_share),
             replace_distance=ratio,
-            measures="how many rows lie in each cell of each column, and per class in runs of cells",
+            measures="how many rows lie in each cell of each column, and in runs of cells",
         ),
-        moment_stage(names.moments, second) if stage is None else stage.stage(second),
+        (Measuring(names).second_stage(1.0) if stage is None else stage).stage(second),
     ]
 
 
@@ -99,10 +96,8 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
 def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float:
     """Return the noise of a label's share, from both counts of it."""
     sizes = TableFacts.of(facts)
-    noise_std = (
-        plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.n_features * SQUARES)
-    )
-    precision = RUN_STEP**2 / sizes.n_classes + CELL_STEP**2
+    noise_std = plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.squares)
+    precision = RUN_STEP**2 / (sizes.n_classes if sizes.counted else 1) + CELL_STEP**2
     return float(noise_std / np.sqrt(precision) / forecast_rows(facts))
 
 
@@ -134,14 +129,14 @@ class Measuring:
     narrow: Collection[str] = ()
     silent: Silent = lambda columns, shares, entry: ()
 
-    def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
+    def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
         """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
-        del class_counts, choose
+        del total, choose
         return settings
 
-    def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
+    def seen(self, fit: Fit, total: float) -> float:
         """Return the number of rows beside which the second release's noise is seen."""
-        del class_counts
+        del total
         return fit.n_public
 
     def sized(self, facts: TableFacts) -> TableFacts:
@@ -153,21 +148,22 @@ class Measuring:
         weights = {**settings.resolution.weights, **self.weights}
         return replace(settings, resolution=replace(settings.resolution, weights=weights, narrow=self.narrow))
 
-    def counts(self, layout: TableLayout) -> TwoResolutionCounts:
-        """Return the statistic of the first stage."""
-        return TwoResolutionCounts(layout)
+    def counts(self, grid: Grid, by: int | None) -> TwoResolutionCounts:
+        """Return the statistic of the first stage; runs are counted by a column, if there is one."""
+        return TwoResolutionCounts(grid, by)
 
     def clip_norm(
         self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
     ) -> float:
-        """Return the norm that noise and bias together favour; 0 is no noise."""
-        return clip_norm_of(vectors, shares, noise_multiplier / n_public)
+        """Return the clip norm; 0 is no noise."""
+        del n_public
+        return clip_norm_of(vectors, shares, noisy=noise_multiplier > 0)
 
     def moments(
-        self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int
+        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
     ) -> TableMoments:
         """Return the statistic of the second stage."""
-        return TableMoments(layout, vectors, clip_norm, by_class, bits=MomentBits.of(n_public))
+        return TableMoments(grid, vectors, clip_norm, leading, bits=MomentBits.of(n_public))
 
     def second_stage(self, clip_slack: float) -> SecondMoments:
         """The second stage: second moments of features."""
@@ -180,12 +176,14 @@ class MeasuredTable:
     """The releases of a table, and the chains that are fitted to them.
 
     Attributes:
-        layout: its columns.
+        grid: its columns.
+        target: the column of labels to predict, or of areas; None without.
         fit_chain: fits a chain, to given rows or not.
         measurements: both releases.
     """
 
-    layout: TableLayout
+    grid: Grid
+    target: str | None
     fit_chain: Callable[[GivenRows | None], SoftmaxChain]
     measurements: tuple[tuple[str, Noisy], ...]
 
@@ -193,16 +191,15 @@ class MeasuredTable:
         """Return a chain; of rows whose first columns are simulated, with the law that a chain before had of these."""
         if rows is None or before is None:
             return self.fit_chain(None)
-        first = [column.cells(rows[column.name]) for column in self.layout.features[: len(rows)]]
+        first = [column.cells(rows[column.name]) for column in self.grid.columns[: len(rows)]]
         return self.fit_chain(GivenRows(before, np.stack(first, axis=1)))
 
     def model(self, chain: SoftmaxChain | None = None) -> FittedModel:
         """Return a model of the table with a chain, by default that of the releases alone."""
         chain = self.chain() if chain is None else chain
-        target = None if self.layout.target is None else self.layout.grid.columns[self.layout.target].name
         return FittedModel(
-            sampler={"name": TableSoftmax.name, "target": target},
-            parameters={**chain.to_arrays(), **self.layout.grid.arrays()},
+            sampler={"name": TableSoftmax.name, "target": self.target},
+            parameters={**chain.to_arrays(), **self.grid.arrays()},
             measurements=self.measurements,
         )
 
@@ -215,9 +212,8 @@ def measure_table(
     simulated: int | None,
     measuring: Measuring | None = None,
     second: SecondStage | None = None,
-    pair_tables: bool = False,
 ) -> MeasuredTable:
-    """Measure twice; the second stage is by default that of second moments. `pair_tables` are counted after it."""
+    """Measure twice; the second stage is by default that of second moments."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
@@ -228,53 +224,54 @@ def measure_table(
 
     settings = choose(None)
     grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
-    target = None if facts.n_classes == 1 else fit.facts.class_column
-    layout = TableLayout(grid, None if target is None else schema.released.index(target))
-    counting = measuring.counts(layout)
+    target = fit.facts.class_column if facts.n_classes else None
+    place = None if target is None else schema.released.index(target)
+    counting = measuring.counts(grid, place if facts.counted else None)
     counts = fit.measure(names.marginals, counting)
-    class_counts = released_counts(counts, counting)
-    settings = measuring.resettled(settings, class_counts, choose)
-    prior = _prior_rows(fit, layout, counts, counting, float(class_counts.sum()))
-    columns = column_shares(counts, counting, class_counts, settings.resolution, prior)
+    total = released_total(counts, counting)
+    settings = measuring.resettled(settings, total, choose)
+    prior = _prior_rows(fit, grid, counts, counting, total)
+    columns = column_shares(counts, counting, total, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle = {
-        *unsaid_distances(distances, layout, columns, counts, class_counts),
-        *measuring.silent(layout.features, [column.shares for column in columns], settings.entry),
+        *unsaid_distances(distances, grid, columns, counts, counting.n_classes, total),
+        *measuring.silent(grid.columns, [column.shares for column in columns], settings.entry),
     }
-    columns = [c.idle() if f.name in idle else c for f, c in zip(layout.features, columns, strict=True)]
-    low_rank, rows = settings.effort.low_rank, measuring.seen(fit, class_counts)
-    # one class of all rows tells where columns lie
-    class_weight = class_weight_of(settings.entry, facts) if target is not None or low_rank else 0.0
-    sizes = (settings.by_class, low_rank, rows, facts.unit_rows)
-    first = FirstRelease(layout, columns, class_counts, class_weight, *sizes, prior)
+    columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
+    rows = measuring.seen(fit, total)
+    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, rows, facts.unit_rows, prior)
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
-    columns, released = with_pair_tables(fit, first, released) if pair_tables else (columns, released)
-    mute = {j for j, feature in enumerate(layout.features) if feature.name in measuring.mute}
-    ties = ties_of(distances, layout, idle)
+    evidence = replace(released.evidence, counts=_class_counts(counts, counting, total))
+    last = place if place is not None and class_of_cells(columns[place]) is not None else None
+    mute = {j for j, column in enumerate(grid.columns) if column.name in measuring.mute}
+    turns = Turns(measuring.drawn_first, ties_of(distances, grid, idle), mute, last)
 
     def fit_chain(given: GivenRows | None) -> SoftmaxChain:
-        stream = public_stream(SIZES.seed)
-        return fit_table_chain(
-            columns, class_counts, released.moments, settings.effort, stream, measuring.drawn_first, ties, mute, given
-        )
+        return fit_table_chain(evidence, settings.effort, public_stream(SIZES.seed), turns, given)
 
-    return MeasuredTable(
-        layout, fit_chain, (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
-    )
+    measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
+    labels = target if place is not None and not grid.columns[place].numeric else None
+    return MeasuredTable(grid, labels, fit_chain, measurements)
 
 
-def _prior_rows(
-    fit: Fit, layout: TableLayout, counts: Noisy, counting: TwoResolutionCounts, total: float
-) -> PriorRows | None:
+def _prior_rows(fit: Fit, grid: Grid, counts: Noisy, counting: TwoResolutionCounts, total: float) -> PriorRows | None:
     """Return rows of an earlier release's model, with the released shares; None without one, or without noise."""
     if fit.prior is None or fit.noise.silent:
         return None
-    return PriorRows.of(fit.prior, layout).tilted(RunShares.of(counts, counting, total))
+    return PriorRows.of(fit.prior, grid).tilted(RunShares.of(counts, counting, total))
 
 
-def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collection[str]) -> list[Tie]:
+def _class_counts(counts: Noisy, counting: TwoResolutionCounts, total: float) -> ClassCounts | None:
+    """Return shares of runs by class, where they were counted so."""
+    if counting.by is None:
+        return None
+    tables = {j: table / total for j, table in counting.by_class(counts.value).items()}
+    return ClassCounts(counting.by, tables, counts.noise_std / RUN_STEP / total)
+
+
+def ties_of(distances: Mapping[str, Distance], grid: Grid, idle: Collection[str]) -> list[Tie]:
     """Return the ties of dates by distances that are not idle."""
-    places = {column.name: j for j, column in enumerate(layout.features)}
+    places = {column.name: j for j, column in enumerate(grid.columns)}
     return [
         Tie(places[d.earlier], places[d.column], places[d.later]) for d in distances.values() if d.column not in idle
     ]
@@ -283,10 +280,10 @@ def ties_of(distances: Mapping[str, Distance], layout: TableLayout, idle: Collec
 def _count_measurements(
     counts: Noisy, statistic: TwoResolutionCounts, worth: float = 1.0
 ) -> tuple[tuple[str, Noisy], ...]:
-    """Return the first release in records, or in the weights' unit: tables (classes, runs) side by side, and cells."""
-    by_class, cells = statistic.split(counts.value)
-    runs, fine = worth * np.concatenate(by_class, axis=1), worth * np.concatenate(cells)
+    """Return the first release in records, or in the weights' unit: runs of all columns, and cells."""
+    runs = worth * np.concatenate(list(statistic.by_class(counts.value).values()), axis=1)
+    cells = worth * np.concatenate(statistic.split(counts.value)[1])
     return (
         (RUN_COUNTS, unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
-        (CELL_COUNTS, unweighted(counts, fine, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),
+        (CELL_COUNTS, unweighted(counts, cells, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),
     )

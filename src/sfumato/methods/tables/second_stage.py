@@ -1,9 +1,9 @@
 """The second release of a table: a class behind one protocol, its event beside its act.
 
-A second stage says which event it is, measures queries that may rest on what the first release said, and says the
-moments of features that follow. The chain of columns is fitted to these, whichever stage they come from.
+A second stage says which event it is, measures queries that may rest on what the first release said, and says what
+follows of how columns go together. The table's model is fitted to this, whichever stage it comes from.
 
-`SecondMoments` is the default: second moments of features, pooled and by class.
+`SecondMoments` is the default: second moments of features, pooled and by class of a column to predict.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy as np
 from sfumato.fitting.driver import Fit
 from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cross_moments import CrossMoments, cross_moments
+from sfumato.methods.tables.evidence import Contrasts, Evidence, copies
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
-from sfumato.methods.tables.layout import TableLayout
-from sfumato.methods.tables.moment_entries import Entries
-from sfumato.methods.tables.pair_laws import Copy
+from sfumato.methods.tables.leading import Leading
+from sfumato.methods.tables.offsets import constant_weight, moved, offsets_of
 from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.privacy.origin import simplest
 from sfumato.privacy.plan import Stage, multiplier_for_share
+from sfumato.schema.grid import Grid
 
-MOMENTS, POOLED = "second moments by class", "second moments"
+POOLED, BY_CLASS = "second moments", "second moments by class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +35,23 @@ class FirstRelease:
     """What the first release says, and how finely the table is modelled: all of it released or public.
 
     Attributes:
-        layout: the cells of the columns.
-        columns: shares and features of each column but the target.
-        class_counts: estimated, shape (k,).
-        class_weight: squared length of an indicator of the class, or of all rows; 0 of none.
-        by_class: β², the part of the second release that tells classes apart.
-        low_rank: whether noise hides all but what all columns share.
+        grid: the cells of the columns.
+        columns: shares and features of each column.
+        total: number of records, estimated.
+        target: place of the column to predict; None without.
+        few: whether noise leaves a number one feature.
+        entry: noise of an entry.
         rows: number of rows beside which the noise of the second release is seen.
         unit_rows: how many rows of a unit count whole.
         prior: rows of an earlier release's model.
     """
 
-    layout: TableLayout
+    grid: Grid
     columns: Sequence[ColumnShares]
-    class_counts: np.ndarray
-    class_weight: float
-    by_class: float
-    low_rank: bool
+    total: float
+    target: int | None
+    few: bool
+    entry: float
     rows: float
     unit_rows: float
     prior: PriorRows | None = None
@@ -59,10 +59,10 @@ class FirstRelease:
 
 @dataclass(frozen=True, slots=True)
 class SecondRelease:
-    """What was measured, under its names, and the moments of features that follow from it."""
+    """What was measured, under its names, and what follows of how columns go together."""
 
     measurements: tuple[tuple[str, Noisy], ...]
-    moments: CrossMoments
+    evidence: Evidence
 
 
 class SecondStage(Protocol):
@@ -83,12 +83,12 @@ class SecondStage(Protocol):
 
 
 ClipNorm = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], float, float], float]
-Statistic = Callable[[TableLayout, tuple[np.ndarray, ...], float, float, int], TableMoments]
+Statistic = Callable[[Grid, tuple[np.ndarray, ...], float, Leading | None, int], TableMoments]
 
 
 @dataclass(frozen=True, slots=True)
 class SecondMoments:
-    """Sums of outer products of the records' clipped features, pooled and by class.
+    """Sums of outer products of the records' clipped features, pooled and by class of a column to predict.
 
     Attributes:
         name: of the stage.
@@ -108,53 +108,52 @@ class SecondMoments:
 
     def stage(self, share: float) -> Stage:
         """One Gaussian event; no inner product of two records' matrices is negative, so they are √2 norms apart."""
-        return moment_stage(self.name, share)
+        return Stage(
+            name=self.name,
+            noise_multiplier=multiplier_for_share(share),
+            replace_distance=float(np.sqrt(2)),
+            measures="how the columns go together, and how numbers do per class of a column to predict",
+        )
 
     def release(self, fit: Fit, first: FirstRelease) -> SecondRelease:
         """The noisy moments, and what they say of every pair of features."""
-        shares = [column.shares for column in first.columns]
-        vectors = [column.vectors() for column in first.columns]
-        if first.class_weight:
-            shares.append(first.class_counts / first.class_counts.sum())
-            vectors.append(np.sqrt(first.class_weight) * np.eye(first.class_counts.size))
+        vectors, shares = [c.vectors() for c in first.columns], [c.shares for c in first.columns]
+        if first.few:
+            vectors.append(np.full((1, 1), np.sqrt(constant_weight(first.entry, len(first.columns)))))
+            shares.append(np.ones(1))
         multiplier = 0.0 if fit.noise.silent else fit.plan[self.name].noise_multiplier * first.unit_rows
         clip_norm = self.clip_slack * self.clip_norm(vectors, shares, multiplier, first.rows)
-        moments = self.statistic(first.layout, tuple(vectors), clip_norm, first.by_class, fit.n_public)
+        leading = None if first.few else Leading.of(first.columns, first.target, clip_norm, noisy=multiplier > 0)
+        moments = self.statistic(first.grid, tuple(vectors), clip_norm, leading, fit.n_public)
         noisy = fit.measure(self.name, moments)
-        entries = Entries.of(first.columns, _copies(first.layout, first.columns, self.copied))
-        weights, low_rank = moments.weights, first.low_rank
-        prior = None
-        if first.prior is not None and noisy.noise_std:
-            raked = first.prior.raked(first.columns, first.class_counts / first.class_counts.sum())
-            prior = raked.moments(first.columns, by_class=weights.size > 1)
-        pairs = cross_moments(
-            noisy, weights, entries, first.class_counts, first.class_weight, low_rank=low_rank, earlier=prior
-        )
-        return SecondRelease(moment_measurements(noisy, moments, self.worth), pairs)
+        return SecondRelease(_measurements(noisy, moments, self.worth), self._evidence(noisy, moments, first))
 
+    def _evidence(self, noisy: Noisy, moments: TableMoments, first: FirstRelease) -> Evidence:
+        """What the moments say; of features of variance 1."""
+        factor, columns, contrasts = moments.weights[0] * first.total, first.columns, None
+        whole, noise = noisy.value[0] / factor, (noisy.noise_std / np.sqrt(2) / factor) ** 2
+        roots = np.sqrt(np.concatenate([column.features.weights for column in columns]))
+        scale, d = np.outer(roots, roots), roots.size
+        offsets = np.zeros(d)
+        if first.few and noise:
+            offsets = offsets_of(whole, noise, float(moments.vectors[-1][0, 0] ** 2), columns)
+            columns = moved(columns, offsets)
+        if moments.leading is not None:
+            contrasts = Contrasts.of(noisy, moments.weights[1], moments.leading, columns, first.total)
+        values = whole[:d, :d] / scale - np.outer(offsets, offsets)
+        found = Evidence(values, noise / scale**2, columns, moments.clip_norm, first.few, contrasts)
+        return replace(found, centres=self._centres(found, first)) if noise else found
 
-def moment_stage(name: str, share: float) -> Stage:
-    """The event of `SecondMoments`."""
-    return Stage(
-        name=name,
-        noise_multiplier=multiplier_for_share(share),
-        replace_distance=float(np.sqrt(2)),
-        measures="how the columns go together, over all rows and per class",
-    )
-
-
-def _copies(layout: TableLayout, columns: Sequence[ColumnShares], copied: Mapping[str, str]) -> list[Copy]:
-    """The columns of labels that may be kept from an earlier one."""
-    places = {column.name: j for j, column in enumerate(layout.features)}
-    copies = []
-    for name, before in copied.items():
-        if name not in places or columns[places[name]].ordered:  # what rules compute is not among them
-            continue
-        first, second = columns[places[before]], columns[places[name]]
-        shares = (first.shares + second.shares) / 2
-        values = [column.features.values[column.drawn] for column in (first, second)]
-        copies.append(Copy.of((places[before], places[name]), shares, *values))
-    return copies
+    def _centres(self, found: Evidence, first: FirstRelease) -> list[np.ndarray]:
+        """What blocks of moments may lie about: copied labels, and an earlier release."""
+        centres, places = [], {column.name: j for j, column in enumerate(first.grid.columns)}
+        named = {places[name]: places[before] for name, before in self.copied.items() if name in places}
+        copied = {j: i for j, i in named.items() if not found.columns[j].ordered}  # what rules compute is none of them
+        if copied:
+            centres.append(copies(found.columns, copied, found))
+        if first.prior is not None:
+            centres.append(first.prior.raked(found.columns).moments(found.columns))
+        return centres
 
 
 def unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice, query: Query) -> Noisy:
@@ -170,12 +169,12 @@ def unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice
     return Noisy(value, noisy.noise_std / weight, noisy.symmetric, origin, query)
 
 
-def moment_measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
-    """The release of `TableMoments` without its weights; in the unit of records' weights."""
+def _measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
+    """The release of `TableMoments` without its weights, by class of what leads; in the unit of records' weights."""
     first = statistic.weights[0] / worth
-    pooled = unweighted(noisy, noisy.value[0] / first, first, 0, statistic.pooled_query)
-    if statistic.weights.size == 1:
-        return ((POOLED, pooled),)
-    weight = statistic.weights[1] / worth
-    by_class = unweighted(noisy, noisy.value[1:] / weight, weight, slice(1, None), statistic.class_query)
-    return ((POOLED, pooled), (MOMENTS, by_class))
+    pooled = POOLED, unweighted(noisy, noisy.value[0] / first, first, 0, statistic.pooled_query)
+    if statistic.leading is None or statistic.class_query is None:
+        return (pooled,)
+    weight, places = statistic.weights[1] / worth, statistic.leading.places
+    value = noisy.value[1:][:, places[:, None], places] / weight
+    return pooled, (BY_CLASS, unweighted(noisy, value, weight, slice(1, None), statistic.class_query))

@@ -5,7 +5,7 @@ What a table of many columns takes is of these too: what cannot be fitted is ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from sfumato.columns.kinds import LevelKind, TabularKind
 from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.purposes import Facts
-from sfumato.maths.constants import CURVE, SIZES
-from sfumato.methods.tables.cell_counts import CELL_STEP, SQUARES
+from sfumato.maths.constants import CURVE, LEADING, SIZES
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP
 from sfumato.methods.tables.chain import Effort
-from sfumato.methods.tables.second_stage import MOMENTS
+from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.second_stage import POOLED
 from sfumato.methods.tables.shares import Resolution
 from sfumato.schema.schema_facts import weight_bound
 
@@ -28,7 +29,7 @@ class Names:
     """What the two stages of a table are called."""
 
     marginals: str = MARGINALS
-    moments: str = MOMENTS
+    moments: str = POOLED
 
 
 MOST_ENTRIES = 1 << 25  # of all classes' second moments: a quarter GiB, of which a fit holds several copies
@@ -39,30 +40,28 @@ def fits(n_matrices: int, dimension: int) -> bool:
     return n_matrices * dimension**2 <= MOST_ENTRIES
 
 
-def require_fits(n_classes: int, dimension: int, n_cells: int, n_columns: int) -> None:
+def require_fits(dimension: int, n_columns: int, n_cells: int = 0) -> None:
     """Refuse a table that cannot be fitted even with the shortest vectors.
 
     Args:
-        n_classes: of the target, or 1.
         dimension: least number of entries of a record's vector.
-        n_cells: in which its columns are counted by class.
-        n_columns: of the table, but for the target.
+        n_columns: of the table.
+        n_cells: in which its columns are counted by areas.
 
     Raises:
         SchemaError: its second moments or its tables do not fit into memory.
     """
+    if n_cells > MOST_ENTRIES:
+        raise SchemaError(
+            f"Expected at most {MOST_ENTRIES} cells in the columns' tables by areas, got {n_cells}: of each column up "
+            f"to {SIZES.counted_cells} for a number, one per level for labels, times the areas. Leave columns out "
+            "(`kind: identifier`), merge rare levels (`other`), or name coarser areas."
+        )
     if not fits(1, dimension):
         raise SchemaError(
             f"Expected at most {int(MOST_ENTRIES**0.5)} entries for the second moments, got {dimension} from "
             f"{n_columns} columns: one for a number, one per level for labels, one more where a number may be missing. "
             "Leave columns out (`kind: identifier`) or merge rare levels (`other`)."
-        )
-    if n_classes * n_cells > MOST_ENTRIES:
-        raise SchemaError(
-            f"Expected at most {MOST_ENTRIES // n_classes} cells in the columns' tables of {n_classes} classes, got "
-            f"{n_cells} from {n_columns} columns: up to {SIZES.counted_cells} for a number, one per level for labels. "
-            "Leave columns out (`kind: identifier`), merge rare levels (`other`), name a target of fewer classes or "
-            "none."
         )
 
 
@@ -100,13 +99,24 @@ def forecast_rows(facts: Facts) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Public sizes that settings follow from."""
+    """Public sizes that settings follow from.
 
-    n_classes: int
-    n_features: int
-    n_level_cells: int  # that have a feature
+    Attributes:
+        n_columns: of the table.
+        n_level_cells: of labels, that have a feature.
+        n_number_entries: of numbers and of what tells missing ones, at least.
+        n_classes: labels of the column to predict; 2 of a number, 0 without one.
+        counted: whether runs are counted by it: by areas.
+        n_levels: of labels, all of them.
+        unit_rows: how many rows of a unit count whole.
+    """
+
+    n_columns: int
+    n_level_cells: int
+    n_number_entries: int = 0
+    n_classes: int = 0
+    counted: bool = False
     unit_rows: float = 1
-    n_number_entries: int = 0  # at least: of scores, and of what tells missing numbers
     n_levels: int = 0
 
     @classmethod
@@ -117,41 +127,67 @@ class TableFacts:
             SchemaError: there are too many classes, or a column holds sets.
         """
         schema, target = facts.schema, facts.class_column
-        released = schema.released
         if facts.sets:
             raise SchemaError(
                 f"Expected columns of labels, numbers or dates for the method max-entropy, got sets of items in column "
                 f"{facts.sets[0]!r}. Use the method latent-classes for a column of sets alone, or declare it as "
                 "identifier to leave it out."
             )
-        n_classes = 1
-        # a table of the target alone has nothing to condition on
-        if target is not None and len(released) > 1:
+        n_classes, counted = 0, False
+        if target is not None and len(schema.released) > 1:
             kind = schema.of_kind(LevelKind).get(target)
-            if kind is None:
-                target = None
-            else:
-                n_classes = kind.n_levels
+            n_classes = 2 if kind is None else kind.n_levels
+            counted = kind is not None and bool(schema.areas)
         if n_classes > SIZES.most_classes:
             raise SchemaError(
                 f"Expected at most {SIZES.most_classes} classes of a target or areas, got {target!r} with {n_classes}. "
                 "Name another column, or none."
             )
-        features = [kind for name, kind in schema.of_kind(TabularKind).items() if name != target or n_classes == 1]
-        levels = [kind.n_levels for kind in features if not kind.is_numeric]
+        kinds = schema.of_kind(TabularKind).values()
+        levels = [kind.n_levels for kind in kinds if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
-        entries = sum(kind.width for kind in features if kind.is_numeric)
-        return cls(n_classes, len(features), cells, facts.unit_rows, entries, sum(levels))
+        entries = sum(kind.width for kind in kinds if kind.is_numeric)
+        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels))
 
-    def dimension(self, orders: int) -> int:
-        """Return about how many entries a record's vector has: features, and an indicator for each class."""
-        numbers = self.n_number_entries * (orders + 2 * (orders > 1))
-        return self.n_level_cells + numbers + self.n_classes
+    @property
+    def n_counted(self) -> int:
+        """About how many runs are counted by areas."""
+        runs = self.n_levels - self.n_classes + SIZES.counted_cells * self.n_number_entries
+        return self.n_classes * runs if self.counted else 0
+
+    @property
+    def squares(self) -> float:
+        """What a record adds to all counts of runs and cells, squared."""
+        return (self.n_columns - self.counted) * RUN_STEP**2 + self.n_columns * CELL_STEP**2
+
+    def dimension(self, waves: int) -> int:
+        """Return about how many entries a record's vector has."""
+        return self.n_level_cells + self.n_number_entries * waves
 
 
 def entry_noise(noise_multiplier: float, facts: TableFacts, n_public: float) -> float:
     """Return about the noise of the mean product of two features of weight 1, from public facts."""
-    return float(SIZES.entry_scale * noise_multiplier * facts.unit_rows * facts.n_features / np.sqrt(2) / n_public)
+    return float(SIZES.entry_scale * noise_multiplier * facts.unit_rows * facts.n_columns / np.sqrt(2) / n_public)
+
+
+def margins_share(facts: TableFacts, multiplier: float, rows: float) -> float:
+    """Return the margins' part of the squared budget: more where noise hides how columns go together.
+
+    Args:
+        facts: public sizes.
+        multiplier: noise multiplier of one event with all of the budget.
+        rows: public number of rows.
+    """
+    least, most, slope, start = SIZES.margins
+    entry = entry_noise(multiplier / float(np.sqrt(1 - least)), facts, rows)
+    return float(np.clip(least + slope * np.log10(max(entry, 1e-300) / start), least, most))
+
+
+def target_weight(entry: float, facts: TableFacts) -> float:
+    """Return the columns that one to predict counts for: more of many labels, as many as there are in much noise."""
+    of_noise = facts.n_columns * min(1.0, entry / SIZES.target_noise)
+    of_labels = min(2.0 * np.sqrt(facts.n_classes - 1.0), SIZES.target_part * facts.n_columns)
+    return float(max(SIZES.target_weight, of_noise, of_labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +198,12 @@ class Settings:
     ends: bool  # whether bounds have cells of their own: what is recorded as a bound would be seen there
     entry: float
     resolution: Resolution
-    by_class: float
     effort: Effort
+
+    @property
+    def few(self) -> bool:
+        """Whether noise leaves a number one feature."""
+        return self.resolution.waves.most == 1
 
     @classmethod
     def of(
@@ -180,58 +220,26 @@ class Settings:
         `n` is the number of rows beside which noise is seen, by default `counted_rows`.
         """
         n = counted_rows(fit.facts) if n is None else n
-        names = names or Names()
-        weights = {} if fit.target is None else {fit.target: SIZES.target_weight}
-        plan = fit.plan
-        entry = 0.0
+        names, plan, entry = names or Names(), fit.plan, 0.0
         if not fit.noise.silent:
             entry = entry_noise(plan[names.moments].noise_multiplier, facts, n)
-        by_class = _by_class(facts, entry)
+        target = fit.facts.class_column if facts.n_classes > 1 else None
+        weights = {} if target is None else {target: target_weight(entry, facts)}
+        waves = waves_of(entry, facts)
+        effort = Effort.of(close=entry < SIZES.waves[0][0], rows=simulated)
         if entry < SIZES.faint:
-            finest = Resolution(SIZES.runs_without_noise, SIZES.most_orders, level_groups, weights)
-            resolution = _fitting(finest, facts, by_class)
-            return cls(SIZES.cells_without_noise, True, entry, resolution, by_class, Effort.exact(n, rows=simulated))
-        counts_std = (
-            plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.n_features * SQUARES) / CELL_STEP
-        )
+            resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
+            return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
+        counts_std = plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.squares) / CELL_STEP
         cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
-        resolution = _fitting(Resolution(SIZES.most_runs, orders_of(entry), level_groups, weights), facts, by_class)
-        effort = Effort.noisy(columns=facts.n_features, rows=simulated, low_rank=resolution.orders == 1)
         ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
-        return cls(cells, ends, entry, resolution, by_class, effort)
+        return cls(cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)
 
 
-def orders_of(entry: float) -> int:
-    """How many polynomials of a number pay where an entry of the moments has this noise."""
-    return next((orders for noise, orders in SIZES.orders if entry < noise), 1)
-
-
-def classes_apart(n_classes: int, entry: float) -> bool:
-    """Whether classes have moments of their own: a few, or more where noise is small beside the rows of one."""
-    if not 1 < n_classes <= SIZES.many_classes:
-        return False
-    few = n_classes <= SIZES.few_classes and entry <= SIZES.class_entry_noise
-    return few or entry * n_classes <= SIZES.many_classes_noise
-
-
-def _by_class(facts: TableFacts, entry: float) -> float:
-    """Return β², the part of the second release that tells classes apart."""
-    orders = orders_of(entry) if facts.n_classes > SIZES.few_classes else 1
-    if not classes_apart(facts.n_classes, entry) or not fits(1 + facts.n_classes, facts.dimension(orders)):
-        return 0.0
-    part = next(part for noise, part in SIZES.by_class if entry <= noise)
-    return part * facts.n_classes / (facts.n_classes - 1)
-
-
-def class_weight_of(entry: float, facts: TableFacts) -> float:
-    """Return the squared length of a class's indicator: where columns are many, class means are what is left to see."""
-    return max(SIZES.class_weight, SIZES.class_share * facts.n_features * min(1.0, entry / SIZES.many_columns_noise))
-
-
-def _fitting(resolution: Resolution, facts: TableFacts, by_class: float) -> Resolution:
-    """Return the resolution with as many orders as memory holds."""
-    matrices = 1 + facts.n_classes if by_class else 1
-    for _, orders in SIZES.orders:
-        if orders <= resolution.orders and fits(matrices, facts.dimension(orders)):
-            return replace(resolution, orders=orders)
-    return replace(resolution, orders=1)
+def waves_of(entry: float, facts: TableFacts) -> Waves:
+    """Return the functions of ranks that pay where an entry of the moments has this noise, as memory holds them."""
+    matrices = 1 + (LEADING.most_classes if facts.n_classes else 0)
+    for noise, most, decay in SIZES.waves:
+        if entry < noise and (most == 1 or fits(matrices, facts.dimension(most))):
+            return Waves(most, decay)
+    return Waves(1, SIZES.waves[-1][2])

@@ -15,13 +15,12 @@ from sfumato.maths.constants import SIZES
 from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
-from sfumato.methods.tables.features import ColumnShares, Features, level_features, number_features
+from sfumato.methods.tables.features import ColumnShares, Features, Waves, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
-from sfumato.methods.tables.layout import TableLayout
 from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.methods.tables.tails import Axis, NoisyCounts, with_normal_tails
 from sfumato.schema.distances import Distance
-from sfumato.schema.grid import ColumnGrid
+from sfumato.schema.grid import ColumnGrid, Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,77 +29,75 @@ class Resolution:
 
     Attributes:
         most_runs: about the most runs of cells of a number.
-        orders: of polynomials, the normal score among them.
+        waves: functions of a number's rank.
         level_groups: most levels with a feature of their own.
         weights: of columns that count for more than others.
         narrow: columns that vary far less than their bounds allow.
     """
 
     most_runs: int
-    orders: int
+    waves: Waves
     level_groups: int
     weights: Mapping[str, float]
     narrow: Collection[str] = ()
 
 
-def released_counts(noisy: Noisy, statistic: TwoResolutionCounts) -> np.ndarray:
-    """Return the number of records of each class, shape (k,)."""
-    by_class, _ = statistic.split(noisy.value)
-    weights = np.array([1 / table.shape[1] for table in by_class])
-    counts = np.average([table.sum(axis=1) for table in by_class], axis=0, weights=weights)
-    std = noisy.noise_std / RUN_STEP * _count_noise(by_class)
-    # a class below its own noise is kept, at a count that its noise could have hidden
-    return np.maximum(counts, max(statistic.least, std))
+def released_total(noisy: Noisy, statistic: TwoResolutionCounts) -> float:
+    """Return the number of records, by all columns' runs."""
+    runs, _ = statistic.split(noisy.value)
+    total = np.average([counts.sum() for counts in runs], weights=[1 / counts.size for counts in runs])
+    # below its own noise it is kept at what this could have hidden
+    return float(
+        max(total, statistic.least, noisy.noise_std / RUN_STEP * np.sqrt(statistic.n_classes) * _total_noise(runs))
+    )
 
 
-def _count_noise(by_class: Sequence[np.ndarray]) -> float:
-    """Return the noise of a class's number of records, by all columns' tables, in that of a count."""
-    return float(sum(1 / table.shape[1] for table in by_class)) ** -0.5
+def _total_noise(runs: Sequence[np.ndarray]) -> float:
+    """Return the noise of the number of records, by all columns' runs, in that of a count."""
+    return float(sum(1 / counts.size for counts in runs)) ** -0.5
 
 
 def column_shares(
     noisy: Noisy,
     statistic: TwoResolutionCounts,
-    class_counts: np.ndarray,
+    total: float,
     resolution: Resolution,
     prior: PriorRows | None = None,
 ) -> list[ColumnShares]:
     """Return what is known of each column, and what an earlier release says of it."""
-    tables, cells = statistic.split(noisy.value)
-    features = statistic.layout.features
-    counts_std, cells_std = noisy.noise_std / RUN_STEP, noisy.noise_std / CELL_STEP
-    runs_std = counts_std * np.sqrt(class_counts.size)
+    runs, cells = statistic.split(noisy.value)
+    features = statistic.grid.columns
+    cells_std = noisy.noise_std / CELL_STEP
+    runs_std = noisy.noise_std / RUN_STEP * float(np.sqrt(statistic.n_classes))
     kinds = [column.kind for column in features]
+    total_std = runs_std * _total_noise(runs)
     cells, cells_stds = shrunk_together(cells, cells_std, kinds)
-    run_counts, runs_stds = shrunk_together([table.sum(axis=0) for table in tables], runs_std, kinds)
-    total_std = counts_std * np.sqrt(class_counts.size) * _count_noise(tables)
+    runs, runs_stds = shrunk_together(runs, runs_std, kinds)
     stds: Sequence[float | np.ndarray] = cells_stds.tolist()
     if prior is not None and noisy.noise_std:
-        cells, stds = prior.counts(cells, cells_stds, float(class_counts.sum()))
+        cells, stds = prior.counts(cells, cells_stds, total)
     columns = []
-    for j, (column, runs) in enumerate(zip(features, statistic.runs, strict=True)):
-        counts = NoisyCounts(cells[j], stds[j], run_counts[j], runs_stds[j], runs)
-        shares = shares_of(column, counts, class_counts.sum(), resolution, tables[j], counts_std, total_std=total_std)
-        columns.append(shares)
+    for j, (column, run_of_cell) in enumerate(zip(features, statistic.runs, strict=True)):
+        counts = NoisyCounts(cells[j], stds[j], runs[j], runs_stds[j], run_of_cell)
+        columns.append(shares_of(column, counts, total, resolution, runs_std / total, total_std=total_std))
     return columns
 
 
 def unsaid_distances(
     distances: Mapping[str, Distance],
-    layout: TableLayout,
+    grid: Grid,
     columns: Sequence[ColumnShares],
     noisy: Noisy,
-    class_counts: np.ndarray,
+    n_classes: int,
+    total: float,
 ) -> frozenset[str]:
     """Return the columns of distances between dates that say nothing which the dates do not."""
     if not distances:
         return frozenset()
     public_cells = max(1.0, float(np.mean([column.shares.size / (column.counted.max() + 1) for column in columns])))
-    variances = (noisy.noise_std / CELL_STEP) ** 2, (noisy.noise_std / RUN_STEP) ** 2 * class_counts.size / public_cells
+    variances = (noisy.noise_std / CELL_STEP) ** 2, (noisy.noise_std / RUN_STEP) ** 2 * n_classes / public_cells
     variance = variances[0] * variances[1] / max(sum(variances), 1e-300)
-    return idle_distances(
-        distances, layout.features, [column.shares for column in columns], variance, float(class_counts.sum())
-    )
+    return idle_distances(distances, grid.columns, [column.shares for column in columns], variance, total)
 
 
 def shares_of(
@@ -108,8 +105,7 @@ def shares_of(
     counts: NoisyCounts,
     total: float,
     resolution: Resolution,
-    by_class: np.ndarray,
-    by_class_std: float,
+    share_std: float,
     *,
     total_std: float = np.inf,
 ) -> ColumnShares:
@@ -120,8 +116,7 @@ def shares_of(
         counts: of them and of their runs.
         total: number of records, estimated.
         resolution: how finely it is modelled.
-        by_class: counts of runs by class, shape (k, runs).
-        by_class_std: of their noise.
+        share_std: of the noise of a run's share.
         total_std: of that number; infinite where it is a declared one.
     """
     ordered, widths = _on_curve(column)
@@ -131,7 +126,7 @@ def shares_of(
         shares = with_normal_tails(shares, counts, total, ordered, axis)
     run_of_cell, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
-    return ColumnShares(shares, counts.runs, run_of_cell, features, by_class, by_class_std, in_order)
+    return ColumnShares(shares, counts.runs, run_of_cell, features, share_std, in_order)
 
 
 def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
@@ -173,7 +168,9 @@ def _drawn(column: ColumnGrid, shares: np.ndarray, resolution: Resolution) -> tu
     missing = column.n_cells > n
     if missing:
         runs = np.append(runs, runs[-1] + 1)
-    return runs, number_features(np.bincount(runs, shares), missing, resolution.orders, weight)
+    masses, places = np.bincount(runs, shares), np.append(middles, 0.0)[: shares.size]
+    values = np.bincount(runs, shares * places) / np.maximum(masses, 1e-300)
+    return runs, number_features(masses, missing, resolution.waves, weight, values)
 
 
 def _runs(shares: np.ndarray, middles: np.ndarray, most: int) -> np.ndarray:

@@ -6,7 +6,7 @@ and events are those of unweighted sums. Weights are whole numbers of 2^-20 of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,10 +18,11 @@ from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.maths.constants import SIZES
 from sfumato.methods.tables.cell_counts import TwoResolutionCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
-from sfumato.methods.tables.layout import TableLayout
+from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import Measuring
 from sfumato.methods.tables.settings import Settings
 from sfumato.records.engine import Rows
+from sfumato.schema.grid import Grid
 from sfumato.schema.schema_facts import weight_bound
 
 _MOST_BITS, _ALL_BITS = 36, 60  # as of the moments of unweighted tables
@@ -35,22 +36,18 @@ def weight_bits(n_public: int) -> MomentBits:
 
 @dataclass(frozen=True)
 class WeightedCounts(TwoResolutionCounts):
-    """For every column, the weights of the records in each (class, run of cells) and in each cell, ÷ the bound.
+    """For every column, the weights of the records in each run of cells and in each cell, ÷ the bound.
 
-    A record of weight k/2^20 of the bound adds k·a to one (class, run) and k·b to one cell of each of the c columns, in
+    A record of weight k/2^20 of the bound adds k·a to one run and k·b to one cell of each of the c columns, in
     steps of 2^-20: norm (k/2^20)·√(c(a² + b²)), at most that of an unweighted one. No entry is negative, so that two
     records, or units, are at most √2 times the bound apart, whatever their weights. One `Gaussian` event.
     """
 
     least: ClassVar[float] = SIZES.least_weight
+    shift: ClassVar[int] = WEIGHT_BITS
 
     column: str = ""
-    name: str = "weights in runs by class, and in cells"
-
-    @property
-    def step(self) -> np.ndarray:
-        """What 1 is worth: a or b, times 2^-20."""
-        return super().step * 2.0**-WEIGHT_BITS
+    name: str = "weights in runs and cells"
 
     @property
     def how_counted(self) -> dict[str, Any]:
@@ -61,16 +58,12 @@ class WeightedCounts(TwoResolutionCounts):
         """Count some records by their weights."""
         self.add_weighted(total, rows, whole_weights(rows, self.column).astype(np.float64))
 
-    def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return each column's counts (classes, runs) and (cells,) in weights ÷ the bound."""
-        return super().split(value * 2.0**-WEIGHT_BITS)
-
 
 @dataclass(frozen=True)
 class WeightedMoments(TableMoments):
     """The sum of outer products of the records' clipped vectors, each times its weight ÷ the bound.
 
-    A record adds (k/2^20)·f·xxᵀ where an unweighted one adds f·xxᵀ: norm at most C². Inner products of what two
+    A record adds (k/2^20) times what an unweighted one adds: norm at most C². Inner products of what two
     records, or units, add are not negative, so they are at most √2·C² apart. One `Gaussian` event.
 
     In whole numbers: u of `TableMoments`, and v = ⌊(u·k + 2^19)/2^20⌋, the nearest to u·k/2^20. As k ≤ 2^20 and u is
@@ -85,10 +78,9 @@ class WeightedMoments(TableMoments):
         """By its weight."""
         return {"weight": self.column}
 
-    def counted(self, rows: Rows, cells: Sequence[np.ndarray]) -> np.ndarray:
+    def counted(self, rows: Rows, clipping: np.ndarray) -> np.ndarray:
         """Return v, whole numbers in float64, shape (n,)."""
-        clipping = self.clipping(cells).astype(np.int64)
-        product = clipping * whole_weights(rows, self.column) + (1 << (WEIGHT_BITS - 1))
+        product = clipping.astype(np.int64) * whole_weights(rows, self.column) + (1 << (WEIGHT_BITS - 1))
         return (product >> WEIGHT_BITS).astype(np.float64)
 
 
@@ -115,24 +107,24 @@ class MeasuringWeights(Measuring):
         weights = {weight.column: SIZES.weight_column}
         return cls(weights=weights, worth=bound, column=weight.column, total=total)
 
-    def resettled(self, settings: Settings, class_counts: np.ndarray, choose: Callable[[float], Settings]) -> Settings:
+    def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
         """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
-        return replace(choose(self._sum(class_counts)), cells=settings.cells, ends=settings.ends)
+        return replace(choose(self._sum(total)), cells=settings.cells, ends=settings.ends)
 
-    def seen(self, fit: Fit, class_counts: np.ndarray) -> float:
+    def seen(self, fit: Fit, total: float) -> float:
         """Return the sum of weights ÷ the bound, public or released."""
         del fit
-        return self._sum(class_counts)
+        return self._sum(total)
 
-    def _sum(self, class_counts: np.ndarray) -> float:
-        return float(class_counts.sum()) if self.total is None else self.total
+    def _sum(self, total: float) -> float:
+        return total if self.total is None else self.total
 
-    def counts(self, layout: TableLayout) -> WeightedCounts:
+    def counts(self, grid: Grid, by: int | None) -> WeightedCounts:
         """Return the weighted statistic of the first stage."""
-        return WeightedCounts(layout, column=self.column)
+        return WeightedCounts(grid, by, column=self.column)
 
     def moments(
-        self, layout: TableLayout, vectors: tuple[np.ndarray, ...], clip_norm: float, by_class: float, n_public: int
+        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
     ) -> WeightedMoments:
         """Return the weighted statistic of the second stage."""
-        return WeightedMoments(layout, vectors, clip_norm, by_class, bits=weight_bits(n_public), column=self.column)
+        return WeightedMoments(grid, vectors, clip_norm, leading, bits=weight_bits(n_public), column=self.column)

@@ -29,7 +29,7 @@ _UINT16 = np.iinfo(np.uint16).max
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """What the runs of each row are drawn by, rows of one class.
+    """What the runs of each row are drawn by.
 
     Attributes:
         blocks: P(run) times a number of each row, float32, shape (r, rows) each.
@@ -151,24 +151,6 @@ def _subtract_largest(logits: np.ndarray) -> None:
     logits -= largest
 
 
-def probabilities(predictor: np.ndarray, values: np.ndarray, tilts: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return P(run) for each row, shape (n, r), float32.
-
-    Args:
-        predictor: shape (n, q).
-        values: features of each run, shape (r, q).
-        tilts: shape (k, r).
-        classes: shape (n,).
-    """
-    shares = np.empty((classes.size, len(values)), dtype=np.float32)
-    for k in np.unique(classes):
-        rows = np.flatnonzero(classes == k)
-        chances = Chances.of(np.asarray(predictor, dtype=np.float32)[rows].T, values, tilts[k])
-        blocks = [(block / sums).T for block, sums in zip(chances.blocks, chances.sums, strict=True)]
-        shares[rows] = np.concatenate(blocks)
-    return shares
-
-
 def chosen(
     predictor: np.ndarray,
     values: np.ndarray,
@@ -177,7 +159,7 @@ def chosen(
     shares: np.ndarray | None = None,
     never: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return a run for each row of one class, drawn systematically among rows of like predictors, shape (n,).
+    """Return a run for each row, drawn systematically among rows of like predictors, shape (n,).
 
     Args:
         predictor: shape (q, n), float32, of at most `SAMPLING.block_rows` rows.

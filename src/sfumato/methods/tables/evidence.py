@@ -1,0 +1,280 @@
+"""What a second release says of how columns go together: moments of their features, as far as noise lets them be seen.
+
+Moments are shrunk block by block by empirical Bayes with the known noise, about 0, about the Gaussian copula that makes
+a block of two numbers likeliest, or about what an earlier release, a copied column, or all columns together say. What
+clipping took off them is put back by simulated rows of the law that is fitted to them.
+
+Free: uses released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from sfumato.maths.constants import EVIDENCE, VECTORS
+from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weight
+from sfumato.maths.shrinkage import shrunk
+from sfumato.maths.streams import public_stream
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.leading import Leading
+
+
+class Simulated(Protocol):
+    """A law of rows of runs."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the runs of n rows, shape (n, columns)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """What was measured by class of a column to predict.
+
+    Attributes:
+        target: place of the column.
+        classes: of its cells, shape (c,).
+        shares: P(class), shape (k,).
+        places: of the features, one of a number each, among all, shape (l,).
+        values: E[1(class) φ φᵀ], shape (k, l, l).
+        variances: of their noise, shape (l, l).
+    """
+
+    target: int
+    classes: np.ndarray
+    shares: np.ndarray
+    places: np.ndarray
+    values: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, noisy: Noisy, weight: float, leading: Leading, columns: Sequence[ColumnShares], n: float) -> Contrasts:
+        """Read them off a release; what clipping took is seen in the squares of the features themselves.
+
+        Args:
+            noisy: the release of `TableMoments`.
+            weight: β.
+            leading: what was told apart.
+            columns: shares and features of each.
+            n: number of records, estimated.
+        """
+        factor = weight * n * leading.scale**2
+        values = noisy.value[1:][:, leading.places[:, None], leading.places] / factor
+        squares = np.clip(np.einsum("kii->i", values), EVIDENCE.least_squares, 1.0)
+        left = np.sqrt(np.outer(squares, squares))
+        target = columns[leading.target].shares
+        shares = np.bincount(leading.classes, target) / target.sum()
+        variances = (noisy.noise_std / np.sqrt(2) / factor / left) ** 2
+        return cls(leading.target, leading.classes, shares, leading.places, values / left, variances)
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """Shares of the public runs of every column by class of one, as the first release counted them.
+
+    Attributes:
+        place: of that column.
+        tables: P(class, run) of each other column by its place, shape (k, r).
+        std: of the noise of each entry.
+    """
+
+    place: int
+    tables: Mapping[int, np.ndarray]
+    std: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """E[φ φᵀ] of features of different columns as released.
+
+    Attributes:
+        values: shape (d, d); of records weighed down by clipping where there is a clip norm.
+        variances: of their noise, shape (d, d); 0 without noise, ∞ of what was not measured.
+        columns: shares and features of each column.
+        clip_norm: C; None where nothing was clipped.
+        few: whether noise leaves a number one feature: what all columns share is kept then.
+        contrasts: moments by class of a column to predict; None without.
+        counts: of runs by class; None without.
+        centres: other moments that blocks may lie about, shape (d, d) each; 0 where they say nothing.
+    """
+
+    values: np.ndarray
+    variances: np.ndarray
+    columns: Sequence[ColumnShares]
+    clip_norm: float | None = None
+    few: bool = False
+    contrasts: Contrasts | None = None
+    counts: ClassCounts | None = None
+    centres: Sequence[np.ndarray] = field(default_factory=tuple)
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Of the features' weights, shape (d,)."""
+        return np.sqrt(np.concatenate([column.features.weights for column in self.columns]))
+
+    @property
+    def owner(self) -> np.ndarray:
+        """Column of each feature, shape (d,)."""
+        return np.repeat(np.arange(len(self.columns)), [column.features.size for column in self.columns])
+
+    @property
+    def across(self) -> np.ndarray:
+        """Whether two features are of different columns that were measured together, shape (d, d)."""
+        return (self.owner[:, None] != self.owner) & np.isfinite(self.variances)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether there is noise in what was measured."""
+        return bool(self.variances[self.across].any())
+
+    def guessed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return moments and variances as if a column's products had lost to clipping what its own squares have."""
+        if self.clip_norm is None or not self.values.size:
+            return self.values, self.variances
+        left = self._left_by_clipping()
+        return self.values / left, self.variances / left**2
+
+    def _left_by_clipping(self) -> np.ndarray:
+        """Return which part of each product clipping has left, from the columns' own squares, shape (d, d).
+
+        Clipping weighs long records down; a column's squares have a known mean. Columns differ as far as noise shows.
+        """
+        owner, squares = self.owner, self.roots**2
+        noise = float(np.median(self.variances * np.outer(squares, squares)))
+        sizes = np.bincount(owner, minlength=len(self.columns))
+        weights = np.maximum(np.bincount(owner, squares, sizes.size), 1e-12)
+        own = np.bincount(owner, np.diagonal(self.values) * squares, sizes.size) / weights
+        variances, precision = 2 * noise * sizes / weights**2, weights**2 / np.maximum(sizes, 1)
+        together, present = float((own * precision).sum() / precision.sum()), sizes > 0
+        apart = shrinkage_weight(float(((own - together) ** 2)[present].sum()), float(variances[present].sum()))
+        roots = np.sqrt(np.clip(together + apart * (own - together), EVIDENCE.least_clipped, 1.0))[owner]
+        return np.outer(roots, roots)
+
+    def unclipped(self, law: Simulated) -> tuple[np.ndarray, np.ndarray]:
+        """Return moments and variances with what clipping takes off a law's, by simulated rows: of the true law all."""
+        if self.clip_norm is None or not self.is_noisy:
+            return self.values, self.variances
+        runs = law.draw(EVIDENCE.rows, public_stream(EVIDENCE.seed))
+        vectors = [c.features.values[runs[:, j]] * np.sqrt(c.features.weights) for j, c in enumerate(self.columns)]
+        x = np.concatenate(vectors, axis=1).astype(np.float32)
+        lost = 1 - np.minimum(1.0, self.clip_norm**2 / np.maximum(np.einsum("ij,ij->i", x, x), 1e-12))
+        some = lost > 0
+        loss = (x[some].T @ (x[some] * lost[some, None])).astype(np.float64) / len(x)
+        return self.values + loss / np.outer(self.roots, self.roots), self.variances
+
+    def counted(self, values: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return moments and variances with what counts of runs by class say of the moments of their column."""
+        if self.counts is None or not self.is_noisy:
+            return values, variances
+        values, variances, t = values.copy(), variances.copy(), self.counts.place
+        ends = np.cumsum([0, *(column.features.size for column in self.columns)])
+        own, here = self.columns[t].features.values[self.columns[t].drawn], slice(ends[t], ends[t + 1])
+        for j, table in self.counts.tables.items():
+            means, there = _means_of_runs(self.columns[j], table.shape[1]), slice(ends[j], ends[j + 1])
+            noise = self.counts.std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0))
+            noise = np.maximum(noise, 1e-12)
+            both = 1 / (1 / variances[here, there] + 1 / noise)
+            values[here, there] = both * (values[here, there] / variances[here, there] + own.T @ table @ means / noise)
+            variances[here, there] = both
+            values[there, here], variances[there, here] = values[here, there].T, both.T
+        return values, variances
+
+    def shrunk(self, values: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        """Return posterior means of moments of different columns, shape (d, d); 0 of what was not measured."""
+        across = self.across
+        if not self.is_noisy:
+            return np.where(across, values, 0.0)
+        numbers = np.array([column.waves for column in self.columns])[self.owner]
+        shared = [self._shared(values, variances)] if self.few else []
+        centres, posterior = [*self.centres, *shared], np.zeros_like(values)
+        copula, upper, (kinds, blocks) = self._copula(values, variances), np.triu(across), self._blocks()
+        for kind in np.unique(kinds[upper]):
+            here = upper & (kinds == kind)
+            both = numbers[np.argwhere(here)[0]].all() and not self.few  # of one moment any copula is likeliest
+            others = [centre[here] for centre in ([copula] if both else []) + centres]
+            posterior[here] = shrunk(values[here], variances[here], blocks[here], *others)[0]
+        return posterior + posterior.T
+
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the kind and the block of each pair of features, shapes (d, d).
+
+        A block is of two columns and two levels of weight, each half of the one before; its kind is of numbers or
+        labels, and of these levels.
+        """
+        weights, numbers = self.roots**2, np.array([column.waves for column in self.columns])[self.owner]
+        most = np.array([column.features.weights.max(initial=0.0) for column in self.columns])[self.owner]
+        level = np.where(numbers, np.floor(np.log2(most / weights) + 0.5), 0.0).astype(np.int64)
+        single = 2 * level + numbers
+        n = int(single.max(initial=0)) + 1
+        kinds = np.minimum.outer(single, single) * n + np.maximum.outer(single, single)
+        own = self.owner * n + single
+        return kinds, own[:, None] * (len(self.columns) * n) + own
+
+    def _copula(self, values: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        """Return the moments of the Gaussian copula that makes each block of two numbers likeliest, shape (d, d)."""
+        moments, ends = np.zeros_like(values), np.cumsum([0, *(column.features.size for column in self.columns)])
+        hermite = {j: own for j, c in enumerate(self.columns) if c.features.size and (own := c.hermite()) is not None}
+        tried = np.tanh(np.linspace(0, EVIDENCE.most_score, EVIDENCE.correlations))
+        powers = np.concatenate([-tried[:0:-1], tried])[:, None] ** np.arange(1, VECTORS.hermite_terms + 1)
+        for j, first in hermite.items():
+            for i, second in hermite.items():
+                here = slice(ends[j], ends[j + 1]), slice(ends[i], ends[i + 1])
+                if i >= j or not np.isfinite(variances[here]).all():
+                    continue
+                laws = powers @ (first.T[:, :, None] * second.T[:, None, :]).reshape(powers.shape[1], -1)
+                missed = (laws - values[here].ravel()) ** 2 @ (1 / np.maximum(variances[here], 1e-12)).ravel()
+                best = laws[int(np.argmin(missed))].reshape(values[here].shape)
+                moments[here], moments[here[::-1]] = best, best.T
+        return moments
+
+    def _shared(self, values: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        """Return what all columns share: moments of low rank, completed by what a column says of itself, (d, d)."""
+        across, deviations = self.across, np.sqrt(variances)
+        noisy = np.where(across, values / deviations, 0.0)
+        whole, together, edge = noisy, noisy, noise_reach(float(np.sqrt(2)), len(noisy))
+        for _ in range(EVIDENCE.shared_rounds):
+            together = shrink_spectrum(whole, edge)
+            whole = np.where(across, noisy, together)
+        return np.where(across, together * deviations, 0.0)
+
+
+def _means_of_runs(column: ColumnShares, runs: int) -> np.ndarray:
+    """Return the means of a column's features in its public runs, shape (runs, q)."""
+    values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
+    sums = (
+        np.stack([np.bincount(column.counted, shares * v, runs) for v in values.T], axis=1)
+        if values.size
+        else values[:0]
+    )
+    return sums / np.maximum(np.bincount(column.counted, shares, runs), 1e-300)[:, None]
+
+
+def copies(columns: Sequence[ColumnShares], copied: Mapping[int, int], evidence: Evidence) -> np.ndarray:
+    """Return the moments of columns of labels that are copies in part of earlier ones, shape (d, d); else 0.
+
+    With chance ρ the later label is the earlier one, else it is drawn apart from it. Of a hundred labels each of ten
+    thousand moments is lost in noise; that a label is often kept shows in all of them together. ρ is the weighted
+    least-squares fit to all moments of both columns.
+
+    Args:
+        columns: shares and features of each.
+        copied: place of a column to that of the one that it may be kept from.
+        evidence: of their features.
+    """
+    centre, ends = np.zeros_like(evidence.values), np.cumsum([0, *(column.features.size for column in columns)])
+    for later, earlier in copied.items():
+        first, second = columns[earlier], columns[later]
+        shares = (first.shares + second.shares) / 2
+        moments = (first.features.values[first.drawn] * shares[:, None]).T @ second.features.values[second.drawn]
+        here = slice(ends[earlier], ends[earlier + 1]), slice(ends[later], ends[later + 1])
+        weights = moments / np.maximum(evidence.variances[here], 1e-12)
+        precision = float((weights * moments).sum())
+        rho = float((weights * evidence.values[here]).sum()) / precision if precision > 0 else 0.0
+        centre[here] = float(np.clip(rho, 0.0, 1.0)) * moments
+        centre[here[::-1]] = centre[here].T
+    return centre

@@ -1,0 +1,91 @@
+"""What leads each column, by class of a column to predict: which of a record's features are told apart, and how far.
+
+Of a target of few labels, or of a number in quarters, moments by class say what two columns together say of it beyond
+what each says. Of one feature a number noise is small beside it, and clipping, which nothing makes good here, is rare.
+Labels have so many features together that they cost more than they say, but where there is next to no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.maths.constants import LEADING
+from sfumato.methods.tables.clip_norms import mean_square
+from sfumato.methods.tables.features import ColumnShares
+
+
+@dataclass(frozen=True)
+class Leading:
+    """The leading features of other columns, by class.
+
+    Attributes:
+        target: place of the column to predict.
+        classes: class of each of its cells, shape (c,).
+        columns: places of the others.
+        places: of their leading features among all features, shape (l,).
+        values: entries of z of each cell of these columns, shape (c, features) each.
+        scale: what a feature of variance 1 counts for in z.
+        part: β², of the release.
+    """
+
+    target: int
+    classes: np.ndarray
+    columns: tuple[int, ...]
+    places: np.ndarray
+    values: tuple[np.ndarray, ...]
+    scale: float
+    part: float
+
+    @property
+    def n_classes(self) -> int:
+        """Classes that are told apart."""
+        return int(self.classes.max()) + 1
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[ColumnShares], target: int | None, clip_norm: float, *, noisy: bool = True
+    ) -> Leading | None:
+        """Return it for a target of few classes beside two columns at least; else None.
+
+        z is scaled so that records of the mean length have ‖z‖² = C² ÷ 2.5; without noise, the longest C².
+
+        Args:
+            columns: shares and features of each.
+            target: place of the column to predict; None without.
+            clip_norm: C.
+            noisy: whether there is noise; without, columns of few labels have leading features, too.
+        """
+        if target is None or (classes := class_of_cells(columns[target])) is None:
+            return None
+        sizes = {j: _n_leading(column, labels=not noisy) for j, column in enumerate(columns) if j != target}
+        sizes = {j: size for j, size in sizes.items() if size}
+        if len(sizes) < 2:
+            return None
+        starts = np.cumsum([0, *(column.features.size for column in columns)])
+        values = [columns[j].features.values[columns[j].drawn, :size] for j, size in sizes.items()]
+        length = sum(float((v**2).sum(axis=1).max()) for v in values)
+        if noisy:
+            length = LEADING.length * mean_square(values, [columns[j].shares for j in sizes])
+        scale = float(clip_norm / np.sqrt(max(length, 1e-9)))
+        places = np.concatenate([starts[j] + np.arange(size) for j, size in sizes.items()])
+        return cls(target, classes, tuple(sizes), places, tuple(scale * v for v in values), scale, LEADING.part)
+
+
+def _n_leading(column: ColumnShares, *, labels: bool) -> int:
+    """Return how many features lead a column: one of a number, all of few labels where these count, else none."""
+    if column.waves or not labels:
+        return min(int(column.waves), column.features.size)
+    return column.features.size if column.features.size < LEADING.most_classes else 0
+
+
+def class_of_cells(column: ColumnShares) -> np.ndarray | None:
+    """Return the class of each cell of a column, shape (c,): label, or quarter of a number; None of many labels."""
+    if not column.waves:
+        return np.arange(column.shares.size) if column.shares.size <= LEADING.most_classes else None
+    ranks = np.cumsum(column.shares) - column.shares / 2
+    place = np.minimum((ranks / column.shares.sum() * LEADING.parts).astype(int), LEADING.parts - 1)
+    place[column.drawn >= column.ordered] = LEADING.parts
+    return np.unique(place, return_inverse=True)[1]
