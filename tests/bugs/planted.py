@@ -1555,10 +1555,10 @@ BUGS = [
     PlantedBug(
         "what the query of moments says, moved by the records",
         SECOND_STAGE,
-        "        return SecondRelease((_measurement(noisy, moments, self.worth),),",
+        "        return SecondRelease(_measurements(noisy, moments, self.worth),",
         "        true = float(reduce(TwoResolutionCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
         "        moved = replace(moments, clip_norm=moments.clip_norm + 1e-3 * true)\n"
-        "        return SecondRelease((_measurement(noisy, moved, self.worth),),",
+        "        return SecondRelease(_measurements(noisy, moved, self.worth),",
         TABLE_FITS,
     ),
     PlantedBug(

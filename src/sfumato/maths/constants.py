@@ -213,7 +213,8 @@ class ChainConstants:
     fewest_rows: int = 20  # that are simulated | not tuned
     ridge: float = 1e-3  # of a softmax's weights | chosen on the same; decision 96
     product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
-    heard: float = 0.015  # moment from which a column is drawn given a feature | not tuned; decision 96
+    heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96
+    listens: int = 3  # rounds, in which features are found that others miss | not tuned
     # kurtosis of a feature beyond which nothing is drawn given it | chosen on mirrored labels, adult; decision 96
     most_kurtosis: float = 1_000.0
     most_products: int = 400  # of leading features | not tuned

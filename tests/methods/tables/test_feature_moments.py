@@ -31,7 +31,8 @@ def statistic(clip_norm=50.0, by_class=False, seed=0, constant=False) -> TableMo
     leading = None
     if by_class:
         values = (2 * vectors[0][:, 1:], 2 * vectors[1])
-        leading = Leading(3, np.arange(2), (0, 1), np.array([1, 2, 3]), values, scale=2.0, part=PART)
+        functions = tuple(np.zeros((2, v.shape[1])) for v in values)
+        leading = Leading(3, np.arange(2), (0, 1), functions, values, scale=2.0, part=PART)
     if constant:
         vectors.append(np.full((1, 1), 0.7))
     return TableMoments(grid, tuple(vectors), clip_norm, leading)
@@ -61,10 +62,10 @@ def vectors_of(moments, data):
 
 
 def led(moments, data):
-    """What is told apart by class, unclipped, at its places among all features."""
+    """What is told apart by class, unclipped, before zeros."""
     cells, z = moments.cells(data), np.zeros((len(data["age"]), moments.dimension))
     own = zip(moments.leading.columns, moments.leading.values, strict=True)
-    z[:, moments.leading.places] = np.concatenate([values[cells[j]] for j, values in own], axis=1)
+    z[:, : moments.leading.size] = np.concatenate([values[cells[j]] for j, values in own], axis=1)
     return z
 
 
@@ -84,10 +85,10 @@ def test_by_class_nothing_but_what_leads_is_read():
     """Other features, and their clipping, are of no matrix of a class; the target's own column is not among these."""
     moments, data = statistic(1.0, by_class=True), rows()
     value = value_of(moments, data)
-    others = np.setdiff1d(np.arange(8), moments.leading.places)
-    assert not value[1:, others].any()
-    assert not value[1:, :, others].any()
-    assert value[1:][:, moments.leading.places[:, None], moments.leading.places].all()
+    size = moments.leading.size
+    assert not value[1:, size:].any()
+    assert not value[1:, :, size:].any()
+    assert value[1:, :size, :size].all()
     longer = (*moments.vectors[:2], 100 * moments.vectors[2], moments.vectors[3])
     again = value_of(replace(moments, vectors=longer), data)
     np.testing.assert_array_equal(again[1:], value[1:])

@@ -1,4 +1,4 @@
-"""What leads each column by class of a target: of numbers the first feature, at a length that clipping leaves alone."""
+"""What leads each column by class of a target: of numbers the value, at a length that clipping leaves alone."""
 
 from dataclasses import replace
 
@@ -26,7 +26,6 @@ SCHEMA = Schema(
 )
 AGE, CITY, PAID, TOWN, SEEN, MEMBER = range(6)
 COLUMNS = released_columns(Grid.of(SCHEMA, numeric_cells=40))
-STARTS = np.cumsum([0, *(column.features.size for column in COLUMNS)])
 
 
 def leading(target, clip_norm=2.0, columns=COLUMNS, **how) -> Leading:
@@ -36,14 +35,19 @@ def leading(target, clip_norm=2.0, columns=COLUMNS, **how) -> Leading:
 
 
 @pytest.mark.parametrize("target", [CITY, MEMBER])
-def test_of_each_number_the_heaviest_feature_leads(target):
+def test_of_each_number_the_value_leads(target):
     found = leading(target)
     assert found.columns == (AGE, PAID, SEEN)
-    np.testing.assert_array_equal(found.places, STARTS[[AGE, PAID, SEEN]])
-    for j, values in zip(found.columns, found.values, strict=True):
-        features = COLUMNS[j].features
-        assert features.weights[0] == features.weights.max()
-        np.testing.assert_allclose(values, found.scale * features.values[COLUMNS[j].drawn, :1])
+    assert found.size == 3
+    for j, values, own in zip(found.columns, found.values, found.functions, strict=True):
+        column = COLUMNS[j]
+        np.testing.assert_allclose(values, found.scale * own[column.drawn])
+        inside, law = column.drawn < column.ordered, column.law()
+        middles = np.arange(column.shares.size) + 0.5
+        assert np.corrcoef(values[inside, 0], middles[inside])[0, 1] > 0.999
+        assert (own[column.ordered :] == 0).all(), "missing ones have no value"
+        assert law @ own[:, 0] == pytest.approx(0, abs=1e-6)
+        assert law @ own[:, 0] ** 2 == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.parametrize("target", range(6))
@@ -55,16 +59,13 @@ def test_the_column_to_predict_is_not_among_them(target, noisy):
         return
     assert found is not None
     assert target not in found.columns
-    own = np.arange(STARTS[target], STARTS[target + 1])
-    assert not np.isin(found.places, own).any()
-    assert len(set(found.places.tolist())) == found.places.size == sum(v.shape[1] for v in found.values)
+    assert found.size == sum(v.shape[1] for v in found.values)
 
 
 def test_without_noise_few_labels_have_leading_features_too():
     found = leading(MEMBER, noisy=False)
     assert found.columns == (AGE, CITY, PAID, SEEN)
-    expected = [STARTS[AGE], *range(STARTS[CITY], STARTS[CITY + 1]), STARTS[PAID], STARTS[SEEN]]
-    np.testing.assert_array_equal(found.places, expected)
+    assert [own.shape[1] for own in found.functions] == [1, 5, 1, 1]
 
 
 def test_records_of_the_mean_length_are_far_below_the_norm():

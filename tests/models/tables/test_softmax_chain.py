@@ -20,10 +20,10 @@ def rng(seed=0):
 
 
 def column_of(values, tilts=None):
-    """A column of a run for each cell, all alike, and no products."""
+    """A column of a run for each cell, all alike, whose features lead, and no products."""
     r, q = values.shape
     tilts, even = np.zeros(r) if tilts is None else tilts, np.full(r, 1 / r)
-    return SoftmaxColumn(even, np.arange(r), values, tilts, even, Products.none(q))
+    return SoftmaxColumn(even, np.arange(r), values, values, tilts, even, Products.none(q))
 
 
 class TestDraws:
@@ -88,6 +88,7 @@ class TestDraws:
         column = SoftmaxColumn(
             np.array([0.1, 0.0, 0.3, 0.6, 0.0]),
             np.array([1, 0, 0, 1, 1]),
+            np.zeros((2, 0)),
             np.zeros((2, 0)),
             np.zeros(2),
             np.full(2, 0.5),

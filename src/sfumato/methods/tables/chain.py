@@ -184,6 +184,8 @@ class _Chain:
         self._weights = np.zeros((ends[-1], ends[-1]))
         self._runs = np.zeros((self._rows, len(self._columns)), dtype=np.int64)
         self._fitted: dict[int, SoftmaxColumn] = {}
+        none = [column.features.leads[:, :0] for column in self._columns]
+        self._leads = none if evidence.contrasts is None else evidence.contrasts.functions
 
     def fit(self, rng: np.random.Generator) -> SoftmaxChain:
         """Fit every column to rows of those before it."""
@@ -216,6 +218,10 @@ class _Chain:
     def _drawn(self, column: int) -> np.ndarray:
         return self._columns[column].features.values[self._runs[:, column]]
 
+    def _drawn_leads(self) -> np.ndarray:
+        """Return what leads the columns, of the rows, shape (n, l)."""
+        return np.concatenate([own[self._runs[:, j]] for j, own in enumerate(self._leads)], axis=1)
+
     def _fit_column(self, j: int, before: Sequence[int]) -> None:
         column, law = self._columns[j], self._columns[j].law()
         tilts, products = np.log(law), Products.none(column.features.size)
@@ -229,17 +235,21 @@ class _Chain:
                 weights, shift, products = self._with_products(part, weights, shift, self._contrasts, before)
             tilts = tilts + shift - self._functions[j] @ (weights.T @ middle)
             self._weights[np.ix_(self._places[j], places)] = weights.T
-        self._fitted[j] = SoftmaxColumn(column.shares, column.drawn, column.features.values, tilts, law, products)
+        own = column.features.values, self._leads[j]
+        self._fitted[j] = SoftmaxColumn(column.shares, column.drawn, *own, tilts, law, products)
 
     def _heard(self, j: int, before: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Return the features that a column is drawn given: places, rows and moments; None where there are none."""
         before = [i for i in before if self._places[i].size]
         if not before or not self._places[j].size:
             return None
-        wanted = np.concatenate([self._moments(i, j) for i in before])
+        means = np.concatenate([self._means[i] for i in before])
+        wanted = (means * self._law.weights) @ self._means[j].T
         least = 0.0 if j == self._turns.target else self._least
-        heard = np.flatnonzero(np.abs(wanted).max(axis=1) > least)
-        if not heard.size:
+        heard = np.abs(wanted).max(axis=1) > least
+        for _ in range(CHAIN.listens if least else 0):
+            heard |= np.abs(wanted - _predicted(means, self._law.weights, wanted, heard)).max(axis=1) > least
+        if not heard.any():
             return None
         places = np.concatenate([self._places[i] for i in before])
         rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)
@@ -253,7 +263,7 @@ class _Chain:
             weights = self._weights[self._blocks[j], self._blocks[i]]
             predictor += (self._drawn(i) @ weights.T).astype(np.float32)
         if own.first.size:
-            drawn = np.concatenate([self._drawn(i) for i in range(len(self._columns))], axis=1)
+            drawn = self._drawn_leads()
             predictor += ((drawn[:, own.first] * drawn[:, own.second]) @ own.weights.T).astype(np.float32)
         return predictor
 
@@ -268,19 +278,26 @@ class _Chain:
         logits = np.log(law) + shift + (part.rows @ weights) @ part.functions.T
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances = chances / chances.sum(axis=1, keepdims=True) @ told
-        drawn = np.concatenate([self._drawn(j) for j in range(len(self._columns))], axis=1)
-        owner = np.repeat(np.arange(len(self._columns)), [c.features.size for c in self._columns])[found.places]
-        first, second, wanted = _measured_products(
-            found, owner, np.isin(owner, before), drawn[:, found.places], chances
-        )
+        drawn, known = self._drawn_leads(), np.isin(found.owner, before)
+        first, second, wanted = _measured_products(found, known, drawn, chances)
         if not first.size:
             return weights, shift, Products.none(column.features.size)
-        first, second = found.places[first], found.places[second]
         products = drawn[:, first] * drawn[:, second]
         middle = products.mean(axis=0)
         (weights, own), shift = softmax_weights([part, Part(products - middle, told, wanted, self._product_ridge)], law)
         onto = column.features.values.T @ (law[:, None] * told)
         return weights, shift - told @ (own.T @ middle), Products(first, second, onto @ own.T)
+
+
+def _predicted(means: np.ndarray, weights: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> np.ndarray:
+    """Return the moments with a column that its linear prediction by what it hears has, shape (d, q).
+
+    Of independent columns that a third one goes with, each has to hear the other where that is heard.
+    """
+    own = means[heard]
+    moments = (means * weights) @ own.T
+    square = moments[heard] + np.diag(np.maximum(1 - (own**2) @ weights, 0))  # a feature's own variance is 1
+    return np.where(heard[:, None], wanted, moments @ np.linalg.solve(square, wanted[heard]))
 
 
 def _common(column: ColumnShares) -> np.ndarray:
@@ -290,20 +307,20 @@ def _common(column: ColumnShares) -> np.ndarray:
 
 
 def _measured_products(
-    found: Contrasts, owner: np.ndarray, known: np.ndarray, drawn: np.ndarray, chances: np.ndarray
+    found: Contrasts, known: np.ndarray, drawn: np.ndarray, chances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which products of leading features go with the class otherwise than a chain says, and how.
+    """Return which products of what leads two columns go with the class otherwise than a chain says, and how.
 
     Args:
         found: moments by class.
-        owner: column of each leading feature, shape (l,).
-        known: whether it is drawn before the target, shape (l,).
-        drawn: leading features of simulated rows, shape (n, l).
+        known: whether it is of a column drawn before the target, shape (l,).
+        drawn: what leads, of simulated rows, shape (n, l).
         chances: of each class of the rows less its share, shape (n, k).
 
     Returns:
         Places of both features, shapes (m,), and E[(1(class) − P(class)) φ φ'], shape (m, k).
     """
+    owner = found.owner
     first, second = np.nonzero(np.triu((owner[:, None] != owner) & np.outer(known, known), 1))
     shares = found.shares[:, None]
     measured = (found.values - shares[:, :, None] * found.values.sum(axis=0))[:, first, second]

@@ -217,7 +217,8 @@ def _unmeasured(column: ColumnGrid) -> ColumnShares:
     elif column.kind.nullable:
         free = (np.arange(column.n_cells) == column.n_cells - 1).astype(np.float64)
     cells = np.arange(column.n_cells)
-    return ColumnShares(free / free.sum(), cells, cells, Features(np.zeros((column.n_cells, 0)), np.zeros(0)), 1.0, 0)
+    none = np.zeros((column.n_cells, 0))
+    return ColumnShares(free / free.sum(), cells, cells, Features(none, np.zeros(0), none), 1.0, 0)
 
 
 def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution: Resolution) -> ColumnShares:

@@ -40,17 +40,22 @@ class Contrasts:
         target: place of the column.
         classes: of its cells, shape (c,).
         shares: P(class), shape (k,).
-        places: of the features, one of a number each, among all, shape (l,).
-        values: E[1(class) φ φᵀ], shape (k, l, l).
+        functions: what leads each column, of its runs, shape (r, l_j) each; l is the sum of the l_j.
+        values: E[1(class) φ φᵀ] of these, shape (k, l, l).
         variances: of their noise, shape (l, l).
     """
 
     target: int
     classes: np.ndarray
     shares: np.ndarray
-    places: np.ndarray
+    functions: tuple[np.ndarray, ...]
     values: np.ndarray
     variances: np.ndarray
+
+    @property
+    def owner(self) -> np.ndarray:
+        """Column of each of what leads, shape (l,)."""
+        return np.repeat(np.arange(len(self.functions)), [own.shape[1] for own in self.functions])
 
     @classmethod
     def of(cls, noisy: Noisy, weight: float, leading: Leading, columns: Sequence[ColumnShares], n: float) -> Contrasts:
@@ -64,13 +69,15 @@ class Contrasts:
             n: number of records, estimated.
         """
         factor = weight * n * leading.scale**2
-        values = noisy.value[1:][:, leading.places[:, None], leading.places] / factor
+        values = noisy.value[1:, : leading.size, : leading.size] / factor
         squares = np.clip(np.einsum("kii->i", values), EVIDENCE.least_squares, 1.0)
         left = np.sqrt(np.outer(squares, squares))
         target = columns[leading.target].shares
         shares = np.bincount(leading.classes, target) / target.sum()
         variances = (noisy.noise_std / np.sqrt(2) / factor / left) ** 2
-        return cls(leading.target, leading.classes, shares, leading.places, values / left, variances)
+        led = dict(zip(leading.columns, leading.functions, strict=True))
+        functions = tuple(led.get(j, column.features.leads[:, :0]) for j, column in enumerate(columns))
+        return cls(leading.target, leading.classes, shares, functions, values / left, variances)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class TableMoments(OuterProducts):
     A record adds α·f·xxᵀ to the pooled matrix, f·‖x‖² ≤ C², and β·g·zzᵀ to that of its class, g·‖z‖² ≤ C²: with
     α² + β² ≤ 1 a norm of at most C². Two records' contributions have a non-negative inner product, so they are at most
     √2·C² apart; so are two units', C² being so many times as large as they have records. One `Gaussian` event for all
-    matrices. Value: shape (1 + classes, d, d), or (1, d, d) without classes; by class all but leading features is 0.
+    matrices. Value: shape (1 + classes, d, d), or (1, d, d) without classes; by class the first l × l entries, else 0.
 
     In whole numbers: x = y·C/2^b and f = u/2^m with u = min(2^m, ⌊2^m·4^b / ‖y‖²⌋), so that u·‖y‖² ≤ 2^m·4^b exactly;
     likewise z and g.
@@ -145,7 +145,7 @@ class TableMoments(OuterProducts):
         counted, z = self.counted(rows, clipping.astype(np.float64)), z.astype(np.float64)
         for k in range(leading.n_classes):
             own = z[classes == k]
-            total[k][np.ix_(leading.places, leading.places)] += own.T @ (own * counted[classes == k, None])
+            total[k, : leading.size, : leading.size] += own.T @ (own * counted[classes == k, None])
 
     def cells(self, rows: Rows) -> list[np.ndarray]:
         """Return the cell of each record in every column, and after these the one of all rows where it has an entry."""

@@ -24,10 +24,13 @@ class Features:
     Attributes:
         values: of each run, shape (r, q): mean 0, variance 1 and no correlation under the column's shares.
         weights: squared length of each feature in a record's vector, shape (q,).
+        leads: of each run, what is told apart by class, mean 0 and variance 1, shape (r, l): a number's value, or what
+            labels say.
     """
 
     values: np.ndarray
     weights: np.ndarray
+    leads: np.ndarray
 
     @property
     def size(self) -> int:
@@ -41,7 +44,7 @@ def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]
     values, new = _orthonormal(indicators, shares)
-    return Features(values, weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new])
+    return Features(values, weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new], values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,11 @@ class Waves:
 def number_features(
     shares: np.ndarray, missing: bool, waves: Waves, weight: float = 1.0, values: np.ndarray | None = None
 ) -> Features:
-    """Return the features of a numeric column whose runs have these shares: its value first, then the heaviest.
+    """Return the features of a numeric column whose runs have these shares, the heaviest first.
 
-    Those that waves √2 cos(πku) and an indicator of missing span: the value, and the eigenvectors of the kernel that
-    they make beside it. Waves are not brought to variance 1 where ranks are tied: one record of a nearly constant
-    column would be as long as ten of another.
+    Those that waves √2 cos(πku) and an indicator of missing span: the eigenvectors of the kernel that they make. Waves
+    are not brought to variance 1 where ranks are tied: one record of a nearly constant column would be as long as ten
+    of another.
 
     Args:
         shares: of the runs, shape (r,), the missing one last.
@@ -88,16 +91,12 @@ def number_features(
         functions[:, -1] = np.eye(shares.size)[-1] - mass[-1]
     root = np.sqrt(mass)
     centre = np.eye(shares.size) - np.outer(root, root)
-    kernel = centre @ (root[:, None] * (functions @ functions.T) * root) @ centre
-    first = np.zeros(shares.size)
-    own = ranks if values is None else values[:ordered]
-    first[:ordered] = (own - inside @ own) * root[:ordered]
-    first /= max(float(np.linalg.norm(first)), 1e-300)
-    beside = np.eye(shares.size) - np.outer(first, first)
-    lengths, vectors = np.linalg.eigh(beside @ kernel @ beside)
-    kept = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1][: max(functions.shape[1] - 1, 0)]
-    spanned = np.column_stack([first, vectors[:, kept]])
-    return Features(spanned / root[:, None], weight * np.append(first @ kernel @ first, lengths[kept]))
+    lengths, vectors = np.linalg.eigh(centre @ (root[:, None] * (functions @ functions.T) * root) @ centre)
+    kept = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1]
+    own, lead = ranks if values is None else values[:ordered], np.zeros((shares.size, 1))
+    lead[:ordered, 0] = own - inside @ own
+    lead /= max(float(np.sqrt(mass @ lead[:, 0] ** 2)), 1e-300)
+    return Features(vectors[:, kept] / root[:, None], weight * lengths[kept], lead)
 
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +188,8 @@ class ColumnShares:
         """The same without features, missing in every row: of a column whose last cell is that of missing."""
         shares = np.zeros(self.shares.size)
         shares[-1] = 1.0
-        nothing = Features(np.zeros((len(self.features.values), 0)), np.zeros(0))
+        none = np.zeros((len(self.features.values), 0))
+        nothing = Features(none, np.zeros(0), none)
         return replace(self, shares=shares, features=nothing)
 
     def hermite(self) -> np.ndarray | None:

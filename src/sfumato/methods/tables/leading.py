@@ -25,8 +25,8 @@ class Leading:
         target: place of the column to predict.
         classes: class of each of its cells, shape (c,).
         columns: places of the others.
-        places: of their leading features among all features, shape (l,).
-        values: entries of z of each cell of these columns, shape (c, features) each.
+        functions: what leads each of these, of its runs, shape (r, l_j) each.
+        values: entries of z of each cell of these columns, shape (c, l_j) each.
         scale: what a feature of variance 1 counts for in z.
         part: β², of the release.
     """
@@ -34,10 +34,15 @@ class Leading:
     target: int
     classes: np.ndarray
     columns: tuple[int, ...]
-    places: np.ndarray
+    functions: tuple[np.ndarray, ...]
     values: tuple[np.ndarray, ...]
     scale: float
     part: float
+
+    @property
+    def size(self) -> int:
+        """Number l of what leads, of all columns together."""
+        return sum(own.shape[1] for own in self.functions)
 
     @property
     def n_classes(self) -> int:
@@ -64,20 +69,19 @@ class Leading:
         sizes = {j: size for j, size in sizes.items() if size}
         if len(sizes) < 2:
             return None
-        starts = np.cumsum([0, *(column.features.size for column in columns)])
-        values = [columns[j].features.values[columns[j].drawn, :size] for j, size in sizes.items()]
+        functions = tuple(columns[j].features.leads[:, :size] for j, size in sizes.items())
+        values = [own[columns[j].drawn] for j, own in zip(sizes, functions, strict=True)]
         length = sum(float((v**2).sum(axis=1).max()) for v in values)
         if noisy:
             length = LEADING.length * mean_square(values, [columns[j].shares for j in sizes])
         scale = float(clip_norm / np.sqrt(max(length, 1e-9)))
-        places = np.concatenate([starts[j] + np.arange(size) for j, size in sizes.items()])
-        return cls(target, classes, tuple(sizes), places, tuple(scale * v for v in values), scale, LEADING.part)
+        return cls(target, classes, tuple(sizes), functions, tuple(scale * v for v in values), scale, LEADING.part)
 
 
 def _n_leading(column: ColumnShares, *, labels: bool) -> int:
     """Return how many features lead a column: one of a number, all of few labels where these count, else none."""
     if column.waves or not labels:
-        return min(int(column.waves), column.features.size)
+        return int(column.waves and column.features.size > 0)
     return column.features.size if column.features.size < LEADING.most_classes else 0
 
 

@@ -175,6 +175,6 @@ def _measurements(noisy: Noisy, statistic: TableMoments, worth: float = 1.0) -> 
     pooled = POOLED, unweighted(noisy, noisy.value[0] / first, first, 0, statistic.pooled_query)
     if statistic.leading is None or statistic.class_query is None:
         return (pooled,)
-    weight, places = statistic.weights[1] / worth, statistic.leading.places
-    value = noisy.value[1:][:, places[:, None], places] / weight
+    weight, size = statistic.weights[1] / worth, statistic.leading.size
+    value = noisy.value[1:, :size, :size] / weight
     return pooled, (BY_CLASS, unweighted(noisy, value, weight, slice(1, None), statistic.class_query))

@@ -2,14 +2,14 @@
 
     p(run | columns before) ∝ exp(t(run) + φ(run)ᵀ (W φ(before) + V π(before)))
 
-φ are features of cells, fixed numbers of a release, and π the products of two features of different columns, which only
-a column to predict is drawn given. Within a run, a cell is drawn by its share.
+φ are features of cells, fixed numbers of a release, and π the products of what leads two columns, which only a column to
+predict is drawn given. Within a run, a cell is drawn by its share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,10 +24,10 @@ _AT_ONCE = 256  # products, however many a stranger's arrays have: of all rows i
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Products of two features that a column is drawn given, beside the features themselves.
+    """Products of what leads two columns, which a column is drawn given beside features.
 
     Attributes:
-        first: place of one among the features of all columns, shape (m,).
+        first: place of one among what leads all columns, shape (m,).
         second: of the other.
         weights: V, shape (q, m).
     """
@@ -50,6 +50,7 @@ class SoftmaxColumn:
         shares: P(cell), shape (c,).
         runs: run of each cell, shape (c,), 0 … r − 1.
         values: features of each run, shape (r, q).
+        leads: what products are made of, of each run, shape (r, l).
         tilts: logits of the runs, shape (r,).
         table: P(run) that a block of rows is raked to, shape (r,).
         products: what it is drawn given beside features.
@@ -58,6 +59,7 @@ class SoftmaxColumn:
     shares: np.ndarray
     runs: np.ndarray
     values: np.ndarray
+    leads: np.ndarray
     tilts: np.ndarray
     table: np.ndarray
     products: Products
@@ -66,6 +68,8 @@ class SoftmaxColumn:
         """Return the column as arrays whose names begin with `name`."""
         arrays = {"shares": self.shares, "runs": self.runs, "values": self.values}
         arrays |= {"tilts": self.tilts, "table": self.table}
+        if self.leads.size:
+            arrays["leads"] = self.leads
         if self.products.first.size:
             own = self.products
             arrays |= {"products.first": own.first, "products.second": own.second, "products.weights": own.weights}
@@ -123,12 +127,16 @@ class SoftmaxChain:
         ends = np.cumsum([column.values.shape[1] for column in self.columns])
         return [slice(int(e) - c.values.shape[1], int(e)) for e, c in zip(ends, self.columns, strict=True)]
 
+    @property
+    def owner(self) -> np.ndarray:
+        """Column of each of what leads, shape (l,)."""
+        return np.repeat(np.arange(len(self.columns)), [column.leads.shape[1] for column in self.columns])
+
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The columns in their order, with what each is predicted by."""
-        blocks, steps = self.blocks(), []
+        blocks, steps, owner = self.blocks(), [], self.owner
         positions = np.concatenate([np.zeros(0, dtype=np.int64), *(np.r_[blocks[j]] for j in self.order)])
-        drawn = np.argsort(positions)
         start = 0
         for j in self.order:
             column = self.columns[j]
@@ -140,12 +148,10 @@ class SoftmaxChain:
             else:
                 places = None
             values = np.ascontiguousarray(column.values.T, dtype=np.float32)
-            products = Products(drawn[own.first], drawn[own.second], own.weights.astype(np.float32))
-            steps.append(
-                Step(
-                    int(j), slice(start, start := start + size), np.ascontiguousarray(weights), places, values, products
-                )
-            )
+            leads = np.flatnonzero(owner == j), np.ascontiguousarray(column.leads.T, dtype=np.float32)
+            products = replace(own, weights=own.weights.astype(np.float32))
+            block, weights = slice(start, start := start + size), np.ascontiguousarray(weights)
+            steps.append(Step(int(j), block, weights, places, values, *leads, products))
         return tuple(steps)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -208,11 +214,10 @@ class SoftmaxChain:
         columns = tuple(_read_column(arrays, f"column.{j}", cells) for j, cells in enumerate(n_cells))
         d = sum(column.values.shape[1] for column in columns)
         chain = cls(columns, order, require_array(arrays, "weights", np.float64, (d, d)))
-        owner = np.repeat(np.arange(len(columns)), [column.values.shape[1] for column in columns])
-        turn = np.argsort(order)
+        owner, turn = chain.owner, np.argsort(order)
         for j, column in enumerate(columns):
             places = np.concatenate([column.products.first, column.products.second])
-            inside = bool(((places >= 0) & (places < d)).all())
+            inside = bool(((places >= 0) & (places < owner.size)).all())
             require_well_formed(inside and bool((turn[owner[places]] < turn[j]).all()), f"column.{j}.products.first")
         return chain
 
@@ -227,7 +232,9 @@ class Step:
         weights: W at features before it, shape (q, m), float32.
         places: which of the features before it these are, shape (m,); None for all.
         values: features of its runs, shape (q, r), float32.
-        products: with the places of features in drawing order, float32.
+        led: places of what leads it among what leads all columns, shape (l,).
+        leads: what leads it, of its runs, shape (l, r), float32.
+        products: that it is drawn given, float32.
     """
 
     column: int
@@ -235,6 +242,8 @@ class Step:
     weights: np.ndarray
     places: np.ndarray | None
     values: np.ndarray
+    led: np.ndarray
+    leads: np.ndarray
     products: Products
 
 
@@ -245,18 +254,21 @@ class DrawnRows:
     Attributes:
         chain: that draws them.
         features: in drawing order, shape (d, n), float32; those of columns that are not drawn yet hold nothing.
+        leads: of all columns, shape (l, n), float32, likewise.
         runs: of each column, shape (columns, n), int32.
     """
 
     chain: SoftmaxChain
     features: np.ndarray
+    leads: np.ndarray
     runs: np.ndarray
 
     @classmethod
     def of(cls, chain: SoftmaxChain, n: int) -> DrawnRows:
         """Return n rows, none of whose columns is drawn."""
         features = np.empty((len(chain.weights), n), dtype=np.float32)
-        return cls(chain, features, np.zeros((len(chain.columns), n), dtype=np.int32))
+        leads = np.empty((chain.owner.size, n), dtype=np.float32)
+        return cls(chain, features, leads, np.zeros((len(chain.columns), n), dtype=np.int32))
 
     def predictor(self, step: Step) -> np.ndarray:
         """Return W φ(before) + V π(before) of the rows, shape (q, n), float32."""
@@ -264,7 +276,7 @@ class DrawnRows:
         predictor = step.weights @ self.features[slice(step.block.start) if step.places is None else step.places]
         for start in range(0, own.first.size, _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
-            predictor += own.weights[:, some] @ (self.features[own.first[some]] * self.features[own.second[some]])
+            predictor += own.weights[:, some] @ (self.leads[own.first[some]] * self.leads[own.second[some]])
         return predictor
 
     def draw(
@@ -279,6 +291,8 @@ class DrawnRows:
         """Keep a column's runs."""
         self.runs[step.column] = runs
         self.features[step.block] = np.take(step.values, runs, axis=1)
+        if step.led.size:
+            self.leads[step.led] = np.take(step.leads, runs, axis=1)
 
     def cells(self, rng: np.random.Generator, known: Mapping[int, np.ndarray | int]) -> np.ndarray:
         """Return cells, shape (columns, n): those known, others drawn for the runs."""
@@ -295,11 +309,13 @@ def _read_column(arrays: Mapping[str, np.ndarray], name: str, cells: int) -> Sof
     runs = require_array(arrays, f"{name}.runs", np.int64, (cells,))
     require_well_formed(np.array_equal(np.unique(runs), np.arange(tilts.size)), f"{name}.runs")
     values = require_array(arrays, f"{name}.values", np.float64, (tilts.size, None))
+    leads = np.zeros((tilts.size, 0))
+    if f"{name}.leads" in arrays:
+        leads = require_array(arrays, f"{name}.leads", np.float64, (tilts.size, None))
     table = require_array(arrays, f"{name}.table", np.float64, tilts.shape)
     require_well_formed(add_to_one(table), f"{name}.table")
-    return SoftmaxColumn(
-        shares, runs, values, tilts, table, _read_products(arrays, f"{name}.products", values.shape[1])
-    )
+    products = _read_products(arrays, f"{name}.products", values.shape[1])
+    return SoftmaxColumn(shares, runs, values, leads, tilts, table, products)
 
 
 def _read_products(arrays: Mapping[str, np.ndarray], name: str, q: int) -> Products:

@@ -130,33 +130,38 @@ class SoftmaxGiven:
         for step, runs in zip(steps, pilot.runs, strict=True):
             means.append(self._moments(rows, step))
             rows.keep(step, runs)
-        slopes, factors, centre = np.zeros(len(self.chain.weights)), [], rows.features.mean(axis=1)
+        slopes, of_leads, factors = np.zeros(len(self.chain.weights)), np.zeros(len(rows.leads)), []
+        centre = rows.leads.mean(axis=1)
         for step, (mean, covariance) in zip(reversed(steps), reversed(means), strict=True):
             column = self.chain.columns[step.column]
             if step.column in self.cells:
                 pull = column.values[column.runs[self.cells[step.column]]] - mean
             else:
-                pull = slopes[step.block] @ covariance
+                pull = np.concatenate([slopes[step.block], of_leads[step.led]]) @ covariance
             before = np.arange(step.block.start) if step.places is None else step.places
             slopes[before] += pull @ step.weights
             own = step.products
             for place, other in ((own.first, own.second), (own.second, own.first)):  # the other at its mean
-                np.add.at(slopes, place, (pull @ own.weights) * centre[other])
-            logs = slopes[step.block] @ step.values
+                np.add.at(of_leads, place, (pull @ own.weights) * centre[other])
+            logs = slopes[step.block] @ step.values + of_leads[step.led] @ step.leads
             logs -= logs.mean()
             factors.append(np.clip(np.nan_to_num(logs), -SAMPLING.most_factor, SAMPLING.most_factor))
         return tuple(reversed(factors))
 
     def _moments(self, rows: DrawnRows, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean of a column's features, and their mean covariance given what is drawn before."""
-        column, n = self.chain.columns[step.column], rows.runs.shape[1]
-        mean, covariance = np.zeros(len(step.values)), np.zeros((len(step.values), len(step.values)))
+        """Return the mean of a column's features, and their mean covariances given what is drawn before.
+
+        These are of features and of what leads, with features, shape (q + l, q).
+        """
+        column, n, q = self.chain.columns[step.column], rows.runs.shape[1], len(step.values)
+        said = np.concatenate([step.values, step.leads])
+        mean, covariance = np.zeros(q), np.zeros((len(said), q))
         chances = Chances.of(rows.predictor(step), column.values, column.tilts)
         for block, sums in zip(chances.blocks, chances.sums, strict=True):
             block /= sums
-            means = step.values @ block
-            mean += means.sum(axis=1) / n
-            covariance += ((step.values * block.sum(axis=1)) @ step.values.T - means @ means.T) / n
+            means = said @ block
+            mean += means[:q].sum(axis=1) / n
+            covariance += ((said * block.sum(axis=1)) @ step.values.T - means @ means[:q].T) / n
         return mean, covariance
 
 
