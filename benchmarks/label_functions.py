@@ -4,7 +4,8 @@
 
 Three made-up tables: `tariffs` (prices of 45 products, distances of 30 shops, amounts that are price times quantity),
 `registry` (a region follows from a district, nearly a sector from a job), `clinic` (codes, wards, procedures and drugs
-of 4,400 stays). A tenth of the rows is held out; scores as of `swift_aim.py`. *Covered*: of 95 % intervals for a number's mean in each label, how many hold the records' own mean.
+of 4,400 stays). A tenth of the rows is held out; scores as of `swift_aim.py`. *Covered*:
+of 95 % intervals for a number's mean in each label, how many hold the records' own mean.
 
 Scores read real records: NOT private.
 """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.methods.tables.features import level_features
-from sfumato.methods.tables.softmax_fit import Part, _Objective, softmax_weights
+from sfumato.methods.tables.softmax_fit import Predictors, _Objective, softmax_weights
 
 
 def rng(seed=0):
@@ -24,8 +24,8 @@ def a_part(n=4_000, d=3, ridge=1e-3, seed=0):
     rows -= rows.mean(axis=0)
     functions = level_features(law).values
     true = 0.5 * rng(seed + 2).standard_normal((d, functions.shape[1]))
-    found = chances([Part(rows, functions, true, 0.0)], law, [true], np.zeros(4))
-    return Part(rows, functions, rows.T @ found @ functions / n, ridge), found.mean(axis=0), true
+    found = chances([Predictors(rows, functions, true, 0.0)], law, [true], np.zeros(4))
+    return Predictors(rows, functions, rows.T @ found @ functions / n, ridge), found.mean(axis=0), true
 
 
 def test_moments_and_shares_are_met():
@@ -40,7 +40,7 @@ def test_moments_and_shares_are_met():
 def test_a_part_of_its_own_takes_what_is_left():
     part, law, _ = a_part()
     products = (part.rows[:, :1] * part.rows[:, 1:2]) - (part.rows[:, 0] * part.rows[:, 1]).mean()
-    more = Part(products, part.functions, np.full((1, part.functions.shape[1]), 0.05), 1e-3)
+    more = Predictors(products, part.functions, np.full((1, part.functions.shape[1]), 0.05), 1e-3)
     weights, shift = softmax_weights([part, more], law)
     found = chances([part, more], law, weights, shift)
     np.testing.assert_allclose(products.T @ found @ part.functions / len(products), more.moments, atol=3e-3)
@@ -57,7 +57,7 @@ def test_a_ridge_holds_weights_back():
 
 def test_moments_that_no_row_has_leave_finite_weights():
     part, law, _ = a_part()
-    wild = Part(part.rows, part.functions, 50 * np.ones_like(part.moments), 1e-3)
+    wild = Predictors(part.rows, part.functions, 50 * np.ones_like(part.moments), 1e-3)
     (weights,), shift = softmax_weights([wild], law)
     assert np.isfinite(weights).all()
     assert np.isfinite(shift).all()

@@ -10,7 +10,7 @@ from scipy import stats
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, softmax_chain
 from sfumato.errors import ReleaseError
 from sfumato.maths.constants import SAMPLING
-from sfumato.models.tables.softmax_chain import Products, SoftmaxChain, SoftmaxColumn
+from sfumato.models.tables.softmax_chain import Interactions, SoftmaxChain, SoftmaxColumn
 
 either = pytest.mark.parametrize("products", [False, True], ids=["features alone", "products"])
 
@@ -23,7 +23,7 @@ def column_of(values, tilts=None):
     """A column of a run for each cell, all alike, whose features lead, and no products."""
     r, q = values.shape
     tilts, even = np.zeros(r) if tilts is None else tilts, np.full(r, 1 / r)
-    return SoftmaxColumn(even, np.arange(r), values, values, tilts, even, Products.none(q))
+    return SoftmaxColumn(even, np.arange(r), values, values, tilts, even, Interactions.none(q))
 
 
 class TestDraws:
@@ -40,7 +40,7 @@ class TestDraws:
         chain = softmax_chain(products=True)
         j = int(ORDER[2])
         columns = list(chain.columns)
-        columns[j] = dataclasses.replace(columns[j], products=Products.none(columns[j].values.shape[1]))
+        columns[j] = dataclasses.replace(columns[j], products=Interactions.none(columns[j].values.shape[1]))
         without = dataclasses.replace(chain, columns=tuple(columns))
         assert np.abs(joint_law(chain) - joint_law(without)).sum() > 0.2
 
@@ -78,7 +78,9 @@ class TestDraws:
     def test_few_rows_have_the_joint_law_of_products(self, n):
         """The third column is the product of two that have nothing to do with each other, nine times in ten."""
         column = column_of(np.array([[-1.0], [1.0]]))
-        third = dataclasses.replace(column, products=Products(np.array([0]), np.array([1]), np.full((1, 1), np.log(3))))
+        third = dataclasses.replace(
+            column, products=Interactions(np.array([0]), np.array([1]), np.full((1, 1), np.log(3)))
+        )
         chain, total = SoftmaxChain((column, column, third), np.arange(3), np.zeros((3, 3))), 6_000
         signs = 2 * np.concatenate([chain.draw(n, rng(seed)) for seed in range(total // n)]) - 1
         assert (signs.prod(axis=1) == 1).mean() == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / total))
@@ -92,7 +94,7 @@ class TestDraws:
             np.zeros((2, 0)),
             np.zeros(2),
             np.full(2, 0.5),
-            Products.none(0),
+            Interactions.none(0),
         )
         cells = column.cells(np.repeat([0, 1], 10_000), rng())
         assert (cells[:10_000] == 2).all()
@@ -154,7 +156,7 @@ class TestDraws:
         """A file of some hundred KiB is not to take gigabytes; as often as it is said, a product counts."""
         times, n = 10_000, 4_096
         column = column_of(np.array([[-1.0], [1.0]]))
-        own = Products(np.zeros(times, int), np.ones(times, int), np.full((1, times), np.log(3) / times))
+        own = Interactions(np.zeros(times, int), np.ones(times, int), np.full((1, times), np.log(3) / times))
         chain = SoftmaxChain(
             (column, column, dataclasses.replace(column, products=own)), np.arange(3), np.zeros((3, 3))
         )

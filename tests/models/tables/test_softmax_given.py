@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fixtures.softmax import CELLS, ORDER, counted_law, joint_law, law_given, softmax_chain
-from sfumato.models.tables.softmax_chain import Products, SoftmaxChain, SoftmaxColumn
+from sfumato.models.tables.softmax_chain import Interactions, SoftmaxChain, SoftmaxColumn
 from sfumato.models.tables.softmax_given import SoftmaxGiven, _alike, _repeated
 
 N = 8_192
@@ -72,10 +72,12 @@ def test_rows_of_strong_weights_have_the_law(strength, products):
 def sum_of_products(strength, pairs):
     """Coins that have nothing to do with each other, and one that goes with the sum of their products in pairs."""
     law, values = np.array([0.1, 0.9]), np.array([[-1.0], [1.0]])
-    coin = SoftmaxColumn(np.full(2, 0.5), np.arange(2), values, np.zeros((2, 0)), np.log(law), law, Products.none(1))
+    coin = SoftmaxColumn(
+        np.full(2, 0.5), np.arange(2), values, np.zeros((2, 0)), np.log(law), law, Interactions.none(1)
+    )
     places = np.arange(2 * pairs).reshape(2, pairs)
     last = dataclasses.replace(
-        coin, tilts=np.zeros(2), products=Products(places[0], places[1], np.full((1, pairs), strength))
+        coin, tilts=np.zeros(2), products=Interactions(places[0], places[1], np.full((1, pairs), strength))
     )
     d = 2 * pairs + 1
     return SoftmaxChain((coin,) * (d - 1) + (last,), np.arange(d), np.zeros((d, d)))
@@ -208,7 +210,7 @@ def test_of_products_that_a_stranger_repeats_there_is_little_memory():
     blocks, last = chain.blocks(), chain.columns[LAST]
     places = np.full(times, blocks[FIRST].start), np.full(times, blocks[MIDDLE].start)
     columns = list(chain.columns)
-    columns[LAST] = dataclasses.replace(last, products=Products(*places, np.full((2, times), 1 / times)))
+    columns[LAST] = dataclasses.replace(last, products=Interactions(*places, np.full((2, times), 1 / times)))
     given = SoftmaxGiven(dataclasses.replace(chain, columns=tuple(columns)), {LAST: 1})
     tracemalloc.start()
     given.draw(10, rng())

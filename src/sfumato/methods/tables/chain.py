@@ -23,9 +23,9 @@ from sfumato.maths.streams import public_stream
 from sfumato.methods.tables.evidence import Contrasts, Evidence
 from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.mixture_fit import MixtureEffort, PairTargets, fit_mixture, rank_bumps
-from sfumato.methods.tables.softmax_fit import Part, softmax_weights
+from sfumato.methods.tables.softmax_fit import Predictors, softmax_weights
 from sfumato.models.tables.product_mixture import ProductMixture
-from sfumato.models.tables.softmax_chain import Products, SoftmaxChain, SoftmaxColumn
+from sfumato.models.tables.softmax_chain import Interactions, SoftmaxChain, SoftmaxColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +224,12 @@ class _Chain:
 
     def _fit_column(self, j: int, before: Sequence[int]) -> None:
         column, law = self._columns[j], self._columns[j].law()
-        tilts, products = np.log(law), Products.none(column.features.size)
+        tilts, products = np.log(law), Interactions.none(column.features.size)
         if (heard := self._heard(j, before)) is not None:
             places, rows, wanted = heard
             middle = rows.mean(axis=0)
             wanted = wanted - np.outer(middle, law @ self._functions[j])
-            part = Part(rows - middle, self._functions[j], wanted, CHAIN.ridge)
+            part = Predictors(rows - middle, self._functions[j], wanted, CHAIN.ridge)
             (weights,), shift = softmax_weights([part], law)
             if j == self._turns.target and self._contrasts is not None:
                 weights, shift, products = self._with_products(part, weights, shift, self._contrasts, before)
@@ -263,30 +263,32 @@ class _Chain:
             weights = self._weights[self._blocks[j], self._blocks[i]]
             predictor += (self._drawn(i) @ weights.T).astype(np.float32)
         if own.first.size:
-            drawn = self._drawn_leads()
-            predictor += ((drawn[:, own.first] * drawn[:, own.second]) @ own.weights.T).astype(np.float32)
+            leads = self._drawn_leads()
+            predictor += ((leads[:, own.first] * leads[:, own.second]) @ own.weights.T).astype(np.float32)
         return predictor
 
     def _with_products(
-        self, part: Part, weights: np.ndarray, shift: np.ndarray, found: Contrasts, before: Sequence[int]
-    ) -> tuple[np.ndarray, np.ndarray, Products]:
+        self, part: Predictors, weights: np.ndarray, shift: np.ndarray, contrasts: Contrasts, before: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray, Interactions]:
         """Return weights, shift and products of the target drawn given products too."""
-        column, law = self._columns[found.target], self._columns[found.target].law()
-        classes = np.zeros((found.shares.size, law.size))
-        np.add.at(classes, (found.classes, column.drawn), column.shares)
-        told = (classes / np.maximum(classes.sum(axis=0), 1e-300) - found.shares[:, None]).T  # runs, classes
+        column, law = self._columns[contrasts.target], self._columns[contrasts.target].law()
+        classes = np.zeros((contrasts.shares.size, law.size))
+        np.add.at(classes, (contrasts.classes, column.drawn), column.shares)
+        indicators = (classes / np.maximum(classes.sum(axis=0), 1e-300) - contrasts.shares[:, None]).T  # runs, classes
         logits = np.log(law) + shift + (part.rows @ weights) @ part.functions.T
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-        chances = chances / chances.sum(axis=1, keepdims=True) @ told
-        drawn, known = self._drawn_leads(), np.isin(found.owner, before)
-        first, second, wanted = _measured_products(found, known, drawn, chances)
+        chances = chances / chances.sum(axis=1, keepdims=True) @ indicators
+        leads, known = self._drawn_leads(), np.isin(contrasts.owner, before)
+        first, second, wanted = _measured_products(contrasts, known, leads, chances)
         if not first.size:
-            return weights, shift, Products.none(column.features.size)
-        products = drawn[:, first] * drawn[:, second]
+            return weights, shift, Interactions.none(column.features.size)
+        products = leads[:, first] * leads[:, second]
         middle = products.mean(axis=0)
-        (weights, own), shift = softmax_weights([part, Part(products - middle, told, wanted, self._product_ridge)], law)
-        onto = column.features.values.T @ (law[:, None] * told)
-        return weights, shift - told @ (own.T @ middle), Products(first, second, onto @ own.T)
+        (weights, own), shift = softmax_weights(
+            [part, Predictors(products - middle, indicators, wanted, self._product_ridge)], law
+        )
+        onto = column.features.values.T @ (law[:, None] * indicators)
+        return weights, shift - indicators @ (own.T @ middle), Interactions(first, second, onto @ own.T)
 
 
 def _predicted(means: np.ndarray, weights: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> np.ndarray:
@@ -307,29 +309,29 @@ def _common(column: ColumnShares) -> np.ndarray:
 
 
 def _measured_products(
-    found: Contrasts, known: np.ndarray, drawn: np.ndarray, chances: np.ndarray
+    contrasts: Contrasts, known: np.ndarray, leads: np.ndarray, chances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return which products of what leads two columns go with the class otherwise than a chain says, and how.
 
     Args:
-        found: moments by class.
+        contrasts: moments by class.
         known: whether it is of a column drawn before the target, shape (l,).
-        drawn: what leads, of simulated rows, shape (n, l).
+        leads: what leads, of simulated rows, shape (n, l).
         chances: of each class of the rows less its share, shape (n, k).
 
     Returns:
         Places of both features, shapes (m,), and E[(1(class) − P(class)) φ φ'], shape (m, k).
     """
-    owner = found.owner
+    owner = contrasts.owner
     first, second = np.nonzero(np.triu((owner[:, None] != owner) & np.outer(known, known), 1))
-    shares = found.shares[:, None]
-    measured = (found.values - shares[:, :, None] * found.values.sum(axis=0))[:, first, second]
-    said = np.stack([(drawn * one[:, None]).T @ drawn / len(drawn) for one in chances.T])[:, first, second]
+    shares = contrasts.shares[:, None]
+    measured = (contrasts.values - shares[:, :, None] * contrasts.values.sum(axis=0))[:, first, second]
+    implied = np.stack([(leads * one[:, None]).T @ leads / len(leads) for one in chances.T])[:, first, second]
     parts = (1 - shares) ** 2 + (shares.size - 1) * shares**2
-    noise = np.broadcast_to(found.variances[first, second] * np.maximum(parts, 1e-6), measured.shape)
+    noise = np.broadcast_to(contrasts.variances[first, second] * np.maximum(parts, 1e-6), measured.shape)
     blocks = np.broadcast_to(owner[first] * len(owner) + owner[second], measured.shape)
-    moved = shrunk((measured - said).ravel(), noise.ravel(), blocks.ravel())[0].reshape(measured.shape)
+    moved = shrunk((measured - implied).ravel(), noise.ravel(), blocks.ravel())[0].reshape(measured.shape)
     strength = (moved**2).sum(axis=0)
-    kept = np.argsort(-strength, kind="stable")[: CHAIN.most_products]
-    kept = kept[strength[kept] > CHAIN.least_product]
-    return first[kept], second[kept], (said + moved)[:, kept].T
+    strongest = np.argsort(-strength, kind="stable")[: CHAIN.most_products]
+    strongest = strongest[strength[strongest] > CHAIN.least_product]
+    return first[strongest], second[strongest], (implied + moved)[:, strongest].T

@@ -182,13 +182,13 @@ class Evidence:
         ends = np.cumsum([0, *(column.features.size for column in self.columns)])
         own, here = self.columns[t].features.values[self.columns[t].drawn], slice(ends[t], ends[t + 1])
         for j, table in self.counts.tables.items():
-            means, there = _means_of_runs(self.columns[j], table.shape[1]), slice(ends[j], ends[j + 1])
+            means, other = _means_of_runs(self.columns[j], table.shape[1]), slice(ends[j], ends[j + 1])
             noise = self.counts.std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0))
             noise = np.maximum(noise, 1e-12)
-            both = 1 / (1 / variances[here, there] + 1 / noise)
-            values[here, there] = both * (values[here, there] / variances[here, there] + own.T @ table @ means / noise)
-            variances[here, there] = both
-            values[there, here], variances[there, here] = values[here, there].T, both.T
+            both = 1 / (1 / variances[here, other] + 1 / noise)
+            values[here, other] = both * (values[here, other] / variances[here, other] + own.T @ table @ means / noise)
+            variances[here, other] = both
+            values[other, here], variances[other, here] = values[here, other].T, both.T
         return values, variances
 
     def shrunk(self, values: np.ndarray, variances: np.ndarray) -> np.ndarray:

@@ -92,11 +92,11 @@ def number_features(
     root = np.sqrt(mass)
     centre = np.eye(shares.size) - np.outer(root, root)
     lengths, vectors = np.linalg.eigh(centre @ (root[:, None] * (functions @ functions.T) * root) @ centre)
-    kept = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1]
+    heaviest = np.flatnonzero(lengths > VECTORS.least_length * lengths.max())[::-1]
     own, lead = ranks if values is None else values[:ordered], np.zeros((shares.size, 1))
     lead[:ordered, 0] = own - inside @ own
     lead /= max(float(np.sqrt(mass @ lead[:, 0] ** 2)), 1e-300)
-    return Features(vectors[:, kept] / root[:, None], weight * lengths[kept], lead)
+    return Features(vectors[:, heaviest] / root[:, None], weight * lengths[heaviest], lead)
 
 
 def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

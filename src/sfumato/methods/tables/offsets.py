@@ -39,8 +39,8 @@ def offsets_of(moments: np.ndarray, noise: float, weight: float, columns: Sequen
     # clipping weighs long records down; the entry's own moment says by how much
     left = np.clip(moments[-1, -1] / weight, OFFSETS.least_left, 1.0)
     scale = np.sqrt(weight) * left * roots[places]
-    found = shrunk(moments[-1, places] / scale, noise / scale**2, places)[0]
-    offsets[places] = np.clip(found, -OFFSETS.most, OFFSETS.most)
+    means = shrunk(moments[-1, places] / scale, noise / scale**2, places)[0]
+    offsets[places] = np.clip(means, -OFFSETS.most, OFFSETS.most)
     return offsets
 
 

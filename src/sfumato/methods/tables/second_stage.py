@@ -141,18 +141,19 @@ class SecondMoments:
         if moments.leading is not None:
             contrasts = Contrasts.of(noisy, moments.weights[1], moments.leading, columns, first.total)
         values = whole[:d, :d] / scale - np.outer(offsets, offsets)
-        found = Evidence(values, noise / scale**2, columns, moments.clip_norm, first.few, contrasts)
-        return replace(found, centres=self._centres(found, first)) if noise else found
+        evidence = Evidence(values, noise / scale**2, columns, moments.clip_norm, first.few, contrasts)
+        return replace(evidence, centres=self._centres(evidence, first)) if noise else evidence
 
-    def _centres(self, found: Evidence, first: FirstRelease) -> list[np.ndarray]:
+    def _centres(self, evidence: Evidence, first: FirstRelease) -> list[np.ndarray]:
         """What blocks of moments may lie about: copied labels, and an earlier release."""
         centres, places = [], {column.name: j for j, column in enumerate(first.grid.columns)}
         named = {places[name]: places[before] for name, before in self.copied.items() if name in places}
-        copied = {j: i for j, i in named.items() if not found.columns[j].ordered}  # what rules compute is none of them
+        # what rules compute is no copy
+        copied = {j: i for j, i in named.items() if not evidence.columns[j].ordered}
         if copied:
-            centres.append(copies(found.columns, copied, found))
+            centres.append(copies(evidence.columns, copied, evidence))
         if first.prior is not None:
-            centres.append(first.prior.raked(found.columns).moments(found.columns))
+            centres.append(first.prior.raked(evidence.columns).moments(evidence.columns))
         return centres
 
 

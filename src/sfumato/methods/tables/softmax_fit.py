@@ -24,7 +24,7 @@ _JITTER = 1e-6  # of a covariance whose inverse is taken
 
 
 @dataclass(frozen=True)
-class Part:
+class Predictors:
     """Some of what a column is drawn given.
 
     Attributes:
@@ -48,7 +48,7 @@ class Part:
 class _Objective:
     """The function that is minimised, of W of each part in whitened coordinates and a, in one vector."""
 
-    def __init__(self, parts: Sequence[Part], law: np.ndarray) -> None:
+    def __init__(self, parts: Sequence[Predictors], law: np.ndarray) -> None:
         self._parts, self._law, self._root, self._n = parts, law, np.sqrt(law), len(parts[0].rows)
         self._whitenings = [part.whitening() for part in parts]
         self._narrow = [(part.rows.astype(_FLOAT), part.functions.astype(_FLOAT)) for part in parts]
@@ -86,7 +86,7 @@ class _Objective:
         return value, np.concatenate([*slopes, (x.mean(axis=0, dtype=np.float64) - self._law) / self._root])
 
 
-def softmax_weights(parts: Sequence[Part], law: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+def softmax_weights(parts: Sequence[Predictors], law: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """Return W of each part, shapes (d, b), and a, shape (r,).
 
     Args:

@@ -2,8 +2,8 @@
 
     p(run | columns before) ∝ exp(t(run) + φ(run)ᵀ (W φ(before) + V π(before)))
 
-φ are features of cells, fixed numbers of a release, and π the products of what leads two columns, which only a column to
-predict is drawn given. Within a run, a cell is drawn by its share.
+φ are features of cells, fixed numbers of a release, and π the products of what leads two columns, which only a column
+to predict is drawn given. Within a run, a cell is drawn by its share.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _AT_ONCE = 256  # products, however many a stranger's arrays have: of all rows i
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
-    """Products of what leads two columns, which a column is drawn given beside features.
+class Interactions:
+    """Interactions of what leads two columns, which a column is drawn given beside features.
 
     Attributes:
         first: place of one among what leads all columns, shape (m,).
@@ -37,7 +37,7 @@ class Products:
     weights: np.ndarray
 
     @classmethod
-    def none(cls, q: int) -> Products:
+    def none(cls, q: int) -> Interactions:
         """Return those of a column of q features that is drawn given none."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((q, 0)))
 
@@ -62,7 +62,7 @@ class SoftmaxColumn:
     leads: np.ndarray
     tilts: np.ndarray
     table: np.ndarray
-    products: Products
+    products: Interactions
 
     def to_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Return the column as arrays whose names begin with `name`."""
@@ -244,7 +244,7 @@ class Step:
     values: np.ndarray
     led: np.ndarray
     leads: np.ndarray
-    products: Products
+    products: Interactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,9 +318,9 @@ def _read_column(arrays: Mapping[str, np.ndarray], name: str, cells: int) -> Sof
     return SoftmaxColumn(shares, runs, values, leads, tilts, table, products)
 
 
-def _read_products(arrays: Mapping[str, np.ndarray], name: str, q: int) -> Products:
+def _read_products(arrays: Mapping[str, np.ndarray], name: str, q: int) -> Interactions:
     if arrays.keys().isdisjoint(f"{name}.{part}" for part in ("first", "second", "weights")):
-        return Products.none(q)
+        return Interactions.none(q)
     first = require_array(arrays, f"{name}.first", np.int64, (None,))
     second = require_array(arrays, f"{name}.second", np.int64, first.shape)
-    return Products(first, second, require_array(arrays, f"{name}.weights", np.float64, (q, first.size)))
+    return Interactions(first, second, require_array(arrays, f"{name}.weights", np.float64, (q, first.size)))

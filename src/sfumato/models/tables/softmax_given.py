@@ -154,14 +154,14 @@ class SoftmaxGiven:
         These are of features and of what leads, with features, shape (q + l, q).
         """
         column, n, q = self.chain.columns[step.column], rows.runs.shape[1], len(step.values)
-        said = np.concatenate([step.values, step.leads])
-        mean, covariance = np.zeros(q), np.zeros((len(said), q))
+        functions = np.concatenate([step.values, step.leads])
+        mean, covariance = np.zeros(q), np.zeros((len(functions), q))
         chances = Chances.of(rows.predictor(step), column.values, column.tilts)
         for block, sums in zip(chances.blocks, chances.sums, strict=True):
             block /= sums
-            means = said @ block
+            means = functions @ block
             mean += means[:q].sum(axis=1) / n
-            covariance += ((said * block.sum(axis=1)) @ step.values.T - means @ means[:q].T) / n
+            covariance += ((functions * block.sum(axis=1)) @ step.values.T - means @ means[:q].T) / n
         return mean, covariance
 
 
