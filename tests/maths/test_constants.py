@@ -139,4 +139,4 @@ def test_functions_of_tables_have_no_numbers_of_their_own():
 
 def test_an_experiment_reaches_every_module(monkeypatch):
     monkeypatch.setitem(vars(constants.CHAIN), "independence", 7.0)
-    assert Effort.of(close=False).mixture.independence == 7.0
+    assert Effort.of(0.01).mixture.independence == 7.0

@@ -35,19 +35,26 @@ class Effort:
     Attributes:
         mixture: components and steps.
         rows: that are simulated.
+        emphasis: what moments with a column to predict count for, beside those of others.
     """
 
     mixture: MixtureEffort
     rows: int
+    emphasis: float = 1.0
 
     @classmethod
-    def of(cls, *, close: bool, rows: int | None = None) -> Effort:
-        """Return the effort that moments are worth, `close` of those of little noise, or none; of fewer rows, less."""
+    def of(cls, entry: float, rows: int | None = None) -> Effort:
+        """Return the effort that moments of this noise of an entry are worth; of fewer rows, less.
+
+        What a component says has the same price in any noise, and moments weigh less in more of it: those with a
+        column to predict are made up for that.
+        """
         rows = rows or CHAIN.simulated
         steps = int(np.clip(CHAIN.steps * rows / CHAIN.simulated, CHAIN.fewest_steps, CHAIN.steps))
-        if close:
+        if entry < CHAIN.close:
             return cls(MixtureEffort(CHAIN.more_components, steps, CHAIN.less_independence), rows)
-        return cls(MixtureEffort(CHAIN.components, steps, CHAIN.independence), rows)
+        emphasis = float(np.clip(entry / CHAIN.emphasised, 1.0, CHAIN.most_emphasis))
+        return cls(MixtureEffort(CHAIN.components, steps, CHAIN.independence), rows, emphasis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +140,33 @@ def fit_table_chain(
     With `given` rows the columns after theirs are fitted to these: what they say of the first columns has the noise of
     other releases, or none.
     """
-    return _Chain(evidence, fitted_law(evidence, effort.mixture), turns or Turns(), effort.rows, given).fit(rng)
+    turns = turns or Turns()
+    return _Chain(evidence, fitted_law(evidence, effort, turns.target), turns, effort.rows, given).fit(rng)
 
 
-def fitted_law(evidence: Evidence, effort: MixtureEffort) -> ProductMixture:
+def fitted_law(evidence: Evidence, effort: Effort, target: int | None = None) -> ProductMixture:
     """Return the mixture nearest to what was measured; halfway, what clipping takes off it is put back."""
-    rng, most = public_stream(CHAIN.seed), max(CHAIN.fewest_components, CHAIN.of_feature * len(evidence.roots))
-    effort = replace(effort, components=min(effort.components, most))
+    most = max(CHAIN.fewest_components, CHAIN.of_feature * len(evidence.roots))
+    mixture = replace(effort.mixture, components=min(effort.mixture.components, most))
+    counted = np.where(evidence.owner == target, effort.emphasis, 1.0)
 
     def renewed(law: ProductMixture) -> PairTargets:
-        return pair_targets(evidence, evidence.unclipped(law))
+        return pair_targets(evidence, evidence.unclipped(law), counted)
 
-    return fit_mixture(pair_targets(evidence, evidence.guessed()), effort, rng, renewed)
+    return fit_mixture(pair_targets(evidence, evidence.guessed(), counted), mixture, public_stream(CHAIN.seed), renewed)
 
 
-def pair_targets(evidence: Evidence, moments: tuple[np.ndarray, np.ndarray]) -> PairTargets:
-    """Return what the mixture is fitted to: shrunk moments and variances of noise, shapes (d, d), and shares."""
+def pair_targets(evidence: Evidence, moments: tuple[np.ndarray, np.ndarray], counted: np.ndarray) -> PairTargets:
+    """Return what the mixture is fitted to.
+
+    Args:
+        evidence: of pairs of features.
+        moments: these and variances of their noise, shapes (d, d).
+        counted: what moments with each feature count for, shape (d,).
+    """
     columns, scale, across = evidence.columns, np.outer(evidence.roots, evidence.roots), evidence.across
     laws = [column.law() for column in columns]
-    noise = np.maximum(evidence.variances * scale**2, CHAIN.least_variance)
+    noise = np.maximum(evidence.variances * scale**2, CHAIN.least_variance) / np.maximum.outer(counted, counted)
     return PairTargets(
         shares=tuple(laws),
         features=tuple(column.features.values * np.sqrt(column.features.weights) for column in columns),

@@ -82,7 +82,7 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     facts = TableFacts(len(grid.columns), sum(c.n_cells for c in grid.columns if not c.numeric), len(grid.columns))
     resolution = Resolution(SIZES.most_runs, waves_of(entry, facts), SIZES.level_groups, {})
     columns = [_shares(column, tables, n, resolution) for column in grid.columns]
-    effort = Effort.of(close=entry < SIZES.waves[0][0])
+    effort = Effort.of(entry)
     beside = _beside_dates(read)
     grid = Grid((*grid.columns, *beside))
     columns += [_unmeasured(column) for column in beside]
