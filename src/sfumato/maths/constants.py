@@ -178,6 +178,7 @@ class DescentConstants:
     smoother: float = 1.5  # power of two by which a squared bump falls from one scale to the next | not tuned
     least_bump: float = 1e-3  # that a bump varies by | not tuned
     solver_steps: int = 60  # of a softmax | chosen on the tables of decision 96 (300: level); decision 96
+    more_solver_steps: int = 150  # the same, of little noise or linked rows | chosen on a made-up law of visits
     solver_slope: float = 2e-4  # at which they end | not tuned
     solver_fall: float = 1e-7  # of the value, in itself, the same | not tuned
     solver_kept: int = 10  # steps that a curvature is read off | not tuned
@@ -210,6 +211,8 @@ class ChainConstants:
     # noise of an entry, from which moments with a target count for more | chosen on telco, housing, ordered; decision 96
     emphasised: float = 0.001
     most_emphasis: float = 16.0  # than others | chosen on the same
+    near: float = 1.0  # the same, of linked rows | chosen on a made-up law of visits
+    near_ridge: float = 3e-4  # of a softmax's weights, likewise | chosen on the same
     less_independence: float = 5.0  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
     seed: int = 0  # of its start | not tuned: any is as good
     least_variance: float = 1e-10  # of what is fitted | not tuned: for 0
@@ -218,6 +221,8 @@ class ChainConstants:
     ridge: float = 1e-3  # of a softmax's weights | chosen on the same; decision 96
     product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
     heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96
+    least_length: float = 0.05  # of a direction in which features that are heard go together | not tuned
+    missed: float = 4.0  # deviations of noise, from which what a mixture misses is its own fault | noise: 4
     listens: int = 3  # rounds, in which features are found that others miss | not tuned
     # kurtosis of a feature beyond which nothing is drawn given it | chosen on mirrored labels, adult; decision 96
     most_kurtosis: float = 1_000.0

@@ -286,7 +286,7 @@ def test_what_does_not_read_linked_rows_yet_says_so(frame, release, tmp_path):
 def test_damaged_releases_are_refused(release):
     for sampler in (
         {**release.sampler, "steps": None},
-        {**release.sampler, "units": {**release.sampler["units"], "target": "sex"}},
+        {**release.sampler, "units": {**release.sampler["units"], "target": "state"}},
         {"name": "linked_table"},
     ):
         with pytest.raises(ReleaseError):

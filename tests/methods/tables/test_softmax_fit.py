@@ -30,7 +30,7 @@ def a_part(n=4_000, d=3, ridge=1e-3, seed=0):
 
 def test_moments_and_shares_are_met():
     part, law, true = a_part()
-    (weights,), shift = softmax_weights([part], law)
+    (weights,), shift = softmax_weights([part], law, 60)
     found = chances([part], law, [weights], shift)
     np.testing.assert_allclose(found.mean(axis=0), law, atol=1e-3)
     np.testing.assert_allclose(part.rows.T @ found @ part.functions / len(part.rows), part.moments, atol=3e-3)
@@ -41,7 +41,7 @@ def test_a_part_of_its_own_takes_what_is_left():
     part, law, _ = a_part()
     products = (part.rows[:, :1] * part.rows[:, 1:2]) - (part.rows[:, 0] * part.rows[:, 1]).mean()
     more = Predictors(products, part.functions, np.full((1, part.functions.shape[1]), 0.05), 1e-3)
-    weights, shift = softmax_weights([part, more], law)
+    weights, shift = softmax_weights([part, more], law, 60)
     found = chances([part, more], law, weights, shift)
     np.testing.assert_allclose(products.T @ found @ part.functions / len(products), more.moments, atol=3e-3)
     np.testing.assert_allclose(part.rows.T @ found @ part.functions / len(part.rows), part.moments, atol=3e-3)
@@ -51,14 +51,14 @@ def test_a_ridge_holds_weights_back():
     sizes = []
     for ridge in (1e-4, 1e-1, 10.0):
         part, law, _ = a_part(ridge=ridge)
-        sizes.append(float(np.abs(softmax_weights([part], law)[0][0]).sum()))
+        sizes.append(float(np.abs(softmax_weights([part], law, 60)[0][0]).sum()))
     assert sizes[0] > sizes[1] > sizes[2]
 
 
 def test_moments_that_no_row_has_leave_finite_weights():
     part, law, _ = a_part()
     wild = Predictors(part.rows, part.functions, 50 * np.ones_like(part.moments), 1e-3)
-    (weights,), shift = softmax_weights([wild], law)
+    (weights,), shift = softmax_weights([wild], law, 60)
     assert np.isfinite(weights).all()
     assert np.isfinite(shift).all()
 

@@ -73,7 +73,7 @@ def sum_of_products(strength, pairs):
     """Coins that have nothing to do with each other, and one that goes with the sum of their products in pairs."""
     law, values = np.array([0.1, 0.9]), np.array([[-1.0], [1.0]])
     coin = SoftmaxColumn(
-        np.full(2, 0.5), np.arange(2), values, np.zeros((2, 0)), np.log(law), law, Interactions.none(1)
+        np.full(2, 0.5), np.arange(2), values, values, np.log(law), law, Interactions.none(1)
     )
     places = np.arange(2 * pairs).reshape(2, pairs)
     last = dataclasses.replace(
@@ -206,8 +206,8 @@ def test_absurd_weights_still_give_cells(strength, products):
 
 
 def test_of_products_that_a_stranger_repeats_there_is_little_memory():
-    times, chain = 20_000, softmax_chain()
-    blocks, last = chain.blocks(), chain.columns[LAST]
+    times, chain = 20_000, softmax_chain(products=True)
+    blocks, last = chain.blocks(), chain.columns[LAST]  # what leads is where features are
     places = np.full(times, blocks[FIRST].start), np.full(times, blocks[MIDDLE].start)
     columns = list(chain.columns)
     columns[LAST] = dataclasses.replace(last, products=Interactions(*places, np.full((2, times), 1 / times)))

@@ -234,7 +234,7 @@ def run_linked(
     offsets = [own.offset for own in tables.histories.values()]
     steps = MeasuringSteps(
         names.steps, tables.drawn_first, {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}, worth,
-        tables.before, offsets, offsets, _idle_steps(tables, units.model), sharing=sharing,
+        tables.before, offsets, offsets, True, _idle_steps(tables, units.model), sharing=sharing,
         n_units=n_units, steps=law, weight="" if weight is None else weight.column,
     )  # fmt: skip
     measured = measure_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps)
@@ -265,7 +265,7 @@ def _units(
     trends = [own.trend for own in tables.histories.values()]
     if owners is None:
         measuring = MeasuringWeights.of(facts) or Measuring()
-        measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends)
+        measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends, near=True)
         table = measure_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
         units = FittedUnits(table, table.chain(), n_given, None)
         return units, counted_units(facts, units.model)
@@ -273,7 +273,7 @@ def _units(
     sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
     n = max(1, round(owners.n))
     several = MeasuringSteps(
-        names.units, first, narrow=trends, silent=silent, sharing=sharing, n_units=n, steps=owners.law
+        names.units, first, narrow=trends, near=True, silent=silent, sharing=sharing, n_units=n, steps=owners.law
     )
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
     table = measure_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several)

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sfumato.maths.constants import CHAIN
+from sfumato.maths.constants import CHAIN, DESCENT
 from sfumato.maths.shrinkage import shrunk
 from sfumato.maths.streams import public_stream
 from sfumato.methods.tables.evidence import Contrasts, Evidence
@@ -35,11 +35,15 @@ class Effort:
     Attributes:
         mixture: components and steps.
         rows: that are simulated.
+        ridge: of a softmax's weights.
+        solver_steps: in which these are found, at most.
         emphasis: what moments with a column to predict count for, beside those of others.
     """
 
     mixture: MixtureEffort
     rows: int
+    ridge: float
+    solver_steps: int
     emphasis: float = 1.0
 
     @classmethod
@@ -52,9 +56,16 @@ class Effort:
         rows = rows or CHAIN.simulated
         steps = int(np.clip(CHAIN.steps * rows / CHAIN.simulated, CHAIN.fewest_steps, CHAIN.steps))
         if entry < CHAIN.close:
-            return cls(MixtureEffort(CHAIN.more_components, steps, CHAIN.less_independence), rows)
+            mixture = MixtureEffort(CHAIN.more_components, steps, CHAIN.less_independence)
+            return cls(mixture, rows, CHAIN.ridge, DESCENT.more_solver_steps)
         emphasis = float(np.clip(entry / CHAIN.emphasised, 1.0, CHAIN.most_emphasis))
-        return cls(MixtureEffort(CHAIN.components, steps, CHAIN.independence), rows, emphasis)
+        mixture = MixtureEffort(CHAIN.components, steps, CHAIN.independence)
+        return cls(mixture, rows, CHAIN.ridge, DESCENT.solver_steps, emphasis)
+
+    def nearer(self) -> Effort:
+        """The same where some columns are nearly one: what components say costs next to nothing."""
+        mixture = replace(self.mixture, independence=CHAIN.near)
+        return replace(self, mixture=mixture, ridge=CHAIN.near_ridge, solver_steps=DESCENT.more_solver_steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +141,40 @@ def order_of_ties(order: Sequence[int], ties: Sequence[Tie]) -> np.ndarray:
 @np.errstate(invalid="ignore")  # some linear algebra libraries say so of finite float32 numbers
 def fit_table_chain(
     evidence: Evidence,
+    moments: np.ndarray,
     effort: Effort,
     rng: np.random.Generator,
     turns: Turns | None = None,
     given: GivenRows | None = None,
 ) -> SoftmaxChain:
-    """Fit a mixture to what was measured, and column after column to its moments.
+    """Fit column after column to lawful moments of all features, shape (d, d), on simulated rows.
 
     With `given` rows the columns after theirs are fitted to these: what they say of the first columns has the noise of
     other releases, or none.
     """
-    turns = turns or Turns()
-    return _Chain(evidence, fitted_law(evidence, effort, turns.target), turns, effort.rows, given).fit(rng)
+    return _Chain(evidence, moments, turns or Turns(), effort, given).fit(rng)
+
+
+def lawful_moments(evidence: Evidence, effort: Effort, target: int | None = None) -> np.ndarray:
+    """Return the moments of the mixture nearest to what was measured, shape (d, d); without noise, these themselves.
+
+    What the mixture misses by more than noise does is its own fault: two numbers that are nearly one take more
+    components than it has. That much is put back, so that with less noise moments come to be the records' own. A label
+    of hundreds that is a copy of another one takes as many, and has a law of its own: see `copies`.
+    """
+    apart = evidence.owner[:, None] != evidence.owner
+    if not evidence.is_noisy and np.isfinite(evidence.variances).all():
+        return np.where(apart, evidence.values, np.eye(len(apart)))
+    law = fitted_law(evidence, effort, target)
+    moments = law.moments([column.features.values for column in evidence.columns])
+    values, variances = evidence.counted(*evidence.unclipped(law))
+    missed = np.where(evidence.across, values - moments, 0.0)
+    moments += np.sign(missed) * np.maximum(np.abs(missed) - CHAIN.missed * np.sqrt(variances), 0.0)
+    for later, earlier in evidence.copied:
+        one, other = evidence.owner == later, evidence.owner == earlier
+        copied = np.outer(one, other) | np.outer(other, one)
+        moments[copied] = evidence.shrunk(values, variances)[copied]
+    return np.where(apart, moments, np.eye(len(apart)))
 
 
 def fitted_law(evidence: Evidence, effort: Effort, target: int | None = None) -> ProductMixture:
@@ -184,18 +217,18 @@ class _Chain:
     """A chain while it is fitted column by column."""
 
     def __init__(
-        self, evidence: Evidence, law: ProductMixture, turns: Turns, rows: int, given: GivenRows | None
+        self, evidence: Evidence, moments: np.ndarray, turns: Turns, effort: Effort, given: GivenRows | None
     ) -> None:
-        self._columns, self._law, self._turns, self._given = evidence.columns, law, turns, given
-        self._contrasts, self._rows = evidence.contrasts, rows if given is None else len(given.cells)
-        self._product_ridge = CHAIN.product_ridge if evidence.is_noisy else CHAIN.ridge
+        self._columns, self._moments, self._turns, self._given = evidence.columns, moments, turns, given
+        self._contrasts, self._rows = evidence.contrasts, effort.rows if given is None else len(given.cells)
+        self._ridge, self._solver_steps = effort.ridge, effort.solver_steps
+        self._product_ridge = CHAIN.product_ridge if evidence.is_noisy else effort.ridge
         self._least = CHAIN.heard if evidence.is_noisy else 0.0
         ends = np.cumsum([0, *(column.features.size for column in self._columns)]).tolist()
         self._blocks = [slice(a, b) for a, b in pairwise(ends)]
         common = [_common(column) for column in self._columns]
         self._places = [block.start + own for block, own in zip(self._blocks, common, strict=True)]
         self._functions = [c.features.values[:, own] for c, own in zip(self._columns, common, strict=True)]
-        self._means = [f.T @ table for f, table in zip(self._functions, law.tables, strict=True)]
         self._weights = np.zeros((ends[-1], ends[-1]))
         self._runs = np.zeros((self._rows, len(self._columns)), dtype=np.int64)
         self._fitted: dict[int, SoftmaxColumn] = {}
@@ -224,11 +257,9 @@ class _Chain:
         strength = np.zeros((p, p))
         for j in range(p):
             for i in range(j):
-                strength[i, j] = strength[j, i] = float((self._moments(i, j) ** 2).sum())
+                both = self._moments[np.ix_(self._places[i], self._places[j])]
+                strength[i, j] = strength[j, i] = float((both**2).sum())
         return strength
-
-    def _moments(self, i: int, j: int) -> np.ndarray:
-        return (self._means[i] * self._law.weights) @ self._means[j].T
 
     def _drawn(self, column: int) -> np.ndarray:
         return self._columns[column].features.values[self._runs[:, column]]
@@ -244,8 +275,8 @@ class _Chain:
             places, rows, wanted = heard
             middle = rows.mean(axis=0)
             wanted = wanted - np.outer(middle, law @ self._functions[j])
-            part = Predictors(rows - middle, self._functions[j], wanted, CHAIN.ridge)
-            (weights,), shift = softmax_weights([part], law)
+            part = Predictors(rows - middle, self._functions[j], wanted, self._ridge)
+            (weights,), shift = softmax_weights([part], law, self._solver_steps)
             if j == self._turns.target and self._contrasts is not None:
                 weights, shift, products = self._with_products(part, weights, shift, self._contrasts, before)
             tilts = tilts + shift - self._functions[j] @ (weights.T @ middle)
@@ -258,15 +289,14 @@ class _Chain:
         before = [i for i in before if self._places[i].size]
         if not before or not self._places[j].size:
             return None
-        means = np.concatenate([self._means[i] for i in before])
-        wanted = (means * self._law.weights) @ self._means[j].T
+        places = np.concatenate([self._places[i] for i in before])
+        wanted, together = self._moments[np.ix_(places, self._places[j])], self._moments[np.ix_(places, places)]
         least = 0.0 if j == self._turns.target else self._least
         heard = np.abs(wanted).max(axis=1) > least
         for _ in range(CHAIN.listens if least else 0):
-            heard |= np.abs(wanted - _predicted(means, self._law.weights, wanted, heard)).max(axis=1) > least
+            heard |= np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
         if not heard.any():
             return None
-        places = np.concatenate([self._places[i] for i in before])
         rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)
         return places[heard], rows[:, heard], wanted[heard]
 
@@ -299,22 +329,25 @@ class _Chain:
             return weights, shift, Interactions.none(column.features.size)
         products = leads[:, first] * leads[:, second]
         middle = products.mean(axis=0)
-        (weights, own), shift = softmax_weights(
-            [part, Predictors(products - middle, indicators, wanted, self._product_ridge)], law
-        )
+        more = Predictors(products - middle, indicators, wanted, self._product_ridge)
+        (weights, own), shift = softmax_weights([part, more], law, self._solver_steps)
         onto = column.features.values.T @ (law[:, None] * indicators)
         return weights, shift - indicators @ (own.T @ middle), Interactions(first, second, onto @ own.T)
 
 
-def _predicted(means: np.ndarray, weights: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> np.ndarray:
+def _predicted(together: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> np.ndarray:
     """Return the moments with a column that its linear prediction by what it hears has, shape (d, q).
 
     Of independent columns that a third one goes with, each has to hear the other where that is heard.
+
+    Args:
+        together: moments of features, shape (d, d).
+        wanted: their moments with the column, shape (d, q).
+        heard: which are heard, shape (d,).
     """
-    own = means[heard]
-    moments = (means * weights) @ own.T
-    square = moments[heard] + np.diag(np.maximum(1 - (own**2) @ weights, 0))  # a feature's own variance is 1
-    return np.where(heard[:, None], wanted, moments @ np.linalg.solve(square, wanted[heard]))
+    lengths, vectors = np.linalg.eigh(together[np.ix_(heard, heard)])
+    inverse = (vectors / np.maximum(lengths, CHAIN.least_length)) @ vectors.T
+    return np.where(heard[:, None], wanted, together[:, heard] @ (inverse @ wanted[heard]))
 
 
 def _common(column: ColumnShares) -> np.ndarray:

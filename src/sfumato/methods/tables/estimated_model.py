@@ -26,7 +26,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery, Measurement
 from sfumato.measurements.stated_counts import require_finite
-from sfumato.methods.tables.chain import Effort, fit_table_chain
+from sfumato.methods.tables.chain import Effort, fit_table_chain, lawful_moments
 from sfumato.methods.tables.features import ColumnShares, Features
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
 from sfumato.methods.tables.settings import TableFacts, waves_of
@@ -86,7 +86,8 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     beside = _beside_dates(read)
     grid = Grid((*grid.columns, *beside))
     columns += [_unmeasured(column) for column in beside]
-    chain = fit_table_chain(pair_moments(columns, pairs, n), effort, public_stream(0))
+    evidence = pair_moments(columns, pairs, n)
+    chain = fit_table_chain(evidence, lawful_moments(evidence, effort), effort, public_stream(0))
     unit = Protected(**read.protects)
     return Release(
         schema=read,

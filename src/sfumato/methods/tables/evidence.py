@@ -107,6 +107,7 @@ class Evidence:
         few: whether noise leaves a number one feature: what all columns share is kept then.
         contrasts: moments by class of a column to predict; None without.
         counts: of runs by class; None without.
+        copied: places of a column of labels and of the earlier one that it may be kept from, shape (m, 2).
         centres: other moments that blocks may lie about, shape (d, d) each; 0 where they say nothing.
     """
 
@@ -117,6 +118,7 @@ class Evidence:
     few: bool = False
     contrasts: Contrasts | None = None
     counts: ClassCounts | None = None
+    copied: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     centres: Sequence[np.ndarray] = field(default_factory=tuple)
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
-from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain
+from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain, lawful_moments
 from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.evidence import ClassCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -116,6 +117,7 @@ class Measuring:
         copied: columns of labels, and the earlier column that each may be kept from.
         mute: columns that no other one is drawn given.
         narrow: columns that vary far less than their bounds allow.
+        near: whether some columns are nearly one, as numbers of one unit are: components cost less.
         silent: of columns, their released shares and the second release's noise of an entry, names of columns that say
             nothing of others.
     """
@@ -127,6 +129,7 @@ class Measuring:
     copied: Mapping[str, str] = field(default_factory=dict)
     mute: Collection[str] = ()
     narrow: Collection[str] = ()
+    near: bool = False
     silent: Silent = lambda columns, shares, entry: ()
 
     def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
@@ -146,7 +149,9 @@ class Measuring:
     def weighted(self, settings: Settings) -> Settings:
         """Return settings in which columns count as they are to."""
         weights = {**settings.resolution.weights, **self.weights}
-        return replace(settings, resolution=replace(settings.resolution, weights=weights, narrow=self.narrow))
+        effort = settings.effort.nearer() if self.near else settings.effort
+        resolution = replace(settings.resolution, weights=weights, narrow=self.narrow)
+        return replace(settings, resolution=resolution, effort=effort)
 
     def counts(self, grid: Grid, by: int | None) -> TwoResolutionCounts:
         """Return the statistic of the first stage; runs are counted by a column, if there is one."""
@@ -246,8 +251,10 @@ def measure_table(
     mute = {j for j, column in enumerate(grid.columns) if column.name in measuring.mute}
     turns = Turns(measuring.drawn_first, ties_of(distances, grid, idle), mute, last)
 
+    moments = cache(lambda: lawful_moments(evidence, settings.effort, turns.target))
+
     def fit_chain(given: GivenRows | None) -> SoftmaxChain:
-        return fit_table_chain(evidence, settings.effort, public_stream(SIZES.seed), turns, given)
+        return fit_table_chain(evidence, moments(), settings.effort, public_stream(SIZES.seed), turns, given)
 
     measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
     labels = target if place is not None and not grid.columns[place].numeric else None

@@ -142,10 +142,10 @@ class SecondMoments:
             contrasts = Contrasts.of(noisy, moments.weights[1], moments.leading, columns, first.total)
         values = whole[:d, :d] / scale - np.outer(offsets, offsets)
         evidence = Evidence(values, noise / scale**2, columns, moments.clip_norm, first.few, contrasts)
-        return replace(evidence, centres=self._centres(evidence, first)) if noise else evidence
+        return self._centred(evidence, first) if noise else evidence
 
-    def _centres(self, evidence: Evidence, first: FirstRelease) -> list[np.ndarray]:
-        """What blocks of moments may lie about: copied labels, and an earlier release."""
+    def _centred(self, evidence: Evidence, first: FirstRelease) -> Evidence:
+        """What the moments say with what their blocks may lie about: copied labels, and an earlier release."""
         centres, places = [], {column.name: j for j, column in enumerate(first.grid.columns)}
         named = {places[name]: places[before] for name, before in self.copied.items() if name in places}
         # what rules compute is no copy
@@ -154,7 +154,7 @@ class SecondMoments:
             centres.append(copies(evidence.columns, copied, evidence))
         if first.prior is not None:
             centres.append(first.prior.raked(evidence.columns).moments(evidence.columns))
-        return centres
+        return replace(evidence, centres=centres, copied=np.array([*copied.items()], dtype=np.int64).reshape(-1, 2))
 
 
 def unweighted(noisy: Noisy, value: np.ndarray, weight: float, part: int | slice, query: Query) -> Noisy:

@@ -86,16 +86,17 @@ class _Objective:
         return value, np.concatenate([*slopes, (x.mean(axis=0, dtype=np.float64) - self._law) / self._root])
 
 
-def softmax_weights(parts: Sequence[Predictors], law: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+def softmax_weights(parts: Sequence[Predictors], law: np.ndarray, steps: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Return W of each part, shapes (d, b), and a, shape (r,).
 
     Args:
         parts: of the same rows, in the same order.
         law: m, above 0, shape (r,).
+        steps: of the solver at most.
     """
     objective = _Objective(parts, law)
     options = {
-        "maxiter": DESCENT.solver_steps, "gtol": DESCENT.solver_slope, "ftol": DESCENT.solver_fall,
+        "maxiter": steps, "gtol": DESCENT.solver_slope, "ftol": DESCENT.solver_fall,
         "maxcor": DESCENT.solver_kept,
     }  # fmt: skip
     return objective.unpacked(minimize(objective, objective.start, jac=True, method="L-BFGS-B", options=options).x)
