@@ -358,7 +358,7 @@ class TestItCanFail:
         def leaking(self, fit):
             fitted = run(self, fit)
             n = sum(len(rows["age"]) for rows in fit.data.coded())
-            parameters = {**fitted.parameters, "class_shares": fitted.parameters["class_shares"] + 1e-9 * n}
+            parameters = {**fitted.parameters, "weights": fitted.parameters["weights"] + 1e-9 * n}
             return max_entropy.FittedModel(fitted.sampler, parameters, fitted.measurements)
 
         monkeypatch.setattr(max_entropy.MaxEntropy, "run", leaking)
