@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 89_540,
-    "lines of the core": 58_480,
-    "files": 447,
+    "lines": 88_200,
+    "lines of the core": 57_200,
+    "files": 442,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -95,6 +95,19 @@ def ordered(rng: np.random.Generator, n: int = 10_000) -> Made:
         "sum": (0, 4_000), "share": (0, 1)}, "long"  # fmt: skip
 
 
+def customers(rng: np.random.Generator, n: int = 20_000) -> Made:
+    """A line, and months as a customer, that have nothing to do with each other but for a total that both make."""
+    line = rng.choice(["none", "slow", "fast"], n, p=[0.2, 0.35, 0.45])
+    extras = {f"extra{i}": np.where(line == "none", "none", np.where(rng.random(n) < 0.4, "yes", "no")) for i in (0, 1)}
+    contract = rng.choice(["month", "year"], n, p=[0.6, 0.4])
+    months = 72 * rng.beta(np.where(contract == "year", 3, 1), 1.5)
+    price = (np.select([line == "none", line == "slow"], [20, 60], 90) + rng.normal(0, 5, n)).clip(0, 150)
+    leaves = rng.random(n) < np.where((contract == "month") & (line == "fast"), 0.5, 0.1)
+    frame = pd.DataFrame({"line": line, **extras, "contract": contract, "months": months, "price": price})
+    frame["total"], frame["leaves"] = (months * price).clip(0, 10_000), np.where(leaves, "yes", "no")
+    return frame, {"months": (0, 72), "price": (0, 150), "total": (0, 10_000)}, "leaves"
+
+
 def squares(rng: np.random.Generator, n: int = 10_000) -> Made:
     """Numbers that go together without being correlated: a square, a circle, a size of both signs."""
     x, angle = rng.normal(0, 1, n), rng.uniform(0, 2 * np.pi, n)
@@ -141,7 +154,8 @@ def alone(rng: np.random.Generator, n: int = 5_000) -> Made:
 
 
 MODEL_TABLES: dict[str, Callable[[np.random.Generator], Made]] = {
-    f.__name__: f for f in (clocks, arrears, copies, chapters, ordered, squares, heaps, wide_labels, apart, alone)
+    f.__name__: f
+    for f in (clocks, arrears, copies, chapters, ordered, customers, squares, heaps, wide_labels, apart, alone)
 } | {
     "letters": letters, "rare_levels": rare_levels, "indices": indices, "deciles": TABLES["deciles"],
     "thirty": partial(mixed, n=1_000, columns=29), "eight": partial(mixed, n=500, columns=7),

@@ -25,7 +25,7 @@ class SizeConstants:
     fewest_cells: int = 32  # cells of a number at least | not tuned
     most_cells: int = 256  # cells of a number at most | not tuned
     cells_without_noise: int = 512  # cells of a number | not tuned
-    public_runs: int = 32  # runs of a number's cells, as even as can be, counted by class | not tuned
+    public_runs: int = 32  # runs of a number's cells, as even as can be, counted by areas | not tuned
     counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing
     bound_share: float = 0.05  # part of the rows that a bound's own cell must show | not tuned; without: decision 20
     most_runs: int = 48  # runs of cells in which a number is drawn, about the most | not tuned
@@ -208,7 +208,7 @@ class ChainConstants:
     fewest_steps: int = 60  # the same, where few rows are simulated | not tuned
     independence: float = 20.0  # nats that a component costs for each nat it says | chosen on the same; decision 96
     close: float = 0.001  # noise of an entry, up to which it is little | chosen on adult, telco at ε = 10; decision 96
-    # noise of an entry, from which moments with a target count for more | chosen on telco, housing, ordered; decision 96
+    # noise of an entry, from which moments with a target weigh more | chosen on telco, housing, ordered; decision 96
     emphasised: float = 0.001
     most_emphasis: float = 16.0  # than others | chosen on the same
     near: float = 1.0  # the same, of linked rows | chosen on a made-up law of visits

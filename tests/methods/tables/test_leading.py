@@ -44,7 +44,8 @@ def test_of_each_number_the_value_leads(target):
         np.testing.assert_allclose(values, found.scale * own[column.drawn])
         inside, law = column.drawn < column.ordered, column.law()
         middles = np.arange(column.shares.size) + 0.5
-        assert np.corrcoef(values[inside, 0], middles[inside])[0, 1] > 0.95  # of the middles of ranks or places, by shares
+        # ranks, which middles are nearly
+        assert np.corrcoef(values[inside, 0], middles[inside])[0, 1] > 0.95
         assert (own[column.ordered :] == 0).all(), "missing ones have no value"
         assert law @ own[:, 0] == pytest.approx(0, abs=1e-6)
         assert law @ own[:, 0] ** 2 == pytest.approx(1, abs=1e-3)

@@ -139,13 +139,17 @@ class TableMoments(OuterProducts):
     def _add_leading(self, total: np.ndarray, rows: Rows, cells: Sequence[np.ndarray], leading: Leading) -> None:
         """Add β·g·zzᵀ of some records to the matrices of their classes."""
         classes, most = leading.classes[cells[leading.target]], 1 << self.bits.weights
-        led = zip(leading.columns, self._whole_leading, strict=True)
-        z = np.concatenate([whole[cells[j]] for j, whole in led], axis=1)
-        clipping = np.minimum((most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1), most)
-        counted, z = self.counted(rows, clipping.astype(np.float64)), z.astype(np.float64)
-        for k in range(leading.n_classes):
-            own = z[classes == k]
-            total[k, : leading.size, : leading.size] += own.T @ (own * counted[classes == k, None])
+        for start in range(0, classes.size, _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            led = zip(leading.columns, self._whole_leading, strict=True)
+            z = np.concatenate([whole[cells[j][block]] for j, whole in led], axis=1)
+            clipping = np.minimum((most << (2 * self.bits.entries)) // np.maximum((z**2).sum(axis=1), 1), most)
+            some = {name: column[block] for name, column in rows.items()}
+            counted, z = self.counted(some, clipping.astype(np.float64)), z.astype(np.float64)
+            for k in range(leading.n_classes):
+                of_class = classes[block] == k
+                own = z[of_class]
+                total[k, : leading.size, : leading.size] += own.T @ (own * counted[of_class, None])
 
     def cells(self, rows: Rows) -> list[np.ndarray]:
         """Return the cell of each record in every column, and after these the one of all rows where it has an entry."""

@@ -63,7 +63,7 @@ class Leading:
             clip_norm: C.
             noisy: whether there is noise; without, columns of few labels have leading features, too.
         """
-        if target is None or (classes := class_of_cells(columns[target])) is None:
+        if target is None or (classes := class_of_cells(columns[target])) is None or not classes.any():
             return None
         sizes = {j: _n_leading(column, labels=not noisy) for j, column in enumerate(columns) if j != target}
         sizes = {j: size for j, size in sizes.items() if size}
@@ -89,7 +89,8 @@ def class_of_cells(column: ColumnShares) -> np.ndarray | None:
     """Return the class of each cell of a column, shape (c,): label, or quarter of a number; None of many labels."""
     if not column.waves:
         return np.arange(column.shares.size) if column.shares.size <= LEADING.most_classes else None
-    ranks = np.cumsum(column.shares) - column.shares / 2
-    place = np.minimum((ranks / column.shares.sum() * LEADING.parts).astype(int), LEADING.parts - 1)
+    inside = np.where(column.drawn < column.ordered, column.shares, 0.0)
+    ranks = (np.cumsum(inside) - inside / 2) / max(inside.sum(), 1e-300)
+    place = np.minimum((ranks * LEADING.parts).astype(int), LEADING.parts - 1)
     place[column.drawn >= column.ordered] = LEADING.parts
     return np.unique(place, return_inverse=True)[1]
