@@ -16,7 +16,7 @@ from sfumato.errors import ConfigError
 from sfumato.lenses.chain import plain_schema
 from sfumato.mechanisms.mixing import FixedDegreeMixing, SubsetMixing
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, SQUARES
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP
 from sfumato.schema.schema import Schema
 
 SCHEMA_TEXT = """\
@@ -118,7 +118,7 @@ def test_a_replay_releases_what_was_released():
         np.testing.assert_array_equal(first.exact, second.exact)
     counts = released[0].exact * released[0].unit * shadow.plan.stages[0].noise_multiplier * np.sqrt(2)
     # a run and a cell in each of two columns, in units of the norm of a column's
-    assert counts.sum() == pytest.approx(2 * (RUN_STEP + CELL_STEP) / np.sqrt(SQUARES))
+    assert counts.sum() == pytest.approx(2 * (RUN_STEP + CELL_STEP) / np.hypot(RUN_STEP, CELL_STEP))
 
 
 def test_images_can_be_audited():

@@ -1546,10 +1546,10 @@ BUGS = [
     PlantedBug(
         "the label ratio leaked",
         TABLE_RECIPE,
-        "    return MeasuredTable(grid, target, fit_chain, measurements)\n",
+        "    return MeasuredTable(grid, labels, fit_chain, measurements)\n",
         "    exact, own = reduce(counting, fit.data), fit_chain\n"
         "    fit_chain = lambda given: _leaked(exact, counting, own(given))\n"
-        "    return MeasuredTable(grid, target, fit_chain, measurements)\n",
+        "    return MeasuredTable(grid, labels, fit_chain, measurements)\n",
         TABLE_FITS,
     ),
     PlantedBug(
@@ -1598,8 +1598,8 @@ BUGS = [
     PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "return len(self.grid.columns) * SQUARES\n",
-        "return len(self.grid.columns) * RUN_STEP**2\n",
+        "return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2\n",
+        "return len(self._counted) * RUN_STEP**2\n",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
@@ -1661,14 +1661,14 @@ BUGS = [
     PlantedBug(
         "moments by class: records are in the matrices of all classes up to theirs",
         FEATURE_MOMENTS,
-        "classes == k",
-        "classes >= k",
+        "classes[block] == k",
+        "classes[block] >= k",
         MOMENT_BOUNDS,
     ),
     PlantedBug(
         "moments by class: a record's weight does not count",
         FEATURE_MOMENTS,
-        "counted, z = self.counted(rows, clipping.astype(np.float64)),",
+        "counted, z = self.counted(some, clipping.astype(np.float64)),",
         "counted, z = clipping.astype(np.float64),",
         "tests/methods/tables/test_weighted.py -k clipped_by_itself",
     ),

@@ -291,7 +291,7 @@ class TestPlan:
         result = call(*PLAN, "--target", "income")
         assert result.code == 0
         assert "epsilon = 1, delta = 1e-05, for adding or removing one row" in result.out
-        for said in ("Replacing one row", "marginals", "Gaussian", "30%", "standard error of a 1-way share"):
+        for said in ("Replacing one row", "marginals", "Gaussian", "50%", "standard error of a 1-way share"):
             assert said in result.out
 
     def test_json(self, folder, call):

@@ -31,7 +31,7 @@ QUESTIONS = [
     ("mean", "age", "--by", "income", "--difference", "<=50K", ">50K"), ("correlations", "age", "weight"),
     ("crosstab", "sex", "income", "--simultaneous"), ("age ~ C(income)", "--at", "income=>50K"),
     ("age ~ weight", "--family", "poisson"), ("weight ~ age", "--family", "gamma", "--simultaneous"),
-    ("age ~ C(income)",), ("age ~ C(sex)", "--by", "income"), ("income ~ C(sex)", "--logit"),
+    ("age ~ C(income)",), ("age ~ weight", "--by", "income"), ("income ~ C(sex)", "--logit"),
 ]  # fmt: skip
 
 
@@ -168,7 +168,7 @@ class TestParity:
 
     def test_where_the_model_is_not_what_was_measured_all_say_so(self, call, release, tmp_path):
         real, sound = release.parent / "people.csv", load(release)
-        arrays = {name: np.flip(array, -1).copy() for name, array in sound.parameters.items() if "tables" in name}
+        arrays = {name: np.flip(array, -1).copy() for name, array in sound.parameters.items() if name.endswith(".table")}
         broken = tmp_path / "broken.sfm"
         replace(sound, parameters={**sound.parameters, **arrays}).save(broken)
         found = load(broken).disagreements()

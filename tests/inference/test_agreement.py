@@ -46,10 +46,10 @@ def test_noise_is_no_disagreement():
 
 
 @pytest.mark.parametrize(
-    ("column", "array"), [("g", "column.0.tilts"), ("x", "column.1.table"), ("y", "column.2.tilts")]
+    ("column", "array"), [("g", "column.0.table"), ("x", "column.1.table"), ("y", "column.2.table")]
 )
 def test_a_column_that_is_another(release, column, array):
-    """The first column that is drawn is drawn by its table."""
+    """Columns are raked to their tables."""
     broken = with_parameters(release, **{array: release.parameters[array][::-1].copy()})
     assert column in {one.columns[0] for one in broken.disagreements() if len(one.columns) == 1}
     assert all(one.chance < LEVEL for one in broken.disagreements())

@@ -22,7 +22,6 @@ PROOF, SPEED, ROUNDING = "a proof rests on it", "speed or memory alone", "keeps 
 NAMED = {  # module-level numbers of methods/tables that are no choice of an estimator
     ("cell_counts", "RUN_STEP"): PROOF,
     ("cell_counts", "CELL_STEP"): PROOF,
-    ("cell_counts", "SQUARES"): PROOF,
     ("feature_moments", "_FRACTIONS"): PROOF,
     ("feature_moments", "_LARGEST"): PROOF,
     ("weighted", "_MOST_BITS"): PROOF,

@@ -189,7 +189,7 @@ def test_another_format_is_refused(saved, version):
 def test_every_measurement_of_a_table_is_tied(saved):
     release = load(saved[0])
     found = release.checked
-    assert (found.loaded, found.measurements, found.with_stage, found.on_grid, found.not_kept) == (True, 4, 4, 4, ())
+    assert (found.loaded, found.measurements, found.with_stage, found.on_grid, found.not_kept) == (True, 3, 3, 3, ())
     for m in release.measurements:
         multiplier = release.certificate.plan[m.origin.stage].noise_multiplier
         assert m.noise_std / m.origin.norm_bound == pytest.approx(multiplier, rel=1e-12)

@@ -56,8 +56,7 @@ def tell_duration(
     seconds = _seconds(synthesizer, schema, target, n_public)
     if seconds is not None:
         about = duration.rounded(seconds)
-        say(f"A fit takes about {about} of processor time, from the schema, ε and the number of rows alone; longer if")
-        say("noise makes what was measured of a column contradict itself, as the column is then fitted again.")
+        say(f"A fit takes about {about} of processor time, from the schema, ε and the number of rows alone.")
 
 
 @contextlib.contextmanager

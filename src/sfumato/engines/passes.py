@@ -133,7 +133,7 @@ class Pass:
 
     def __init__(self, statistic: Statistic, width: int | None, label: str) -> None:
         self._key = new_key()
-        self._shape = getattr(statistic, "compact", statistic).zero().shape
+        self._shape = (getattr(statistic, "compact", None) or statistic).zero().shape
         self._label = label
         self._total: np.ndarray | None = None
         self._pieces: list[int] = []

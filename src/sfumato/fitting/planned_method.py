@@ -171,17 +171,19 @@ class PlannedMethod(ABC):
         rows = row_count(schema, n_public)
         if rows is None:
             raise ConfigError("Expected a declared number of rows for a target error, got none. Declare it.")
-        facts, delta, turns = Facts(schema, target, rows), self._delta(rows), dict[tuple[str, ...], float]()
-        # which stages there are may follow from ε: where those of one lead to another and back, the larger will do
+        facts, delta, turns = Facts(schema, target, rows), self._delta(rows), list[float]()
+        # stages and their shares may follow from ε: where that of one leads to another and back, the larger will do
         plan = self.uncalibrated(schema, target, rows, delta)
-        while (names := tuple(stage.name for stage in plan.stages)) not in turns:
+        while True:
             if question is None:
                 noise = target_error / self.one_way_error(plan, facts)
             else:
                 noise = self.noise_for_answer(plan, facts, question, target_error)
-            turns[names] = epsilon_for_error(plan, noise=noise, target_error=target_error, delta=delta)
-            plan = replace(self, epsilon=turns[names]).uncalibrated(schema, target, rows, delta)
-        return turns[names] if names == next(reversed(turns)) else max(turns.values())
+            epsilon = epsilon_for_error(plan, noise=noise, target_error=target_error, delta=delta)
+            if epsilon in turns:
+                return max(turns[turns.index(epsilon) :])
+            turns.append(epsilon)
+            plan = replace(self, epsilon=epsilon).uncalibrated(schema, target, rows, delta)
 
     @final
     def at_risk(

@@ -22,7 +22,6 @@ from sfumato.schema.grid import ColumnGrid, Grid
 RUN_STEP, CELL_STEP = 27 / 32, 17 / 32
 """What a record adds to a run, and to a cell: 7 tenths of the squared norm, and 3. Exact in binary, as is the
 sum of their squares, so that norms are what they are said to be."""
-SQUARES = RUN_STEP**2 + CELL_STEP**2
 
 
 @dataclass(frozen=True)
