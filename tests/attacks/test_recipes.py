@@ -118,7 +118,7 @@ MAX_ENTROPY_TABLES = {  # schema, target, ε, and into how many classes the seco
     "a target of many labels": (tables.SCHEMA_TEXT.replace("[f, m]", "[f, m, a, b, c, d, e]"), "sex", 90.0, None),
     "a number to predict": (tables.SCHEMA_TEXT, "age", 90.0, 4),
     "a number to predict, much noise": (tables.SCHEMA_TEXT, "age", 0.05, None),
-    "one class": (tables.SCHEMA_TEXT.replace('["<=50K", ">50K"]', "[all]"), "income", 2.0, 1),
+    "one class": (tables.SCHEMA_TEXT.replace('["<=50K", ">50K"]', "[all]"), "income", 2.0, None),
     "the target alone": (ALONE.format(column=LABELS_ALONE), "income", 2.0, None),
     "a constant alone": (ALONE.format(column=CONSTANT_ALONE), None, 2.0, None),
     "units of three rows": (UNITS, None, 2.0, None),
