@@ -168,7 +168,9 @@ class TestParity:
 
     def test_where_the_model_is_not_what_was_measured_all_say_so(self, call, release, tmp_path):
         real, sound = release.parent / "people.csv", load(release)
-        arrays = {name: np.flip(array, -1).copy() for name, array in sound.parameters.items() if name.endswith(".table")}
+        arrays = {
+            name: np.flip(array, -1).copy() for name, array in sound.parameters.items() if name.endswith(".table")
+        }
         broken = tmp_path / "broken.sfm"
         replace(sound, parameters={**sound.parameters, **arrays}).save(broken)
         found = load(broken).disagreements()

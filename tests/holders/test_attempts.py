@@ -9,7 +9,7 @@ import pytest
 from fixtures.command_line import call
 from fixtures.joint_fits import FITS, NAMES, SCHEMA, TABLES, Site, central_fit, kill_first_writes, table
 from fixtures.sampling import few_simulations
-from sfumato import EstimateCount, MaxEntropy, load, read_ledger
+from sfumato import EstimateCount, load, read_ledger
 from sfumato.data_ledger.ledger_check import check_releases
 from sfumato.errors import ConfigError, DataError, OutputError, SfumatoError
 from sfumato.holders.cards import Card, Keys

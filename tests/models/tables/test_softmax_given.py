@@ -72,9 +72,7 @@ def test_rows_of_strong_weights_have_the_law(strength, products):
 def sum_of_products(strength, pairs):
     """Coins that have nothing to do with each other, and one that goes with the sum of their products in pairs."""
     law, values = np.array([0.1, 0.9]), np.array([[-1.0], [1.0]])
-    coin = SoftmaxColumn(
-        np.full(2, 0.5), np.arange(2), values, values, np.log(law), law, Interactions.none(1)
-    )
+    coin = SoftmaxColumn(np.full(2, 0.5), np.arange(2), values, values, np.log(law), law, Interactions.none(1))
     places = np.arange(2 * pairs).reshape(2, pairs)
     last = dataclasses.replace(
         coin, tilts=np.zeros(2), products=Interactions(places[0], places[1], np.full((1, pairs), strength))
