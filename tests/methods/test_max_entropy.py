@@ -100,20 +100,24 @@ class TestSettings:
         schema = Schema(columns={"a": kind, "b": Boolean()}, rows=1000)
         frame = pd.DataFrame({"a": [str(i % 200) for i in range(1000)], "b": [True] * 1000})
         release = MaxEntropy(epsilon=1.0, level_groups=5).fit(frame, schema=schema)
-        assert release.parameters["column.0.tilts"].shape[1] == 5
+        assert release.parameters["column.0.tilts"].shape == (5,)
         assert set(release.sample(200)["a"].astype(str)) <= set(kind.categories)
 
 
 class TestSizes:
-    facts = table_model.TableFacts(n_classes=2, n_features=10, n_level_cells=30)
+    facts = table_model.TableFacts(n_columns=10, n_level_cells=30, n_number_entries=5, n_classes=2)
 
-    def test_less_noise_buys_more_orders_and_class_terms(self):
+    def test_less_noise_buys_more_waves_and_smaller_margins(self):
         """Entries of a second moment are told apart from noise sooner with more rows; all from public facts."""
-        noise = [table_model.entry_noise(10.0, self.facts, n) for n in (10, 10_000, 10**9)]
+        rows = (10, 10_000, 10**9)
+        noise = [table_model.entry_noise(10.0, self.facts, n) for n in rows]
         assert noise == sorted(noise, reverse=True)
-        parts = [table_model._by_class(self.facts, entry) for entry in noise]
-        assert parts[0] == 0
-        assert 0 < parts[-1] <= 1
+        waves = [table_model.waves_of(entry, self.facts).most for entry in noise]
+        assert waves == sorted(waves)
+        assert waves[0] == 1 < waves[-1]
+        shares = [table_model.margins_share(self.facts, 10.0, n) for n in rows]
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < shares[-1] < shares[0] < 1
 
     def test_as_noise_vanishes_settings_are_those_without_it(self, monkeypatch):
         """Finer step by step, and at last as fine as without noise."""
@@ -130,16 +134,19 @@ class TestSizes:
             with pytest.raises(KeyboardInterrupt):
                 MaxEntropy(epsilon=epsilon).fit(tables.frame(), schema=schema, seed=0)
         assert [s.cells for s in found] == sorted(s.cells for s in found)
-        assert [s.resolution.orders for s in found] == sorted(s.resolution.orders for s in found)
-        assert found[0].resolution.orders < found[-1].resolution.orders
+        waves = [s.resolution.waves.most for s in found]
+        assert waves == sorted(waves)
+        assert waves[0] < waves[-1]
         assert [s.ends for s in found] == sorted(s.ends for s in found)
         assert not found[0].ends
         assert found[-1].ends
         assert (found[-2].cells, found[-2].resolution) == (found[-1].cells, found[-1].resolution)
-        assert not found[-2].effort.low_rank
+        assert [s.few for s in found] == sorted((s.few for s in found), reverse=True)
 
-    def test_many_classes_are_not_told_apart_pair_by_pair(self):
-        assert table_model._by_class(table_model.TableFacts(n_classes=33, n_features=10, n_level_cells=30), 0.0) == 0
+    def test_a_target_weighs_more_of_many_labels_and_in_much_noise(self):
+        few, many = (dataclasses.replace(self.facts, n_classes=n) for n in (2, 26))
+        assert table_model.target_weight(0.0, few) < table_model.target_weight(0.0, many)
+        assert table_model.target_weight(1.0, few) == self.facts.n_columns
 
     def test_a_target_alone_is_one_class(self):
         schema = Schema(columns={"a": Boolean()}, rows=100)

@@ -219,6 +219,7 @@ class ChainConstants:
     simulated: int = 12_000  # rows | chosen on the tables of decision 96
     fewest_rows: int = 20  # that are simulated | not tuned
     ridge: float = 1e-3  # of a softmax's weights | chosen on the same; decision 96
+    precision: float = 0.5  # of a weight before records are seen, where there is next to no noise | not tuned
     product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
     heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96
     least_length: float = 0.05  # of a direction in which features that are heard go together | not tuned

@@ -47,17 +47,23 @@ class Effort:
     emphasis: float = 1.0
 
     @classmethod
-    def of(cls, entry: float, rows: int | None = None) -> Effort:
+    def of(cls, entry: float, rows: int | None = None, n: float = np.inf) -> Effort:
         """Return the effort that moments of this noise of an entry are worth; of fewer rows, less.
 
         What a component says has the same price in any noise, and moments weigh less in more of it: those with a
-        column to predict are made up for that.
+        column to predict are made up for that. Without noise, weights of few records have a prior: the moments of n
+        records are no law's that other rows have.
+
+        Args:
+            entry: noise of an entry of the moments.
+            rows: that are simulated, by default `CHAIN.simulated`.
+            n: public number of records.
         """
         rows = rows or CHAIN.simulated
         steps = int(np.clip(CHAIN.steps * rows / CHAIN.simulated, CHAIN.fewest_steps, CHAIN.steps))
         if entry < CHAIN.close:
             mixture = MixtureEffort(CHAIN.more_components, steps, CHAIN.less_independence)
-            return cls(mixture, rows, CHAIN.ridge, DESCENT.more_solver_steps)
+            return cls(mixture, rows, max(CHAIN.ridge, CHAIN.precision / n), DESCENT.more_solver_steps)
         emphasis = float(np.clip(entry / CHAIN.emphasised, 1.0, CHAIN.most_emphasis))
         mixture = MixtureEffort(CHAIN.components, steps, CHAIN.independence)
         return cls(mixture, rows, CHAIN.ridge, DESCENT.solver_steps, emphasis)
@@ -292,7 +298,7 @@ class _Chain:
         places = np.concatenate([self._places[i] for i in before])
         wanted, together = self._moments[np.ix_(places, self._places[j])], self._moments[np.ix_(places, places)]
         least = 0.0 if j == self._turns.target else self._least
-        heard = np.abs(wanted).max(axis=1) > least
+        heard = np.abs(wanted).max(axis=1) >= least
         for _ in range(CHAIN.listens if least else 0):
             heard |= np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
         if not heard.any():

@@ -226,7 +226,7 @@ class Settings:
         target = fit.facts.class_column if facts.n_classes > 1 else None
         weights = {} if target is None else {target: target_weight(entry, facts)}
         waves = waves_of(entry, facts)
-        effort = Effort.of(entry, simulated)
+        effort = Effort.of(entry, simulated, n)
         if entry < SIZES.faint:
             resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
             return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
