@@ -35,7 +35,7 @@ def silent(tables):
 
 @pytest.fixture(scope="module")
 def noisy(tables):
-    return MaxEntropy(epsilon=6.0, delta=1e-6, calibration_rows=2_000).fit(tables, schema=SCHEMA, seed=1)
+    return MaxEntropy(epsilon=9.0, delta=1e-6, calibration_rows=2_000).fit(tables, schema=SCHEMA, seed=1)
 
 
 def persons(tables):
