@@ -300,7 +300,10 @@ class _Chain:
         least = 0.0 if j == self._turns.target else self._least
         heard = np.abs(wanted).max(axis=1) >= least
         for _ in range(CHAIN.listens if least else 0):
-            heard |= np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
+            more = np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
+            if not (more & ~heard).any():
+                break
+            heard |= more
         if not heard.any():
             return None
         rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)
@@ -351,9 +354,8 @@ def _predicted(together: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> n
         wanted: their moments with the column, shape (d, q).
         heard: which are heard, shape (d,).
     """
-    lengths, vectors = np.linalg.eigh(together[np.ix_(heard, heard)])
-    inverse = (vectors / np.maximum(lengths, CHAIN.least_length)) @ vectors.T
-    return np.where(heard[:, None], wanted, together[:, heard] @ (inverse @ wanted[heard]))
+    square = together[np.ix_(heard, heard)] + CHAIN.least_length * np.eye(int(heard.sum()))
+    return np.where(heard[:, None], wanted, together[:, heard] @ np.linalg.solve(square, wanted[heard]))
 
 
 def _common(column: ColumnShares) -> np.ndarray:
