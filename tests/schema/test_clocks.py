@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import sfumato
-from harness.coupling import ROUNDING, check_sensitivities, coupled
+from harness.coupling import check_sensitivities, coupled
 from sfumato.columns.dates import DateTime
 from sfumato.lenses.chain import plain_schema
 from sfumato.schema.distances import Clock
@@ -116,4 +116,5 @@ def test_one_record_more_stays_within_what_is_charged(monkeypatch):
         return sfumato.fit(data, schema(), epsilon=1.0, delta=1e-6, seed=1)
 
     _, _, tape = coupled(monkeypatch, fit, frame, more, more=1)
-    assert check_sensitivities(tape, replaced=False) <= 1 + ROUNDING
+    # what a record may add is attained: a norm, and its quotient, are rounded
+    assert check_sensitivities(tape, replaced=False) <= 1 + 2 * np.finfo(float).eps

@@ -44,8 +44,8 @@ _SET = frozenset({"set"})
 _HIDDEN = "Noise hides how many rows there are."
 _UNSAID = "The measurements say too little of it."
 _NO_THREE = (
-    "No three columns were measured together, but two and the target of the fit: products such as y ~ x * u are "
-    "refused. Replicates have them as the model guesses."
+    "No three columns were measured together, but two numbers and a target of few labels: products such as y ~ x * u "
+    "are refused. Replicates have them as the model guesses."
 )
 _NO_RECORDS = "Single records, the largest and the smallest value, and the order of rows were not measured."
 _FOLLOWS = "It follows from others by a rule: ask of its mean, or of the share of a label, by itself."

@@ -242,7 +242,7 @@ class QuestionMethods(ABC):
 
         Args:
             formula: such as "wage ~ age + C(sex)", read by formulaic. What the measurements do not say is refused:
-                products of three columns, unless the target of the fit is one of them, and squares beside others.
+                products of three columns, but of two numbers and a target of few labels, and squares beside others.
             by: a column of labels: a regression for each label's rows.
             target: "population", of which the records are independent draws, or "table", the records themselves.
 

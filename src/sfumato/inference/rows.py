@@ -316,7 +316,7 @@ def require_together(measured: TableMeasurements, columns: Collection[str], what
     if measured_together(measured, columns):
         return
     names = ", ".join(map(repr, sorted(set(columns))))
-    how = "or name the question before the fit; or fit with one of them as the target"
+    how = "or name the question before the fit; of two numbers and few labels, fit with these as the target"
     known = "how two columns go together"
     if measured.products is None:
         how, known = "or fit with the method max-entropy, which measures every two", "the columns of its tables"

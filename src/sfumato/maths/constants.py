@@ -222,7 +222,7 @@ class ChainConstants:
     precision: float = 0.5  # of a weight before records are seen, where there is next to no noise | not tuned
     product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
     heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96
-    least_length: float = 0.05  # added to the moments that features that are heard are predicted by | not tuned
+    hearing_ridge: float = 0.05  # added to the moments that features that are heard are predicted by | not tuned
     missed: float = 4.0  # deviations of noise, from which what a mixture misses is its own fault | noise: 4
     listens: int = 3  # rounds, in which features are found that others miss | not tuned
     # kurtosis of a feature beyond which nothing is drawn given it | chosen on mirrored labels, adult; decision 96

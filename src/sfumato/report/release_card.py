@@ -183,7 +183,7 @@ def _answers_of_rows(release: ReleaseValue) -> list[Html]:
         *([f"shares of {_named(labels)}"] if labels else []),
         *(["any two columns together: cross-tables, correlations, regressions"] if len(free) > 1 else []),
     ]
-    never = "single records, extremes, three columns together but with the target."
+    never = "single records, extremes, three columns together, but two numbers and a target of few labels."
     return _questions("; ".join(topics), calls, never)
 
 

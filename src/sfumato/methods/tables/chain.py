@@ -354,7 +354,7 @@ def _predicted(together: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> n
         wanted: their moments with the column, shape (d, q).
         heard: which are heard, shape (d,).
     """
-    square = together[np.ix_(heard, heard)] + CHAIN.least_length * np.eye(int(heard.sum()))
+    square = together[np.ix_(heard, heard)] + CHAIN.hearing_ridge * np.eye(int(heard.sum()))
     return np.where(heard[:, None], wanted, together[:, heard] @ np.linalg.solve(square, wanted[heard]))
 
 
