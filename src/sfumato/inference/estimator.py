@@ -134,8 +134,9 @@ def require_known(known: np.ndarray, columns: tuple[str, ...], what: str) -> Non
     if known.min(initial=1.0) < LEAST_KNOWN:
         raise EstimateError(
             f"Expected a question that the release's measurements answer, got {what}. It measured each column, and how "
-            f"two columns go together (three, if they are two numbers and a target of few labels), but of {', '.join(map(repr, columns))} not enough "
-            "for this. Ask of fewer columns, name the question before the fit, or use replicates."
+            "two columns go together (three, if they are two numbers and a target of few labels), but of "
+            f"{', '.join(map(repr, columns))} not enough for this. Ask of fewer columns, name the question "
+            "before the fit, or use replicates."
         )
 
 
