@@ -188,8 +188,8 @@ class TestSchema:
 
     def test_check_json(self, folder, call):
         found = call("schema", "check", "schema.yaml", "--json").json
-        assert set(found) == {"valid", "rows", "columns", "stand_ins"}
-        assert found["stand_ins"].keys() <= {entry["name"] for entry in found["columns"]}
+        assert set(found) == {"valid", "rows", "columns", "closed"}
+        assert set(found["closed"]) <= {entry["name"] for entry in found["columns"]}
         assert (found["valid"], found["rows"]) == (True, 240)
         assert found["columns"][:2] == [
             {"name": "id", "kind": "identifier", "released": False},
@@ -201,10 +201,10 @@ class TestSchema:
         Path("words.yaml").write_text(f"rows: 9\n{columns}", encoding="utf-8")
         pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}).to_parquet("numbers.parquet", index=False)
         found = call("schema", "check", "words.yaml", "numbers.parquet", "--json").json
-        assert found["stand_ins"] == {"a": "low"}
+        assert found["closed"] == ["a"]
         assert found["misfits"].keys() == {"a"}
         said = call("schema", "check", "words.yaml", "numbers.parquet").out
-        assert "which are read as one: 'a' (as 'low'). Add `other` or `nullable: true`" in said
+        assert "A word outside the list counts for no label: 'a'. Add `other` or `nullable: true`" in said
         assert "No cell of 'a' is a label. Expected labels that type double can hold, got 'low'" in said
 
     def test_check_tells_every_fault(self, folder, call):

@@ -243,16 +243,16 @@ def test_whole_numbers_that_pandas_wrote_as_floats_are_the_labels_they_mean(form
 @pytest.mark.parametrize(
     ("kind", "unknown", "missing"),
     [
-        (Categorical(categories=("a", "b", "c")), 0, 0),
-        (Ordinal(categories=("a", "b", "c")), 1, 1),
+        (Categorical(categories=("a", "b", "c")), 3, 3),
+        (Ordinal(categories=("a", "b", "c")), 3, 3),
         (Ordinal(categories=("a", "b", "c", "d"), nullable=True), 4, 4),
         (Categorical(categories=("a", "b"), other="b"), 1, 1),
         (Categorical(categories=("a", "b"), other="b", nullable=True), 1, 2),
-        (Boolean(), 0, 0),
+        (Boolean(), 2, 2),
         (Boolean(nullable=True), 2, 2),
     ],
 )
-def test_what_stands_in_for_unknown_and_missing(kind, unknown, missing):
+def test_where_unknown_and_missing_go(kind, unknown, missing):
     assert _code(kind, pa.array(["?", "NA"])).tolist() == [unknown, missing]
 
 
@@ -724,7 +724,7 @@ def test_level_kinds_are_level_kinds():
     for kind in KINDS:
         assert isinstance(kind, LevelKind) != isinstance(kind, NumericKind)
         if isinstance(kind, LevelKind):
-            assert kind.n_levels == len(kind.labels) + kind.nullable
+            assert kind.n_levels == len(kind.labels) + (kind.nullable or not kind.goes_to_other)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -41,8 +41,8 @@ def _labels(kind, cells):
 def test_levels_are_the_kept_codes_then_the_parents(facts, labels):
     kind = _kind(**facts)
     assert kind.labels == labels
-    assert kind.n_levels == len(labels) + kind.nullable
-    assert kind.width == kind.n_levels
+    assert kind.width == len(labels) + kind.nullable
+    assert kind.n_levels == kind.width + kind.hides_blank
     assert kind.n_categories == len([label for label in labels if label != "rest"])
 
 

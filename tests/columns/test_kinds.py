@@ -37,7 +37,7 @@ def test_numpy_scalars_are_facts_like_others():
 @pytest.mark.parametrize(
     ("other", "nullable", "labels", "levels"),
     [
-        (None, False, ("a", "b"), 2),
+        (None, False, ("a", "b"), 3),
         (None, True, ("a", "b"), 3),
         ("b", False, ("a", "b"), 2),
         ("z", True, ("a", "b", "z"), 4),

@@ -53,21 +53,23 @@ def test_what_cannot_be_labels_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("kind", "stand_in"),
+    ("kind", "hides"),
     [
-        (Categorical(categories=("low", "high")), "low"),
-        (Ordinal(categories=("low", "middle", "high")), "middle"),
-        (Boolean(), "false"),
-        (Categorical(categories=("low", "high"), other="none of them"), None),
-        (Categorical(categories=("low", "high"), nullable=True), None),
-        (Boolean(nullable=True), None),
+        (Categorical(categories=("low", "high")), True),
+        (Ordinal(categories=("low", "middle", "high")), True),
+        (Boolean(), True),
+        (Categorical(categories=("low", "high"), other="none of them"), False),
+        (Categorical(categories=("low", "high"), nullable=True), False),
+        (Boolean(nullable=True), False),
     ],
 )
-def test_a_column_without_a_place_for_other_words_says_so(kind, stand_in):
-    assert kind.stand_in == stand_in
-    assert ("for want of `other` or `nullable: true`" in kind.becomes("unknown")) == (stand_in is not None)
+def test_a_column_without_a_place_for_other_words_says_so(kind, hides):
+    assert kind.hides_blank == hides
+    assert ("it counts for none" in kind.becomes("unknown")) == hides
+    assert kind.goes_to_other or (kind.unknown_code, kind.missing_code) == (len(kind.labels),) * 2
+    assert kind.width == kind.n_levels - hides
     card = Schema(columns={"x": kind})._repr_html_()
-    assert ("no place for anything else" in card) == (stand_in is not None)
+    assert ("anything else counts for no label" in card) == hides
 
 
 @pytest.mark.parametrize("exact", [False, True])

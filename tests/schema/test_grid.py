@@ -106,7 +106,7 @@ def test_few_values_have_one_cell_each_and_come_back(kind, values):
     stored = pa.array(list(values))
     cells = grid.cells(kind.code(stored, missing=()))
     np.testing.assert_array_equal(cells, np.arange(len(stored)))
-    assert grid.n_cells == len(stored)
+    assert grid.shown == len(stored)
     assert kind.decode(grid.codes(cells, rng()), stored.type).equals(stored)
 
 

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Schema
-from sfumato.columns import Boolean, Categorical, Identifier, Image, Integer, ItemSet
+from sfumato.columns import Categorical, Identifier, Image, Integer, ItemSet
+from sfumato.columns.booleans import Truth
 from sfumato.columns.sets import CodedSets
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.lenses.chain import plain_schema
@@ -32,7 +33,7 @@ class TestWhatIsModelled:
     def test_each_item_is_a_column_in_the_place_of_the_sets(self):
         modelled = plain_schema(schema())
         assert list(modelled.columns) == ["age", "ill: E11", "ill: I10", "ill: J45", "sex"]
-        assert all(modelled.columns[f"ill: {item}"] == Boolean() for item in ITEMS.items)
+        assert all(modelled.columns[f"ill: {item}"] == Truth() for item in ITEMS.items)
         assert plain_schema(modelled) == modelled
 
     def test_other_and_numbered_items_and_two_columns(self):

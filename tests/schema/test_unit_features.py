@@ -3,7 +3,8 @@
 import pytest
 
 from fixtures import linked, two_tables
-from sfumato.columns import Boolean, Continuous
+from sfumato.columns import Continuous
+from sfumato.columns.booleans import Truth
 from sfumato.errors import SchemaError
 from sfumato.schema.named_questions import with_questions
 from sfumato.schema.schema import Schema
@@ -15,7 +16,7 @@ SCHEMA = linked.schema()
 def test_their_kinds_follow_from_the_schema():
     assert feature_of("mean of score", SCHEMA).kind == Continuous(lower=0, upper=100)
     assert feature_of("change of score", SCHEMA).kind == Continuous(lower=-100, upper=100, nullable=True)
-    assert feature_of("ever of state=b", SCHEMA).kind == Boolean()
+    assert feature_of("ever of state=b", SCHEMA).kind == Truth()
     assert feature_of("ever of state=b", SCHEMA).label == 1
     assert feature_of("last of state", SCHEMA).kind == SCHEMA.columns["state"]
     for name in ("score", "sex", "lag 2 of score", "number of rows of patient", "means of score"):

@@ -176,21 +176,20 @@ def check_command(
     say(counted + ("not declared; pass --rows N or --rows estimate" if n is None else f"{n}, public"))
     if sources.source_lines(known):
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
-    if stand_ins := of_labels.get("stand_ins"):
-        read = ", ".join(f"{name!r} (as {label!r})" for name, label in stand_ins.items())
-        say(f"No place for words that are no label, which are read as one: {read}. Add `other` or `nullable: true`.")
+    if closed := of_labels.get("closed"):
+        say(f"A word outside the list counts for no label: {', '.join(map(repr, closed))}. Add `other` or `nullable: true` to keep it.")
     for name, fault in of_labels.get("misfits", {}).items():
         say(f"No cell of {name!r} is a label. {fault}")
     _tell_rare_labels(known)
     _tell_next(schema, known)
 
 
-def _of_labels(schema: sfumato.Schema, storage: Mapping[str, pa.DataType]) -> dict[str, dict[str, str]]:
-    """Return the labels that stand in for other words, and why columns of a type hold no label, where there are any."""
+def _of_labels(schema: sfumato.Schema, storage: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """Return the columns whose other words count for no label, and why columns of a type hold none, where there are."""
     kinds = schema.of_kind(levels.LevelKind)
-    stand_ins = {name: kind.stand_in for name, kind in kinds.items() if kind.stand_in is not None}
     faults = {name: kind.label_fault(storage[name]) for name, kind in kinds.items() if name in storage}
-    both = {"stand_ins": stand_ins, "misfits": {name: fault for name, fault in faults.items() if fault is not None}}
+    misfits = {name: fault for name, fault in faults.items() if fault is not None}
+    both = {"closed": [name for name, kind in kinds.items() if kind.hides_blank], "misfits": misfits}
     return {key: value for key, value in both.items() if value}
 
 

@@ -29,7 +29,7 @@ class Boolean(LevelKind):
     Attributes:
         text: how false and true are written where the column is text, such as ("No", "Yes"); samples then are text.
             None: samples are truth values.
-        nullable: whether a missing cell is a level of its own, rather than false.
+        nullable: whether missing is a value of its own. If not, a missing cell is neither false nor true.
 
     Example:
         >>> Boolean(nullable=True).n_levels  # false, true, missing
@@ -82,3 +82,14 @@ class Boolean(LevelKind):
     def folded(self, text: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Sequence[str]]:
         """Return both in small letters."""
         return pc.utf8_lower(text), tuple(token.lower() for token in missing)
+
+
+class Truth(Boolean):
+    """A truth value that is made of other cells, whatever they hold: it needs no level of cells without one."""
+
+    __slots__ = ()
+
+    @property
+    def has_blank(self) -> bool:
+        """Whether cells without a value have a level: if the column is nullable."""
+        return self.nullable

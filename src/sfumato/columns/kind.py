@@ -5,7 +5,8 @@ records: it fixes a bounded domain, so every map from a cell to a code, and ever
 known before any data are read.
 
 Any cell of any Arrow type gets a code, never an exception: a value outside the domain is clamped or goes to `other`,
-text that is no number counts as missing, and a missing cell of a column that is not nullable gets a public stand-in.
+text that is no number counts as missing. In a column that is not nullable a missing number gets a public stand-in, and
+a cell without a label a level that samples never write.
 What a cell becomes depends on that cell and on public facts alone.
 """
 
@@ -187,7 +188,7 @@ class TabularKind(ColumnKind):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Entries of a code as a vector: one per level; or the code, and if nullable whether it is missing."""
+        """Entries of a code as a vector: one per level that samples write; or the code, and whether it is missing."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -196,8 +197,18 @@ class TabularKind(ColumnKind):
 
     @property
     def n_levels(self) -> int:
-        """The number of levels, the missing one included; 0 of a number."""
+        """The number of levels, the blank one included; 0 of a number."""
         return 0
+
+    @property
+    def has_blank(self) -> bool:
+        """Whether cells without a value have a code of their own: NaN of a number, the last level of labels."""
+        return self.nullable
+
+    @property
+    def hides_blank(self) -> bool:
+        """Whether that code is never written in samples: the column is not nullable."""
+        return self.has_blank and not self.nullable
 
     @property
     def goes_to_other(self) -> bool:

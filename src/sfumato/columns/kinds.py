@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.columns.booleans import Boolean
+from sfumato.columns.booleans import Boolean, Truth
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.bounded import WholeKind as WholeKind
 from sfumato.columns.dates import DateTime
@@ -63,5 +63,6 @@ def kind_class(name: object, package: object = None) -> type[ColumnKind] | None:
 
 
 def is_kind(value: object) -> bool:
-    """Whether a value is of one of the kinds that documents can write."""
-    return type(value) is Open or (isinstance(value, ColumnKind) and kind_class(value.name) is type(value))
+    """Whether a value is of one of the kinds that documents can write, or that stand for them."""
+    own = type(value) in (Open, Truth)
+    return own or (isinstance(value, ColumnKind) and kind_class(value.name) is type(value))

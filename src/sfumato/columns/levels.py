@@ -47,7 +47,8 @@ _MOST_LABELS_SHOWN = 12
 class LevelKind(TabularKind):
     """A kind whose cells are labels of a closed list; a code is a label's place in it, int32.
 
-    The missing level of a nullable kind comes after all labels.
+    After all labels comes the blank level, of cells without a label: the missing level of a nullable kind, and a hidden
+    one, which samples never write, of a kind that is neither nullable nor has an `other`.
     """
 
     __slots__ = ()
@@ -56,8 +57,8 @@ class LevelKind(TabularKind):
 
     @property
     def width(self) -> int:
-        """One entry per level."""
-        return self.n_levels
+        """One entry per label, and one for the missing level of a nullable kind."""
+        return len(self.labels) + self.nullable
 
     @property
     def cell_bytes(self) -> int:
@@ -66,8 +67,13 @@ class LevelKind(TabularKind):
 
     @property
     def n_levels(self) -> int:
-        """The number of codes, the missing level included."""
-        return len(self.labels) + self.nullable
+        """The number of codes, the blank level included."""
+        return len(self.labels) + self.has_blank
+
+    @property
+    def has_blank(self) -> bool:
+        """Whether cells without a label have a level of their own, the last."""
+        return self.nullable or not self.goes_to_other
 
     @property
     def n_categories(self) -> int:
@@ -76,20 +82,13 @@ class LevelKind(TabularKind):
 
     @property
     def missing_code(self) -> int:
-        """The code of a missing cell: the missing level, else `other`, else the fallback."""
-        if self.nullable:
-            return self.n_levels - 1
-        return self._fallback_code if self._other_code is None else self._other_code
+        """The code of a missing cell: the missing level, else `other`, else the hidden level."""
+        return len(self.labels) if self.nullable or self._other_code is None else self._other_code
 
     @property
     def unknown_code(self) -> int:
-        """The code of an undeclared value: `other`, else missing, else the fallback."""
-        return self.missing_code if self._other_code is None else self._other_code
-
-    @property
-    def stand_in(self) -> str | None:
-        """The label that a word outside the list, or no value, is read as for want of another place; None with one."""
-        return None if self.nullable or self.goes_to_other else self.labels[self.unknown_code]
+        """The code of an undeclared value: `other`, else the blank level."""
+        return len(self.labels) if self._other_code is None else self._other_code
 
     @property
     def goes_to_other(self) -> bool:
@@ -104,10 +103,6 @@ class LevelKind(TabularKind):
     @property
     def _other_code(self) -> int | None:
         return None
-
-    @property
-    def _fallback_code(self) -> int:
-        return 0
 
     def texts(self, storage: pa.DataType) -> tuple[str, ...]:
         """Return the labels as a storage type writes them."""
@@ -151,7 +146,7 @@ class LevelKind(TabularKind):
         return np.full(n, self.missing_code, dtype=np.int32)
 
     def decode(self, codes: np.ndarray, storage: pa.DataType) -> pa.Array:
-        """Return the labels of codes in exactly the storage type; the missing level is null."""
+        """Return the labels of codes in exactly the storage type; the blank level is null."""
         if types.is_string_view(storage) or types.is_binary_view(storage):
             base = pa.string() if types.is_string_view(storage) else pa.binary()
             return self.decode(codes, base).cast(storage)  # Arrow takes nothing from a view
@@ -218,8 +213,9 @@ class LevelKind(TabularKind):
     def becomes(self, fault: Fault) -> str:
         """Say what a fit makes of a cell with a fault."""
         code = self.missing_code if fault == "missing" else self.unknown_code
-        want = "" if self.stand_in is None else ", for want of `other` or `nullable: true`"
-        return "missing" if code == len(self.labels) else f"the label {self.labels[code]!r}{want}"
+        if code < len(self.labels):
+            return f"the label {self.labels[code]!r}"
+        return "missing" if self.nullable else "no label: it counts for none"
 
     def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
         """Return text as it is, or None if it stands for no value and is no label."""
@@ -241,8 +237,8 @@ class LevelKind(TabularKind):
         return list(self.labels)
 
     def corner(self, share: float) -> np.ndarray:
-        """Return the first level or the last."""
-        return np.array([round(share * (self.n_levels - 1))], dtype=np.int32)
+        """Return the first level or the last that samples write."""
+        return np.array([round(share * (self.width - 1))], dtype=np.int32)
 
 
 class _Listed(LevelKind):
@@ -304,8 +300,7 @@ class Categorical(_Listed):
     Attributes:
         categories: the labels, as canonical text (numbers and booleans are turned into it).
         other: the label that takes every value outside the list; among `categories` or not.
-        nullable: whether a missing cell is a level of its own, rather than `other` or, without
-            it, the first level.
+        nullable: whether missing is a value of its own. If not, a missing cell is `other` or, without it, no label.
         parents: of each category in order, or a mapping from categories: a category that is not kept is read as its
             parent, which is a level then. Empty: all are levels.
         keep: the categories that stay levels beside parents: the first so many, or these.
@@ -386,8 +381,7 @@ class Ordinal(_Listed):
     Attributes:
         categories: the labels from lowest to highest, as canonical text.
         other: the label that takes every value outside the list; comes last if not among them.
-        nullable: whether a missing cell is a level of its own, rather than `other` or, without
-            it, the middle category.
+        nullable: as of `Categorical`.
         exact: as of `Categorical`.
 
     Example:
@@ -404,10 +398,6 @@ class Ordinal(_Listed):
 
     def __post_init__(self) -> None:
         self._check()
-
-    @property
-    def _fallback_code(self) -> int:
-        return (len(self.labels) - 1) // 2
 
 
 @lru_cache(maxsize=256)

@@ -244,11 +244,12 @@ def _level_map(cells: np.ndarray, column: np.ndarray, kind: LevelKind, source: T
     assert isinstance(source, LevelKind)
     counts = np.zeros((source.n_levels, kind.n_levels), dtype=np.int64)
     np.add.at(counts, (cells, column), 1)
+    counts = counts[: source.width, : kind.width]
     support = counts.sum(axis=1)
     few = support.min() < 1 or support.mean() < _LEAST_ROWS
     if few or (counts.max(axis=1) < support).any() or source.nullable:
         return None
-    return {label_of(source, i): label_of(kind, int(counts[i].argmax())) for i in range(source.n_levels)}
+    return {label_of(source, i): label_of(kind, int(counts[i].argmax())) for i in range(source.width)}
 
 
 def _span_map(cells: Values, column: np.ndarray, kind: LevelKind, source: TabularKind) -> dict[Any, Any] | None:

@@ -67,7 +67,7 @@ def _events(table: Table, kinds: Mapping[str, TabularKind]) -> tuple[list[_Event
         column = table[name]
         if isinstance(kind, LevelKind):
             assert isinstance(column, np.ndarray)
-            counts = np.bincount(column, minlength=kind.n_levels)
+            counts = np.bincount(column, minlength=kind.n_levels)[: kind.width]
             for level in np.flatnonzero(counts)[:_MOST_EVENTS]:
                 events.append((_Event(name, label_of(kind, level), False), column == level))
         elif kind.nullable:
@@ -78,7 +78,7 @@ def _events(table: Table, kinds: Mapping[str, TabularKind]) -> tuple[list[_Event
 
 def label_of(kind: LevelKind, level: int) -> Any:  # noqa: ANN401 - a label as a schema has it
     """The label of a level; None of the level of missing cells."""
-    return None if kind.nullable and level == kind.n_levels - 1 else kind.labels[level]
+    return kind.labels[level] if level < len(kind.labels) else None
 
 
 def _comparable(events: list[_Event], known: set[tuple[str, str]]) -> np.ndarray:

@@ -237,7 +237,7 @@ def _weighing(source: Source, schema: Schema) -> dict[str, TabularKind]:
 class FeatureMap:
     """A map from coded tables to feature matrices, fixed by a training table.
 
-    A level column becomes one-hot over the schema's levels, its missing level included. A numeric
+    A level column becomes one-hot over the schema's levels, its missing level included; zeros without a label. A numeric
     column is standardised by the training table's mean and deviation; a missing number becomes
     that mean, and if the column is nullable a further feature says so.
 
@@ -277,7 +277,7 @@ class FeatureMap:
         for name, kind in self.kinds.items():
             codes = table.columns[name]
             if not kind.is_numeric:
-                yield start + codes.astype(np.int32), ones
+                yield start + np.minimum(codes, kind.width - 1).astype(np.int32), ones * (codes < kind.width)
             else:
                 missing = np.isnan(codes)
                 mean, deviation = self.moments[name]

@@ -144,7 +144,7 @@ def bin_codes(kind: TabularKind, codes: np.ndarray) -> np.ndarray:
 
 def n_bins(kind: TabularKind) -> int:
     """How many bins a column of this kind has, that of missing numbers and, last, of what has no place included."""
-    return 1 + (BINS + 1 if kind.is_numeric else kind.n_levels)
+    return 1 + (BINS + 1 if kind.is_numeric else kind.width)
 
 
 def mean_distances(real: CodedTable, synthetic: CodedTable, *, schema: Schema, most: int) -> dict[str, float | None]:

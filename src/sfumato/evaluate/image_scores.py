@@ -55,7 +55,7 @@ def evaluate_pictures(
     read = {name: read_pictures(source, schema) for name, source in tables.items()}
     classes = None
     if label is not None:
-        size = schema.of_kind(LevelKind)[label].n_levels
+        size = schema.of_kind(LevelKind)[label].width
         shares = [_shares(read[name], size) for name in ("real", "synthetic")]
         classes = distance(*shares)
     means = [read[name].pixels.mean(axis=0) for name in ("real", "synthetic")]
@@ -100,7 +100,7 @@ def _utility(read: dict[str, Pictures], schema: Schema, target: str, seed: int) 
     scores: dict[str, Any] = {"accuracy": None, "real": {"accuracy": None}, "classifier": "cnn", "scored_on": scored_on}
     if missing is not None:
         return {**scores, "missing": missing}
-    classes = schema.of_kind(LevelKind)[target].n_levels
+    classes = schema.of_kind(LevelKind)[target].width
     test = (read[scored_on].pixels, read[scored_on].labels)
     for name in ("synthetic", "real"):
         train = (read[name].pixels, read[name].labels)

@@ -61,7 +61,7 @@ def evaluate(
         `private`: false. `rows`: rows read of `real`, `synthetic` and `test`. `outside`: of the same tables, per
         column the share of cells outside the schema, where there are any: a number beyond its bounds counts as the
         bound, and an unknown label or unexpectedly missing cell as a value of its own in total variation (a target
-        without a known label is left out, other scores see the stand-in of a fit). `not_compared`: columns of `real`
+        without a known label is left out, other scores see what a fit makes of it). `not_compared`: columns of `real`
         and of `synthetic` that no score reads, for the schema or the other table lacks them. `utility`: null, or
         the scores of `classifier_scores` trained on `synthetic`, with `real`, the same
         classifiers trained on the real rows, `clustering`, the clustering accuracy of k-means

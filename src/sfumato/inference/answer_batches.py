@@ -5,6 +5,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -104,7 +105,7 @@ def totals(calibration: Calibration, functions: Functions) -> Batch:
     return Batch(value, np.sqrt(variances.of("table")), np.ones_like(known), known)
 
 
-def ratios(estimator: Estimator, parts: Functions, wholes: sparse.csc_array | None = None) -> Batch:
+def ratios(estimator: Estimator, parts: Functions, wholes: Functions | None = None) -> Batch:
     """Return estimates of totals ÷ other totals, of functions of the rows, shape (N, k) each; else of all rows."""
     calibration = estimator.calibration
     whole = np.ones((parts.shape[0], 1)) if wholes is None else wholes
@@ -126,18 +127,24 @@ def ratios(estimator: Estimator, parts: Functions, wholes: sparse.csc_array | No
     )
 
 
+def of_labelled(questions: Questions, names: Sequence[str], k: int) -> np.ndarray | None:
+    """Return the rows with a label in each column, as the whole of k shares, shape (N, k); None where all have."""
+    rows = questions.labelled(names)
+    return None if rows.all() else np.repeat(rows[:, None], k, axis=1)
+
+
 def scaled(functions: Functions, factors: np.ndarray) -> Functions:
     """Return functions of the rows, each times its factor, shape (k,)."""
     return functions * factors if isinstance(functions, np.ndarray) else functions @ sparse.diags_array(factors)
 
 
 def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target: str) -> Batch:
-    """Return the shares of rows in the bins of one column.
+    """Return the shares of rows in the bins of one column, among those with a label.
 
     Args:
         questions: to a release.
         name: the column.
-        bins: the bin of each of the model's rows, in 0..n-1, shape (N,).
+        bins: the bin of each of the model's rows, in 0..n-1, or n of one without a label, shape (N,).
         n: how many bins.
         target: "population" or "table".
 
@@ -146,9 +153,9 @@ def shares(questions: Questions, name: str, bins: np.ndarray, n: int, *, target:
     """
     estimator = questions.estimator((name,), target)
     # of others the measurements say too little
-    frequent = np.flatnonzero(np.bincount(bins, minlength=n) >= FEWEST_ROWS)
+    frequent = np.flatnonzero(np.bincount(bins, minlength=n)[:n] >= FEWEST_ROWS)
     apart = np.intersect1d(frequent, questions.measured.apart(name))
-    batch = ratios(estimator, sparse_indicators(bins, apart))
+    batch = ratios(estimator, sparse_indicators(bins, apart), of_labelled(questions, [name], apart.size))
     return replace(batch, value=np.clip(batch.value, 0.0, 1.0)).at(apart, n)
 
 
@@ -174,25 +181,28 @@ def bar_ends(
         ConfigError, EstimateError: as `Questions.estimator`.
     """
     estimator = questions.estimator((name,), target)
-    measured = questions.measured
+    measured, wholes = questions.measured, of_labelled(questions, [name], n)
     places = np.arange(n)
     reach = (first[:, None] <= places) & (places <= last[:, None])
+    reach[measured.column(name).shown :] = False
     inside = reach & (first == last)[:, None]
     cells, counts = measured.cells(name), measured.counts(name)
-    low = _share_ends(estimator, inside[cells].astype(np.float64), level)[0]
-    high = _share_ends(estimator, reach[cells].astype(np.float64), level)[1]
+    low = _share_ends(estimator, inside[cells].astype(np.float64), level, wholes)[0]
+    high = _share_ends(estimator, reach[cells].astype(np.float64), level, wholes)[1]
     few = np.isnan(high)
     if counts is not None and few.any():
         totals = np.maximum(counts.cells @ reach, 0.0)
         errors = np.sqrt(reach.sum(axis=0) * counts.cell_variance)
-        n_rows = estimator.calibration.size
+        n_rows = estimator.calibration.size * questions.labelled([name]).mean()
         high = np.where(few, np.clip((totals + deviations(level) * errors) / n_rows, 0.0, 1.0), high)
     low = np.where(np.isnan(low), 0.0, low)
     return np.where(np.isnan(high), np.nan, np.minimum(low, high)), high
 
 
-def _share_ends(estimator: Estimator, parts: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def _share_ends(
+    estimator: Estimator, parts: np.ndarray, level: float, wholes: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of shares; NaN where hardly a row is in them."""
-    low, high = ratios(estimator, parts).ends(level, 0.0, 1.0)
+    low, high = ratios(estimator, parts, wholes).ends(level, 0.0, 1.0)
     frequent = np.count_nonzero(parts, axis=0) >= FEWEST_ROWS
     return np.where(frequent, low, np.nan), np.where(frequent, high, np.nan)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from sfumato.columns.kinds import DateTime
 from sfumato.errors import EstimateError, require_flag, require_open_unit
-from sfumato.inference.answer_batches import Batch, ratios, shares
+from sfumato.inference.answer_batches import Batch, of_labelled, ratios, shares
 from sfumato.inference.associations import number_of_pairs, ranked_pairs, strongest
 from sfumato.inference.calibrated_rows import AS_CLIPPED
 from sfumato.inference.calibration import Target
@@ -255,9 +255,12 @@ class TableLister(Lister[Questions]):
                     break
 
     def _labels(self, name: str) -> tuple[int, np.ndarray]:
-        """Return how many levels a column of labels has, that of missing ones last, and the rows' codes."""
+        """Return how many levels a column of labels has, that of missing ones last, and the rows' codes.
+
+        Of a row without a label in a column that has no missing ones, the code is that number.
+        """
         codes = self.questions.measured.codes[name].astype(np.int64)
-        return self.questions.measured.column(name).kind.n_levels, codes
+        return self.questions.measured.column(name).shown, codes
 
     def _shares(self, kind: str, name: str) -> AnswerLine:
         labels, codes = self._labels(name)
@@ -266,16 +269,18 @@ class TableLister(Lister[Questions]):
     def _crosstab(self, kind: str, first: str, second: str) -> AnswerLine:
         (n, one), (k, other) = self._labels(first), self._labels(second)
         estimator = self.questions.estimator((first, second), self.target)
-        cells = one * k + other
+        cells = np.where((one < n) & (other < k), one * k + other, n * k)
         # of others the model has hardly a row: nothing above noise was measured of them
         frequent, rows = np.unique(cells, return_counts=True)
-        frequent, rows = frequent[rows >= FEWEST_ROWS], rows[rows >= FEWEST_ROWS]
+        seen = (rows >= FEWEST_ROWS) & (frequent < n * k)
+        frequent, rows = frequent[seen], rows[seen]
         apart = [self.questions.measured.apart(name) for name in (first, second)]
         if apart[0].size * apart[1].size < n * k:
             both = np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])
             commonest = np.argsort(-rows[both], kind="stable")[:_MOST_CELLS]
             frequent = np.sort(frequent[both][commonest])
-        return self.several(kind, ratios(estimator, sparse_indicators(cells, frequent)), first, second)
+        wholes = of_labelled(self.questions, (first, second), frequent.size)
+        return self.several(kind, ratios(estimator, sparse_indicators(cells, frequent), wholes), first, second)
 
     def _means(self, kind: str, number: str, label: str) -> AnswerLine:
         n, codes = self._labels(label)

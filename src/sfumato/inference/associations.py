@@ -154,16 +154,17 @@ def _side(questions: Questions, estimator: Estimator, name: str) -> _Side:
         values, present = questions.numbers(name)
         return _Side(values[:, None], present, labels=False)
     codes = questions.measured.codes[name].astype(np.int64)
-    totals = np.bincount(codes, estimator.calibration.weights, column.kind.n_levels)
+    totals = np.bincount(codes, estimator.calibration.weights, column.kind.n_levels)[: column.shown]
     order = np.argsort(-totals, kind="stable")[:_MOST_LEVELS]
     errors = np.sqrt(estimator.calibration.each(sparse_indicators(codes, order)).of("table"))
     shown = sparse_indicators(codes, order[totals[order] > LEAST_SEEN * errors]).toarray()
-    rest = 1.0 - shown.sum(axis=1)
+    labelled = codes < column.shown
+    rest = labelled - shown.sum(axis=1)
     rare = estimator.calibration.total(rest[:, None])[0]
     error = np.sqrt(estimator.calibration.each(rest[:, None]).of("table")[0])
-    present = (rest == 0).astype(np.float64)
+    present = (labelled & (rest == 0)).astype(np.float64)
     if rest.any() and rare > LEAST_SEEN * error:
-        shown, present = np.column_stack([shown, rest]), np.ones(codes.size)
+        shown, present = np.column_stack([shown, rest]), labelled.astype(np.float64)
     # what is too rare even together leaves the rows of labels that are seen
     if shown.shape[1] < 2:
         raise EstimateError(f"Expected {name!r} to vary, got a column that does not stand out of noise.")

@@ -144,7 +144,7 @@ def _labels(name: str, kind: LevelKind, known: str, rows: pa.Table | None) -> Co
     if 0 < len(labels) <= _MOST_LABELS and len(listed) <= _LONGEST_LABELS:
         words += f" ({listed})"
     words += "" if other is None else f" and {shown(other)!r}"
-    words += "" if kind.stand_in is None else f"; anything else was read as {shown(kind.stand_in)!r}"
+    words += "; anything else counted for no label" if kind.hides_blank else ""
     cure = _LISTED if known != _DECLARED else f"the labels that are read as {shown(other)!r}"
     if not labels or (len(labels) == 1 and other is None and known != _DECLARED):
         return ColumnLine(name, kind.name, known, words, 1.0, "every row has the same label", cure)

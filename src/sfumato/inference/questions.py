@@ -63,7 +63,7 @@ class Questions(CalibratedRows):
             raise ConfigError("Expected labels by column, such as {'sex': 'f'}, got none.")
         names, groups = tuple(condition), group_columns(by)
         estimator = self.estimator_of_sums((*names, *groups), target, f"the share of {quoted(names)}")
-        matches = self.having(condition)
+        matches, labelled = self.having(condition), self.labelled(condition)
         if (
             not groups
             and len(names) == 1
@@ -75,6 +75,7 @@ class Questions(CalibratedRows):
         self._require_rows(matches, names)
 
         def one(rows: np.ndarray, of: str) -> Estimate:
+            rows = rows * labelled
             unsaid, what = self.unsplit(estimator, condition, rows), f"the share of {quoted(names)}{of}"
             over = _UNSPLIT if unsaid else ""
             self._require_spread(estimator, matches[rows > 0], what)
@@ -134,7 +135,7 @@ class Questions(CalibratedRows):
         estimator = self.estimator((first, second), target)
         if first == second:
             raise ConfigError(f"Expected two columns, got {first!r} twice.")
-        whole = np.ones(self.measured.n_rows) if normalize else None
+        whole = self.labelled((first, second)) if normalize else None
         groups = {
             (one, other): partial(self._cell, estimator, these * those, whole, f"the pairs of {first!r} and {second!r}")
             for one, these in self.levels(first).items()

@@ -214,8 +214,8 @@ class _Cells:
     references: Mapping[str, str] = field(default_factory=dict)
 
     def present(self, column: ColumnGrid) -> np.ndarray:
-        """The cells of a column but that of missing ones."""
-        return np.arange(column.n_cells - bool(getattr(column.kind, "nullable", False)))
+        """The cells of a column but that of cells without a value."""
+        return np.arange(column.n_cells - column.kind.has_blank)
 
     def combinations(self) -> np.ndarray:
         """Cells of all columns together, from a public stream, and each column's in turn, shape (n, columns)."""

@@ -239,18 +239,18 @@ class TableMeasurements:
     def _missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, if it has one."""
         column = self.columns[name]
-        return column.n_cells - 1 if getattr(column.kind, "nullable", False) else None
+        return column.n_cells - 1 if column.kind.has_blank else None
 
     def apart(self, name: str) -> np.ndarray:
-        """The cells of a column that are told apart, in order: of numbers and of few labels all.
+        """The cells of a column that are told apart, in order: of numbers and of few labels all that samples may have.
 
         Of many labels those that stand out of noise, the commonest `MOST_APART`: all others are one.
         """
         column = self.column(name)
-        if column.numeric or column.n_cells <= MOST_APART:
-            return np.arange(column.n_cells)
+        if column.numeric or column.shown <= MOST_APART:
+            return np.arange(column.shown)
         rows, counts = np.bincount(self.cells(name), minlength=column.n_cells), self.counts(name)
-        cells = np.flatnonzero(rows >= FEWEST_ROWS)
+        cells = np.flatnonzero(rows[: column.shown] >= FEWEST_ROWS)
         if counts is not None:
             cells = seen(cells, counts.cells, counts.cell_variance, rows)
         return np.sort(cells[np.argsort(-rows[cells], kind="stable")[:MOST_APART]])

@@ -22,6 +22,7 @@ import numpy as np
 
 from sfumato.columns.kind import ColumnKind
 from sfumato.lenses.date_columns import ClockRows, DatesLens, DistantRows
+from sfumato.lenses.labelled_rows import labelled
 from sfumato.lenses.lens import Around, Lens, Sampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
@@ -75,7 +76,8 @@ def plain_records(schema: Schema, rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def shaped(schema: Schema, inner: Sampler) -> Sampler:
-    """Sampler of a schema's rows, of one of plain rows."""
+    """Sampler of a schema's rows, of one of plain rows, which may have hidden levels."""
+    inner = labelled(plain_schema(schema), inner) if schema.tree is None else inner
     for lens in reversed(lenses_of(schema)):
         inner = lens.rows(inner)
     return inner

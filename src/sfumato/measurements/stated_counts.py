@@ -47,8 +47,8 @@ def marginal(
 
     Example:
         >>> schema = {"columns": {"sex": {"kind": "categorical", "categories": ["f", "m"]}}}
-        >>> marginal(schema, "sex", [512.3, 480.9], noise_std=4.0).query.shape
-        (2,)
+        >>> marginal(schema, "sex", [512.3, 480.9], noise_std=4.0).value.tolist()
+        [512.3, 480.9, 0.0]
     """
     read = read_schema(schema)
     require_instance(Iterable, "the name of a column, or several", columns=columns)
@@ -64,10 +64,12 @@ def marginal(
         value = np.array(counts, dtype=np.float64)
     except (TypeError, ValueError):
         raise ConfigError(f"Expected counts to be an array of numbers, got {type(counts).__name__}.") from None
-    shape = tuple(axis.size for axis in axes)
+    hidden = [int(read.of_kind(TabularKind)[axis.column].hides_blank) for axis in axes]
+    shape = tuple(axis.size - more for axis, more in zip(axes, hidden, strict=True))
     if value.shape != shape:
-        cells = ", ".join(f"{axis.size} of {axis.column!r}" for axis in axes)
+        cells = ", ".join(f"{size} of {axis.column!r}" for axis, size in zip(axes, shape, strict=True))
         raise ConfigError(f"Expected counts of shape {shape}, the cells {cells}, got shape {value.shape}.")
+    value = np.pad(value, [(0, more) for more in hidden])  # nothing that is no label was counted
     measurement = Measurement(
         f"counts of {' × '.join(map(repr, names))}", value.reshape(-1), noise_std, query=MarginalQuery((axes,))
     )

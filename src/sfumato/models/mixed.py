@@ -2,7 +2,7 @@
 
 Rows of a table as vectors of a public bounded domain, for methods that work on vectors.
 
-A level column is one-hot, its missing level included. A numeric column is its code in [0, 1], and in
+A level column is one-hot, its missing level included; a hidden level is zeros. A numeric column is its code in [0, 1], and in
 a nullable column an indicator of missing beside it, with 0 for the code. So every column's entries
 have norm at most 1, whatever is in the records.
 """
@@ -51,9 +51,9 @@ class Block:
         finite = np.isfinite(codes)
         values = np.where(finite, codes, 0.0)
         if not self.kind.is_numeric:
-            levels = np.clip(values, 0, into.shape[1] - 1).astype(np.int64)
-            members = np.flatnonzero(finite)
-            into[members, levels[members]] = 1.0
+            most = self.kind.n_levels - 1
+            levels = np.where(finite, np.clip(values, 0, most), most + 1)
+            into[:] = levels[:, None].astype(np.int64) == np.arange(into.shape[1])
             return
         into[:, 0] = np.clip(values, 0.0, 0.0 if self.kind.is_constant else 1.0)
         if self.kind.nullable:
@@ -173,7 +173,7 @@ class SplitEncoder:
         """Return features (n, d_X) and labels (n, d_Y) of some rows, all ≥ 0; each row depends on itself alone."""
         if self.images is not None:
             pictures, n_labels = self.images.pictures(rows[self.images.image]), self.sizes[1]
-            one_hot = np.eye(max(n_labels, 1))[self.images.classes(rows)][:, :n_labels]
+            one_hot = np.eye(n_labels + 1)[self.images.classes(rows)][:, :n_labels]
             return pictures.reshape(len(pictures), -1), one_hot
         assert self.table is not None
         vectors = self.table.encode(rows)
@@ -199,7 +199,7 @@ def _entry_names(block: Block) -> list[str]:
     if block.kind.is_numeric:
         return [block.name, f"{block.name} missing"][: 1 + block.kind.nullable]
     names = [f"{block.name}={label}" for label in block.kind.labels]
-    return [*names, f"{block.name} missing"][: block.kind.n_levels]
+    return [*names, f"{block.name} missing"][: block.kind.width]
 
 
 class MixtureSet(DataSet):

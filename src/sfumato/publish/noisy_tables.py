@@ -142,7 +142,7 @@ def _of_column(questions: Questions, column: ColumnGrid, tables: NoisyTables) ->
         tables.left_out.append(f"Counts of {column.name!r}: {error}")
         return
     figures = _figures(counts)
-    for cell, answered in enumerate(counts.answered):
+    for cell, answered in enumerate(counts.answered[: column.shown]):  # what is no label counts for none
         row = figures[cell] if answered else _measured_figures(questions, column.name, cell)
         yield (column.name, *_cell(column, cell), *row)
 
@@ -175,7 +175,7 @@ def _label_pairs(questions: Questions, among: Sequence[ColumnGrid], tables: Nois
     ruled = set() if plan is None else {*plan.follows, *plan.gaps}
     columns = [c for c in among if not c.numeric and c.name not in ruled]
     target = questions.measured.target
-    sizes = {column.name: column.n_cells for column in columns}
+    sizes = {column.name: column.shown for column in columns}
     pairs = sorted(combinations(sizes, 2), key=lambda pair: target not in pair)
     small = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS]
     if len(small) < len(pairs):

@@ -34,13 +34,13 @@ class LinkedTable(UnitSampler):
         self._first = _part(self._tables, "units", settings, parameters)
         self._first.require_first(self._tables.n_first)
         self._units: Sampler = self._first
-        own = schema.of_kind(TabularKind)
+        own = self._own = schema.of_kind(TabularKind)
         # codes that a first row has only where there is none
         gone = {} if self._tables.fewest else self._tables.units.of_kind(TabularKind)
         self._never = {
             name: np.array([np.nan if gone[name].is_numeric else gone[name].n_levels - 1])
             for name in self._tables.before
-            if gone and not own[name].nullable
+            if gone and not own[name].has_blank
         }
         self._steps: TableSoftmax | None = None
         if self._tables.steps is not None:
@@ -51,6 +51,17 @@ class LinkedTable(UnitSampler):
         self.width = max(widths) + 2 * self._tables.max_rows * len(self._columns)  # rows, and those put in order
         self.possible, self.class_column = self._first.possible, self._first.class_column
         self.ends = self._tables.ends
+
+    def among_labels(self) -> LinkedTable:
+        """Return the sampler given that no cell has a hidden level."""
+        sampler, own, first = copy.copy(self), self._own, self._tables.units.of_kind(TabularKind)
+        sampler._units = sampler._first = self._first.among_labels()
+        sampler._steps = None if self._steps is None else self._steps.among_labels()
+        # where there may be no first row, a hidden level is that of none
+        hiding = [name for name in self._tables.before if own[name].hides_blank and not first[name].hides_blank]
+        sampler._never = self._never | {name: np.array([len(own[name].labels)]) for name in hiding}
+        sampler.possible = sampler._first.possible
+        return sampler
 
     @property
     def fixed(self) -> tuple[str, ...]:

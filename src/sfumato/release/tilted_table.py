@@ -5,6 +5,7 @@ The law is p(x)·exp(Σ λ·g(x)) up to a factor: of all laws with these means o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,6 +56,17 @@ class TableSoftmax:
             self.class_column, self.possible = target, self._chain.columns[place].shares > 0
         runs = max((column.tilts.size for column in self._chain.columns), default=1)
         self.width = len(self._chain.weights) + 2 * runs + len(self._columns)
+
+    def among_labels(self) -> TableSoftmax:
+        """Return the sampler given that no cell has a hidden level."""
+        hiding = {j: column.shown for j, column in enumerate(self._columns) if column.kind.hides_blank}
+        sampler = copy.copy(self)
+        sampler.__dict__.pop("_of_classes", None)
+        sampler._chain, sampler.possible = self._chain.without(hiding), self.possible.copy()
+        if self.class_column is not None:
+            target = next(j for j, column in enumerate(self._columns) if column.name == self.class_column)
+            sampler.possible[hiding.get(target, sampler.possible.size) :] = False
+        return sampler
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Return the sampler of the conditional law."""
@@ -254,5 +266,9 @@ class TiltedTable(TiltedRows):
     name = "tilted_table"
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
-        plain = TableSoftmax(schema, settings, parameters)
-        super().__init__(plain, _read_tilts(settings, parameters, schema))
+        self._plain = TableSoftmax(schema, settings, parameters)
+        super().__init__(self._plain, _read_tilts(settings, parameters, schema))
+
+    def among_labels(self) -> TiltedRows:
+        """Return the sampler given that no cell has a hidden level."""
+        return TiltedRows(self._plain.among_labels(), self._tilts)

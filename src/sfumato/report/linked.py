@@ -152,7 +152,7 @@ def strips(rows: LinkedRows, schema: Schema, kind: str) -> list[UnitStrip]:
     shown = schema.of_kind(TabularKind)[name]
     units = range(min(SHOWN_UNITS, rows.n_units))
     ends = int(rows.starts[units[-1]] + rows.sizes[units[-1]])
-    heights = rows.codes[name][:ends] / (1.0 if shown.is_numeric else max(shown.n_levels - 1, 1))
+    heights = rows.codes[name][:ends] / (1.0 if shown.is_numeric else max(shown.width - 1, 1))
     along = _along(rows, tables.order, ends)
     pictures = []
     for unit in units:

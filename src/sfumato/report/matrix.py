@@ -160,7 +160,7 @@ def _columns(
         if kinds[name].is_numeric:
             columns.append(codes if marks is None else np.where(marks == NOWHERE, np.nan, codes))
             continue
-        size = kinds[name].n_levels + 1  # the last for what the schema has no place for
+        size = kinds[name].width + 1  # the last for what the schema has no place for
         shares = np.sum([np.bincount(t.columns[name], minlength=size) / t.n_rows for t in tables], axis=0)
         merge = np.full(size, min(MOST_LEVELS, size - 1))
         commonest = np.argsort(-shares[: size - 1], kind="stable")[:MOST_LEVELS]

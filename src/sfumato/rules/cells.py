@@ -70,7 +70,7 @@ def absent(kind: TabularKind, column: Column) -> np.ndarray:
     if isinstance(column, Values):
         return column.absent
     assert isinstance(kind, LevelKind)
-    return column == kind.n_levels - 1 if kind.nullable else np.zeros(column.size, dtype=bool)
+    return column >= len(kind.labels)
 
 
 def size(table: Mapping[str, Column]) -> int:

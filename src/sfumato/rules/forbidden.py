@@ -52,7 +52,7 @@ class _Values:
         """Return all values of a kind."""
         if isinstance(kind, NumericKind):
             return cls(None, *kind.bounds, missing=kind.nullable)  # whole numbers stay whole: a float rounds large ones
-        return cls(np.ones(kind.n_levels, dtype=bool))
+        return cls(np.arange(kind.n_levels) < kind.width)
 
     @property
     def is_empty(self) -> bool:

@@ -319,7 +319,7 @@ def _random_rows(plan: RulePlan, points: Mapping[str, list[float]], rng: np.rand
         if isinstance(kind, NumericKind):
             codes[name] = _random_numbers(kind, [] if name in plan.gaps else points.get(name, []), rng)
         else:
-            codes[name] = rng.integers(0, kind.n_levels, _ROWS)
+            codes[name] = rng.integers(0, kind.width, _ROWS)
     return plan.assembled(codes)
 
 

@@ -231,21 +231,22 @@ def _derived(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
     rest = label.get("other", gone)
     if of.nullable and gone is None:
         raise SchemaError(f"Expected {place} to say what a missing {shown(source)} becomes: `missing: LABEL`.")
+    gone = kind.missing_code if gone is None else gone  # of a source that is never missing: no sample has it
     by_value = {key: level for key, level in label.items() if key not in others}
     by_level, starts, by_span = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
     if isinstance(of, LevelKind):
         by_level = _by_level(by_value, str(source), of, rest, gone, place)
     else:
         starts, by_span = _by_span(by_value, str(source), kinds, rest, place)
-    return [Derived(place, str(column), str(source), kinds, by_level, starts, by_span, 0 if gone is None else gone)]
+    return [Derived(place, str(column), str(source), kinds, by_level, starts, by_span, gone)]
 
 
 def _by_level(
-    by_value: Mapping[Any, int], source: str, of: LevelKind, rest: int | None, gone: int | None, place: str
+    by_value: Mapping[Any, int], source: str, of: LevelKind, rest: int | None, gone: int, place: str
 ) -> np.ndarray:
     levels = np.full(of.n_levels, -1 if rest is None else rest, dtype=np.int64)
-    if of.nullable:
-        levels[-1] = -1 if gone is None else gone
+    if of.has_blank:
+        levels[-1] = gone
     levels[levels_of(source, of, list(by_value), place)] = list(by_value.values())
     if (levels < 0).any():
         label = of.labels[int(np.flatnonzero(levels < 0)[0])]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sfumato.columns.booleans import Boolean
+from sfumato.columns.booleans import Truth
 from sfumato.columns.kind import TabularKind, nullable_kind
 from sfumato.columns.kinds import LevelKind
 from sfumato.columns.numbers import Integer
@@ -116,7 +116,7 @@ def _told(database: Database, branch: Branch, above: str, kinds: Mapping[str, Ta
                 features.append(Feature(f"mean of {name}", nullable_kind(kind), branch.name, above, "mean", name))
         elif isinstance(kind, LevelKind) and len(kind.labels) <= FEW_LABELS:
             features += [
-                Feature(f"ever of {name}={label}", Boolean(), branch.name, above, "ever", name, level)
+                Feature(f"ever of {name}={label}", Truth(), branch.name, above, "ever", name, level)
                 for level, label in enumerate(kind.labels)
             ]
         else:

@@ -61,8 +61,7 @@ def _column_facts(schema: SchemaFacts, name: str, entry: Mapping[str, Any]) -> t
     if isinstance(kind, Open):
         return ("to find out", _UNKNOWN) if kind.kind == "unknown" else (kind.kind, _ESTIMATED)
     prefix = "" if name in schema.released else "not released. "
-    stand_in = kind.stand_in if isinstance(kind, LevelKind) else None
-    more = [] if stand_in is None else [f"no place for anything else: it is read as {shown(stand_in, 30)}"]
+    more = ["anything else counts for no label"] if isinstance(kind, LevelKind) and kind.hides_blank else []
     return kind.name, prefix + "; ".join([*_facts(entry), *more])
 
 

@@ -82,7 +82,7 @@ class ColumnGrid:
     Attributes:
         name: column name.
         kind: its kind.
-        n_cells: number of cells, the missing one included; the missing cell of a nullable column is the last.
+        n_cells: number of cells; that of cells without a value, where there is one, is the last.
         edges: for a numeric column, the first step of every cell and one past the last, shape (cells + 1,).
         steps: for a numeric column, its steps.
         zero: for a numeric column that holds 0, the cell of 0 and its code.
@@ -142,6 +142,11 @@ class ColumnGrid:
             cell = int(np.searchsorted(edges, step, side="right")) - 1
             zero = (cell, code) if edges[cell + 1] - edges[cell] == 1 else None
         return cls(name, kind, edges.size - 1 + kind.nullable, edges, steps, zero)
+
+    @property
+    def shown(self) -> int:
+        """How many cells samples may have, the first ones."""
+        return self.n_cells - self.kind.hides_blank
 
     @property
     def numeric(self) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sfumato.columns.booleans import Boolean
+from sfumato.columns.booleans import Truth
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, nullable_kind
 from sfumato.columns.levels import LevelKind
@@ -116,7 +116,7 @@ class LinkedTables:
         fixed[count] = Integer(lower=2, upper=unit.max_rows)
         fixed.pop(weight, None)
         steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
-        steps |= {last: Boolean()} if last else {}
+        steps |= {last: Truth()} if last else {}
         steps |= {history.line: _mean_kind(kinds[name]) for name, history in histories.items()}
         steps |= {before[name]: kinds[name] for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)

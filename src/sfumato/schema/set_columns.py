@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.booleans import Boolean
+from sfumato.columns.booleans import Boolean, Truth
 from sfumato.columns.facts import shown
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
@@ -173,5 +173,5 @@ def with_items(columns: Mapping[str, ColumnKind], sets: Mapping[str, SetColumn])
     """Return columns with those of truth values in the place of sets."""
     kinds: dict[str, ColumnKind] = {}
     for name, kind in columns.items():
-        kinds |= dict.fromkeys(sets[name].items, Boolean()) if name in sets else {name: kind}
+        kinds |= dict.fromkeys(sets[name].items, Truth()) if name in sets else {name: kind}
     return kinds

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from sfumato.columns.booleans import Boolean
+from sfumato.columns.booleans import Truth
 from sfumato.columns.facts import shown
 from sfumato.columns.kinds import Continuous, Integer, LevelKind, NumericKind, TabularKind
 from sfumato.errors import SchemaError
@@ -128,7 +128,7 @@ def _ever(name: str, rest: str, schema: SchemaFacts) -> UnitFeature:
     labels = [str(known) for known in kind.labels] if isinstance(kind, LevelKind) else []
     if label not in labels:
         raise SchemaError(f"Expected a label of a column in {name!r}, such as 'ever of state=ill', got {shown(label)}.")
-    return UnitFeature(name, "ever", column, Boolean(), labels.index(label))
+    return UnitFeature(name, "ever", column, Truth(), labels.index(label))
 
 
 def _row_kind(name: str, column: str, schema: SchemaFacts, *, numbers: bool) -> TabularKind:

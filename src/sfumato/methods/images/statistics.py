@@ -27,10 +27,11 @@ _SMALL = 0.1  # weight of what is counted beside the vector it comes with ÷ tha
 
 
 def blocks(layout: ImageLayout, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pictures and classes of a few rows at a time."""
+    """Yield pictures and classes of a few rows at a time; those without a label add nothing."""
     classes = layout.classes(rows)
-    for start in range(0, len(classes), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    labelled = np.flatnonzero(classes < layout.n_classes)
+    for start in range(0, labelled.size, _ROWS_AT_ONCE):
+        part = labelled[start : start + _ROWS_AT_ONCE]
         yield layout.pictures(rows[layout.image][part]), classes[part]
 
 

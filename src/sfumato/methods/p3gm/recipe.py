@@ -259,7 +259,7 @@ class P3GM(Synthesizer):
         if isinstance(self.prior, Mixture):
             return self.prior.n_components
         column = _class_column(facts)
-        return 1 if column is None else facts.schema.of_kind(LevelKind)[column].n_levels
+        return 1 if column is None else facts.schema.of_kind(LevelKind)[column].width
 
     def run(self, fit: Fit) -> FittedModel:
         """Fit axes, mixture and decoder, or encoder and decoder; of a table, marginals first."""

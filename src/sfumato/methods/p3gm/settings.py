@@ -46,7 +46,7 @@ class ClassLatents(EmMoments):
     One-hot shares lie in the simplex, so norm and distance are those of `EmMoments`. Value: the same.
 
     Attributes:
-        classes: records → classes 0 … k − 1, shape (n,); total.
+        classes: records → classes 0 … k − 1, or k of those that add nothing, shape (n,); total.
     """
 
     classes: Classes = field(kw_only=True)
@@ -56,8 +56,9 @@ class ClassLatents(EmMoments):
         """Add some records, a few at a time."""
         vectors, classes = self.vectors(rows), self.classes(rows)
         for part in self.mixture.blocks(len(vectors)):
-            shares = np.eye(self.mixture.n_components)[classes[part]]
-            self.add_shared(total, in_unit_ball(vectors[part]), shares)
+            known = classes[part] < self.mixture.n_components
+            shares = np.eye(self.mixture.n_components)[classes[part][known]]
+            self.add_shared(total, in_unit_ball(vectors[part][known]), shares)
 
 
 def fit_class_prior(

@@ -59,7 +59,7 @@ def fit_seconds(
 def _chain_seconds(schema: Schema, target: str | None, rows: int, epsilon: float) -> float:
     """Return the time of the fits of all columns; columns to discover count as numbers."""
     del target
-    labels = [kind.n_levels for kind in schema.of_kind(TabularKind).values() if not kind.is_numeric]
+    labels = [kind.width for kind in schema.of_kind(TabularKind).values() if not kind.is_numeric]
     columns, features = len(schema.released), sum(min(n_levels, SIZES.level_groups) - 1 for n_levels in labels)
     facts = TableFacts(columns, features, columns - len(labels))
     features += (columns - len(labels)) * waves_of(entry_noise(_MULTIPLIER / epsilon, facts, rows), facts).most

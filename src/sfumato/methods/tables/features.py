@@ -1,7 +1,7 @@
 """One column of a table as features: functions of its cells, orthonormal under its released shares.
 
 Of numbers: waves √2 cos(πku) of the rank u, k = 1, 2, …, which are bounded, and what a missing value says. Labels have
-an indicator each, the rarest first, what it says of rarer ones taken off. The weight of a feature is its part of a
+an indicator each, the rarest first, what it says of rarer ones taken off; a cell without a label is 0 in all of them. The weight of a feature is its part of a
 record's squared norm: noise in units of a feature is inverse to its root.
 
 Everything here is a function of released values.
@@ -15,6 +15,8 @@ import numpy as np
 from scipy import special
 
 from sfumato.maths.constants import VECTORS
+
+_LEAST_KNOWN = 0.01  # share of rows with a label that features are scaled by
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,13 @@ class Features:
         return self.values.shape[1]
 
 
-def level_features(shares: np.ndarray, weight: float = 1.0) -> Features:
-    """Return the features of a column of labels whose groups have these shares."""
+def level_features(shares: np.ndarray, weight: float = 1.0, *, hidden: bool = False) -> Features:
+    """Return the features of a column of labels whose groups have these shares, where `hidden` that of none last."""
+    if hidden:
+        known = max(float(shares[:-1].sum()), _LEAST_KNOWN)
+        own = level_features(shares[:-1] / known, weight * known)
+        values = np.append(own.values, np.zeros((1, own.size)), axis=0) / np.sqrt(known)
+        return Features(values, own.weights, values)
     rare_first = np.argsort(shares, kind="stable")
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]

@@ -136,7 +136,7 @@ class TableFacts:
         n_classes, counted = 0, False
         if target is not None and len(schema.released) > 1:
             kind = schema.of_kind(LevelKind).get(target)
-            n_classes = 2 if kind is None else kind.n_levels
+            n_classes = 2 if kind is None else kind.width
             counted = kind is not None and bool(schema.areas)
         if n_classes > SIZES.most_classes:
             raise SchemaError(
@@ -144,7 +144,7 @@ class TableFacts:
                 "Name another column, or none."
             )
         kinds = schema.of_kind(TabularKind).values()
-        levels = [kind.n_levels for kind in kinds if not kind.is_numeric]
+        levels = [kind.width for kind in kinds if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(kind.width for kind in kinds if kind.is_numeric)
         return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels))

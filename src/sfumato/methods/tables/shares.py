@@ -156,12 +156,14 @@ def _drawn(column: ColumnGrid, shares: np.ndarray, resolution: Resolution) -> tu
     """Return the run of each cell in which a column is drawn, and the features of the runs."""
     weight, level_groups = resolution.weights.get(column.name, 1.0), resolution.level_groups
     if column.edges is None:
-        groups = np.arange(column.n_cells)
-        if column.n_cells > level_groups:
-            rank = np.empty(column.n_cells, dtype=np.int64)
-            rank[np.argsort(-shares, kind="stable")] = np.arange(column.n_cells)
+        n, hidden = column.shown, column.n_cells > column.shown
+        groups = np.arange(n)
+        if n > level_groups:
+            rank = np.empty(n, dtype=np.int64)
+            rank[np.argsort(-shares[:n], kind="stable")] = np.arange(n)
             groups = np.minimum(rank, level_groups - 1)
-        return groups, level_features(np.bincount(groups, shares), weight)
+        groups = np.append(groups, groups.max() + 1) if hidden else groups
+        return groups, level_features(np.bincount(groups, shares), weight, hidden=hidden)
     n = len(column.edges) - 1
     middles = (column.edges[:-1] + column.edges[1:] - 1) / 2.0
     runs = _runs(shares[:n], middles, resolution.most_runs)

@@ -73,7 +73,7 @@ class ImageLayout:
                 "Shrink the images first."
             )
         label = labels[0] if labels else None
-        classes = 1 if label is None else levels[label].n_levels
+        classes = 1 if label is None else levels[label].width
         return cls(image, kind, label, classes)
 
     @property
@@ -95,7 +95,7 @@ class ImageLayout:
         return min(self.picture[1:]) >= _LEAST_POSED
 
     def classes(self, rows: Mapping[str, Any]) -> np.ndarray:
-        """Return the class of each row, shape (n,)."""
+        """Return the class of each row, shape (n,); `n_classes` of one without a label."""
         if self.label is None:
             return np.zeros(len(rows[self.image]), dtype=np.int64)
         return rows[self.label].astype(np.int64)

@@ -197,7 +197,7 @@ class LatentDecoder(NetworkSampler):
         if column is not None and column not in schema.of_kind(LevelKind):
             raise ReleaseError("Expected the release's class to be one of its columns of levels.")
         self.class_column: str | None = column
-        k = 1 if column is None else schema.of_kind(LevelKind)[column].n_levels
+        k = 1 if column is None else schema.of_kind(LevelKind)[column].width
         if column is not None and self._prior.n_components != k:
             raise ReleaseError("Expected one component per class in the release.")
         weights, biases = read_layers(parameters, _LAYERS, self._prior.means.shape[1], self._vectors.dimension)

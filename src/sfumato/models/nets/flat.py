@@ -70,7 +70,7 @@ class ImageVectors:
         vectors = np.zeros((len(pictures), self.dimension), dtype=np.float32)
         vectors[:, :d] = pictures.reshape(len(pictures), d)
         if self.layout.label is not None:
-            vectors[np.arange(len(vectors)), d + self.layout.classes(rows)] = 1.0
+            vectors[:, d:] = self.layout.classes(rows)[:, None] == np.arange(self.layout.n_classes)
         return vectors
 
     def decode(self, vectors: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -88,7 +88,7 @@ class ImageVectors:
 @final
 @dataclass(frozen=True, slots=True)
 class RankVectors:
-    """Rows of a table as vectors: levels one-hot, numbers by their rank under released marginals.
+    """Rows of a table as vectors: levels one-hot, a hidden one as zeros, numbers by their rank under released marginals.
 
     A number is the middle of its cell's part of the cumulated marginal, in [0, 1]; in a nullable column, an indicator
     of missing stands beside it, and a missing number's rank is 1/2. So columns of any bounds and shape spread alike.
@@ -105,7 +105,7 @@ class RankVectors:
         """Each column with its shares and the entries that it has."""
         start = 0
         for column, shares in zip(self.grid.columns, self.shares, strict=True):
-            stop = start + (1 + column.kind.nullable if column.numeric else column.n_cells)
+            stop = start + (1 + column.kind.nullable if column.numeric else column.shown)
             yield column, shares, slice(start, stop)
             start = stop
 
@@ -142,7 +142,7 @@ class RankVectors:
         vectors = np.zeros((len(cells), self.dimension), dtype=np.float32)
         for (column, shares, entries), codes in zip(self._columns(), cells.T, strict=True):
             if not column.numeric:
-                vectors[np.arange(len(cells)), entries.start + codes] = 1.0
+                vectors[:, entries] = codes[:, None] == np.arange(column.shown)
                 continue
             vectors[:, entries.start] = _ranks(column, shares)[codes]
             if column.kind.nullable:
@@ -175,7 +175,7 @@ class RankVectors:
         means = []
         for column, shares, _ in self._columns():
             if not column.numeric:
-                means += list(shares)
+                means += list(among(shares, column.shown))
                 continue
             means.append(0.5)
             if column.kind.nullable:
@@ -228,6 +228,12 @@ class SetVectors:
         long = np.flatnonzero(members.sum(axis=1) > self.encoder.kind.longest)
         entries[long] *= 0.75 + 0.25 * rng.random((long.size, self.dimension), dtype=np.float32)
         return self.encoder.decode(entries)
+
+
+def among(shares: np.ndarray, shown: int) -> np.ndarray:
+    """Return the shares of the first cells among these alone: even ones, where they have none."""
+    own = shares[:shown]
+    return own / own.sum() if own.sum() > 0 else np.full(shown, 1 / shown)
 
 
 def _ranks(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from sfumato.maths.arrays import add_to_one, require_array, require_well_formed
 from sfumato.maths.constants import SAMPLING
 from sfumato.models.tables.softmax_draws import chosen, systematic
 
+_NEVER = -1e30  # logit of what no row has
 _FEW = 0.7  # of the features before, so many that weights are not 0 at that the others are left out
 _AT_ONCE = 256  # products, however many a stranger's arrays have: of all rows in one block
 
@@ -88,6 +89,13 @@ class SoftmaxColumn:
             runs[some] = chosen(predictor[some].T, self.values, self.tilts, rng, self.table)
         return runs
 
+    def without(self, cell: int) -> SoftmaxColumn:
+        """Return the column given that rows have not a cell, nor the run that holds it alone."""
+        rest = np.arange(self.shares.size) != cell
+        others = ~np.isin(np.arange(self.tilts.size), self.runs_of(np.array([cell])))
+        tilts = np.where(others, self.tilts, _NEVER)
+        return replace(self, shares=_among(self.shares, rest), tilts=tilts, table=_among(self.table, others))
+
     def runs_of(self, cells: np.ndarray) -> np.ndarray:
         """Return the runs that hold these cells alone, shape (m,)."""
         others = np.delete(self.runs, cells)
@@ -121,6 +129,10 @@ class SoftmaxChain:
     columns: tuple[SoftmaxColumn, ...]
     order: np.ndarray
     weights: np.ndarray
+
+    def without(self, cells: Mapping[int, int]) -> SoftmaxChain:
+        """Return the chain given that rows have not a cell of some columns, by their places."""
+        return replace(self, columns=tuple(c.without(cells[j]) if j in cells else c for j, c in enumerate(self.columns)))
 
     def blocks(self) -> list[slice]:
         """Return the slice of each column's features."""
@@ -300,6 +312,13 @@ class DrawnRows:
         for j, column in enumerate(self.chain.columns):
             cells[j] = known[j] if j in known else column.cells(self.runs[j].astype(np.int64), rng)
         return cells
+
+
+def _among(shares: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Return shares among some cells, even ones where these have none."""
+    own = np.where(some, shares, 0.0)
+    total = own.sum()
+    return np.where(total > 0, own / np.where(total > 0, total, 1.0), some / some.sum())
 
 
 def _read_column(arrays: Mapping[str, np.ndarray], name: str, cells: int) -> SoftmaxColumn:
