@@ -20,8 +20,8 @@ from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
 KINDS = {
-    "x": Continuous(lower=0, upper=10, nullable=True), "sex": Categorical(categories=("f", "m")),
-    "grade": Categorical(categories=("a", "b", "c")),
+    "x": Continuous(lower=0, upper=10, nullable=True), "sex": Categorical(categories=("f", "m"), other="m"),
+    "grade": Categorical(categories=("a", "b", "c"), other="c"),
 }  # fmt: skip
 GRID = Grid.of(Schema(columns=KINDS, rows=100), numeric_cells=6)
 X, SEX, GRADE = map(Cells.of, GRID.columns)

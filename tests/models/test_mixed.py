@@ -46,7 +46,7 @@ def decoded(encoder, vectors):
     for block in encoder.blocks:
         own = vectors[:, block.entries]
         if isinstance(block.kind, LEVEL_TYPES):
-            rows[block.name] = own.argmax(axis=1).astype(np.int32)
+            rows[block.name] = np.where(own.any(axis=1), own.argmax(axis=1), block.kind.width).astype(np.int32)
         else:
             rows[block.name] = np.where(own[:, 1] == 1, np.nan, own[:, 0]) if block.kind.nullable else own[:, 0]
     return rows
