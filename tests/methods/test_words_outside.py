@@ -107,7 +107,9 @@ def test_a_table_of_words_alone_is_sampled():
 
 
 def test_mixtures_have_no_column_for_words():
-    rows = DPMix(epsilon=4.0, mixture_degree=4).fit(records(0.3), schema=SCHEMA, target="dead", seed=0).sample(5, seed=0)
+    rows = (
+        DPMix(epsilon=4.0, mixture_degree=4).fit(records(0.3), schema=SCHEMA, target="dead", seed=0).sample(5, seed=0)
+    )
     labels = [f"{name}={label}" for name in LABELS for label in LABELS[name]]
     assert sorted(rows.columns) == sorted([*labels, "age"])
 

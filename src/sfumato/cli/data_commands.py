@@ -177,7 +177,8 @@ def check_command(
     if sources.source_lines(known):
         say(f"Where the facts come from: {'; '.join(sources.source_lines(known))}.")
     if closed := of_labels.get("closed"):
-        say(f"A word outside the list counts for no label: {', '.join(map(repr, closed))}. Add `other` or `nullable: true` to keep it.")
+        columns = ", ".join(map(repr, closed))
+        say(f"A word outside the list counts for no label: {columns}. Add `other` or `nullable: true` to keep it.")
     for name, fault in of_labels.get("misfits", {}).items():
         say(f"No cell of {name!r} is a label. {fault}")
     _tell_rare_labels(known)

@@ -237,7 +237,7 @@ def _weighing(source: Source, schema: Schema) -> dict[str, TabularKind]:
 class FeatureMap:
     """A map from coded tables to feature matrices, fixed by a training table.
 
-    A level column becomes one-hot over the schema's levels, its missing level included; zeros without a label. A numeric
+    A level column becomes one-hot over the schema's levels, its missing level included; zeros for no label. A numeric
     column is standardised by the training table's mean and deviation; a missing number becomes
     that mean, and if the column is nullable a further feature says so.
 

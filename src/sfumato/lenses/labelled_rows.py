@@ -58,10 +58,10 @@ class LabelledRows(Around):
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return n coded rows; of a hidden class, whole rows are drawn anew."""
-        rows = dict(self._inner.rows(n, rng, classes))
-        if classes is None and self.class_column in self._hiding:
-            dealt = _dealt(rows[self.class_column], self._hiding[self.class_column], rng)
-            if (wrong := np.flatnonzero(rows[self.class_column] != dealt)).size:
+        rows, target = dict(self._inner.rows(n, rng, classes)), self.class_column
+        if classes is None and target is not None and target in self._hiding:
+            dealt = _dealt(rows[target], self._hiding[target], rng)
+            if (wrong := np.flatnonzero(rows[target] != dealt)).size:
                 anew = self._inner.rows(wrong.size, rng, dealt[wrong])
                 for name, column in anew.items():
                     rows[name][wrong] = column

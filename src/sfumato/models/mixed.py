@@ -2,9 +2,9 @@
 
 Rows of a table as vectors of a public bounded domain, for methods that work on vectors.
 
-A level column is one-hot, its missing level included; a hidden level is zeros. A numeric column is its code in [0, 1], and in
-a nullable column an indicator of missing beside it, with 0 for the code. So every column's entries
-have norm at most 1, whatever is in the records.
+A level column is one-hot, its missing level included; a hidden level is zeros. A numeric column is its code in [0,
+1], and in a nullable column an indicator of missing beside it, with 0 for the code. So every column's entries have
+norm at most 1, whatever is in the records.
 """
 
 from __future__ import annotations

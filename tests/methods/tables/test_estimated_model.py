@@ -181,8 +181,8 @@ def test_measurements_that_make_no_model_are_refused():
     crossing = marginal(SCHEMA, "age", [N / 2, N / 2], noise_std=5.0, edges={"age": [18, 40, 90]})
     other = marginal({"columns": {"x": {"kind": "boolean"}}}, "x", [1, 2], noise_std=1.0)
     bare = Measurement("a sum", np.array([1.0]), 1.0)
-    textual = Measurement("counts", np.array(["1"] * 3), 1.0, query=MarginalQuery(((Cells("school", 3),),)))
-    negative = Measurement("counts", np.zeros(3), -1.0, query=MarginalQuery(((Cells("school", 3),),)))
+    textual = Measurement("counts", np.array(["1"] * 4), 1.0, query=MarginalQuery(((Cells("school", 4),),)))
+    negative = Measurement("counts", np.zeros(4), -1.0, query=MarginalQuery(((Cells("school", 4),),)))
     shares = marginal(SCHEMA, "school", [0.2, 0.3, 0.5], noise_std=0.01)
     for given, problem in (
         ([*alone[:2], alone[3]], "with the column 'rich', got none"),

@@ -88,7 +88,7 @@ class ImageVectors:
 @final
 @dataclass(frozen=True, slots=True)
 class RankVectors:
-    """Rows of a table as vectors: levels one-hot, a hidden one as zeros, numbers by their rank under released marginals.
+    """Rows of a table as vectors: levels one-hot, a hidden one zeros, numbers by their rank under released marginals.
 
     A number is the middle of its cell's part of the cumulated marginal, in [0, 1]; in a nullable column, an indicator
     of missing stands beside it, and a missing number's rank is 1/2. So columns of any bounds and shape spread alike.
