@@ -11,7 +11,7 @@ from sfumato import DPGM, P3GM, DPMix, MaxEntropy, NonPrivate, Schema
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.kinds import LevelKind
 from sfumato.evaluate import total_variation
-from sfumato.lenses.labelled_rows import LabelledRows
+from sfumato.lenses.chain import LabelledRows
 from sfumato.release.samplers import build_sampler
 
 N = 6_000

@@ -272,8 +272,8 @@ class TableLister(Lister[Questions]):
         cells = np.where((one < n) & (other < k), one * k + other, n * k)
         # of others the model has hardly a row: nothing above noise was measured of them
         frequent, rows = np.unique(cells, return_counts=True)
-        seen = (rows >= FEWEST_ROWS) & (frequent < n * k)
-        frequent, rows = frequent[seen], rows[seen]
+        enough = (rows >= FEWEST_ROWS) & (frequent < n * k)
+        frequent, rows = frequent[enough], rows[enough]
         apart = [self.questions.measured.apart(name) for name in (first, second)]
         if apart[0].size * apart[1].size < n * k:
             both = np.isin(frequent // k, apart[0]) & np.isin(frequent % k, apart[1])
