@@ -430,7 +430,7 @@ def released_columns(grid: Grid, seed: int = 1) -> list[ColumnShares]:
     rng, columns = np.random.default_rng(seed), []
     for column in grid.columns:
         shares, numbers = rng.dirichlet(np.full(column.n_cells, 0.3)), column.n_cells - column.kind.nullable
-        features = level_features(shares)
+        features = level_features(shares, hidden=column.n_cells > column.shown)
         if column.numeric:
             features = number_features(shares, column.kind.nullable, Waves(6, 0.5))
         ordered = numbers if column.numeric else 0
