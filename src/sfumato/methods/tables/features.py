@@ -1,8 +1,8 @@
 """One column of a table as features: functions of its cells, orthonormal under its released shares.
 
 Of numbers: waves √2 cos(πku) of the rank u, k = 1, 2, …, which are bounded, and what a missing value says. Labels have
-an indicator each, the rarest first, what it says of rarer ones taken off; a cell without a label is 0 in all of them. The weight of a feature is its part of a
-record's squared norm: noise in units of a feature is inverse to its root.
+an indicator each, the rarest first, what it says of rarer ones taken off; a cell without a label is 0 in all of them.
+The weight of a feature is its part of a record's squared norm: noise in units of a feature is inverse to its root.
 
 Everything here is a function of released values.
 """

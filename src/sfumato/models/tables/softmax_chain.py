@@ -132,7 +132,8 @@ class SoftmaxChain:
 
     def without(self, cells: Mapping[int, int]) -> SoftmaxChain:
         """Return the chain given that rows have not a cell of some columns, by their places."""
-        return replace(self, columns=tuple(c.without(cells[j]) if j in cells else c for j, c in enumerate(self.columns)))
+        columns = enumerate(self.columns)
+        return replace(self, columns=tuple(c.without(cells[j]) if j in cells else c for j, c in columns))
 
     def blocks(self) -> list[slice]:
         """Return the slice of each column's features."""
