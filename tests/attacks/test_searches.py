@@ -70,7 +70,7 @@ def sampled(monkeypatch):
 
 
 def _flags(share):
-    return np.array([1 - share, 0, 0, share])
+    return np.diag([1 - share, share, 0]).ravel()  # the last one of no label
 
 
 class Flags(FakeRecords):

@@ -436,7 +436,13 @@ def released_columns(grid: Grid, seed: int = 1) -> list[ColumnShares]:
         ordered = numbers if column.numeric else 0
         columns.append(
             ColumnShares(
-                shares, public_runs(column), np.arange(column.n_cells), features, share_std=0.0, ordered=ordered
+                shares,
+                public_runs(column),
+                np.arange(column.n_cells),
+                features,
+                share_std=0.0,
+                ordered=ordered,
+                hidden=column.n_cells > column.shown,
             )
         )
     return columns

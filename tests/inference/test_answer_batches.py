@@ -67,7 +67,7 @@ def redrawn(release, seed, *, shown=1.0):
 def bins_of(questions, name):
     codes = questions.measured.codes[name]
     if not questions.measured.column(name).numeric:
-        return codes.astype(np.int64), questions.measured.column(name).kind.n_levels
+        return codes.astype(np.int64), questions.measured.column(name).shown
     return np.minimum((codes * 8).astype(np.int64), 7), 8
 
 
@@ -195,7 +195,7 @@ def test_bars_that_cut_cells_hold_all_that_the_cells_may_hold(known, frame):
 def test_bars_without_a_row_of_the_model_are_not_0_for_certain(known):
     """A label that nobody has, measured with noise: its line goes as far as the noise may hide."""
     questions = redrawn(known, 4)._questions
-    measured, places = questions.measured, np.arange(4)
+    measured, places = questions.measured, np.arange(5)  # four labels, and none
     assert not (measured.cells("alone") == 3).any()
     low, high = bar_ends(questions, "alone", places, places, 4, target="table", level=0.95)
     counts = measured.counts("alone")  # of two with noise of 12

@@ -119,7 +119,7 @@ def test_what_leads_is_clipped_by_itself_exactly(length, labels):
         z = [int(entry) for entry in np.concatenate(own)]
         squares = sum(entry**2 for entry in z)
         g = min(1 << statistic.bits.weights, most // max(squares, 1))
-        expected = np.zeros((2, statistic.dimension, statistic.dimension))
+        expected = np.zeros((3, statistic.dimension, statistic.dimension))
         products = [[g * one * other for other in z] for one in z]
         expected[record["member"][0]][: len(z), : len(z)] = products
         np.testing.assert_array_equal(total[1:], expected)

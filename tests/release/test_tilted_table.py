@@ -17,7 +17,9 @@ from sfumato.schema.schema import Schema
 
 NAMES = ("shape", "colour", "side")
 SCHEMA = Schema(
-    columns={name: Categorical(categories=tuple(map(str, range(n)))) for name, n in zip(NAMES, CELLS, strict=True)},
+    columns={
+        name: Categorical(categories=tuple(map(str, range(n))), other="0") for name, n in zip(NAMES, CELLS, strict=True)
+    },
     rows=100,
 )
 NO_EDGES = {"edges": np.zeros(0, dtype=np.int64)}

@@ -13,7 +13,7 @@ Free: uses released values only.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
 
@@ -193,19 +193,16 @@ class Rows:
         """Whether cells of a column may be missing."""
         return bool(getattr(self.kind(name), "nullable", False))
 
-    def labelled(self, names: Iterable[str]) -> np.ndarray:
+    def labelled(self, names: Collection[str]) -> np.ndarray:
         """Return the indicator of rows with a label in those of the columns that have one in every sample, shape (N,).
 
         A cell without a label counts for none: shares are those among labels.
         """
-        known = np.ones(self.measured.n_rows)
-        for name in names:
-            kind = self.kind(name)
-            if kind.hides_blank and name in self.following:
-                known *= ~absent(kind, self._followed(name))
-            elif kind.hides_blank:
-                known *= self.measured.codes[name] < len(kind.labels)
-        return known
+        known = self.measured.labelled(self.measured.codes, (name for name in names if name not in self.following))
+        for name in self.following & set(names):
+            if (kind := self.kind(name)).hides_blank:
+                known &= ~absent(kind, self._followed(name))
+        return known.astype(np.float64)
 
     def having(self, condition: Mapping[str, object]) -> np.ndarray:
         """Return the indicator of rows with these labels, or in these spans, shape (N,); None stands for no value."""

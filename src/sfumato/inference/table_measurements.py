@@ -236,6 +236,14 @@ class TableMeasurements:
         assert not isinstance(self._sampler, DataSet)
         return self._sampler.rows(n, rng)
 
+    def labelled(self, codes: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray:
+        """Return which rows have a label in those of the columns where all samples have one, shape (n,)."""
+        known = np.ones(len(next(iter(codes.values()))), dtype=bool)
+        for name in names:
+            if (column := self.column(name)).kind.hides_blank:
+                known &= codes[name] < column.shown
+        return known
+
     def _missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, if it has one."""
         column = self.columns[name]

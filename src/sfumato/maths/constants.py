@@ -34,7 +34,7 @@ class SizeConstants:
     # noise of an entry of the moments, waves of a number's rank up to there, and what part of a squared weight the next
     # one has | chosen on magic, housing, telco, small tables; decision 96
     waves: tuple[tuple[float, int, float], ...] = (
-        (0.001, 22, 0.88), (0.006, 16, 0.83), (0.025, 12, 0.83), (0.04, 3, 0.83), (float("inf"), 1, 0.83),
+        (0.001, 22, 0.88), (0.006, 16, 0.8), (0.025, 8, 0.75), (0.04, 3, 0.75), (float("inf"), 1, 0.75),
     )  # fmt: skip
     faint: float = 1e-4  # noise of an entry below which settings are those without noise | not tuned
     entry_scale: float = 1.5  # about the noise of an entry, in that of a column's squared norm | not tuned
@@ -123,20 +123,13 @@ class VectorConstants:
 
     hermite_terms: int = 40  # of a Gaussian copula's moments | not tuned: of Mehler's series
     least_length: float = 1e-7  # squared, of a number's feature, in that of the longest | not tuned
+    least_known: float = 0.01  # share of rows with a label that features are scaled by | not tuned
     least_share: float = 1e-9  # of a run that is drawn | not tuned
     least_mass: float = 1e-7  # of a run | not tuned
     least_weight: float = 1e-4  # squared length of an indicator | not tuned
     new: float = 1e-4  # of a feature's length that earlier ones do not say, at least | not tuned
-    most_score: float = 6.0  # normal deviations, of a run's score | not tuned
     most_edge: float = 8.0  # normal deviations, of an edge between runs | not tuned
     least_norm: float = 0.05  # of a table of constants | not tuned
-    norm_rows: int = 4_096  # simulated for a norm | not tuned
-    norm_seed: int = 7  # of these rows | not tuned: any is as good
-    together: float = 0.3  # correlation of their columns' scores | not tuned
-    norms: tuple[float, float, int] = (0.7, 40.0, 60)  # mean squares: least and most tried, and how many | not tuned
-    # error of a moment for each part of the squares that is clipped off, beside its noise | chosen on housing, magic,
-    # telco (.1: worse; .03: level); decision 80
-    clipped: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -172,6 +165,7 @@ class DescentConstants:
     spread: float = 0.5  # standard deviation of logits at the start | not tuned
     annealed: float = 0.7  # part of the steps from which on they fall | not tuned
     last_step: float = 0.03  # to that part | not tuned
+    renewals: int = 3  # of what is fitted to, by what clipping takes off the law | chosen on rare levels; decision 96
     raked: int = 10  # rounds, of the law to the columns' shares | not tuned
     finest: int = 5  # scales of bumps | chosen on magic: waves of sixteen orders say nothing of finer ones; decision 96
     width: float = 0.6  # of a bump, in the distance of two | not tuned
@@ -212,7 +206,7 @@ class ChainConstants:
     emphasised: float = 0.001
     most_emphasis: float = 16.0  # than others | chosen on the same
     near: float = 1.0  # the same, of linked rows | chosen on a made-up law of visits
-    near_ridge: float = 3e-4  # of a softmax's weights, likewise | chosen on the same
+    near_ridge: float = 3e-5  # of a softmax's weights, likewise | chosen on the same
     less_independence: float = 5.0  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
     seed: int = 0  # of its start | not tuned: any is as good
     least_variance: float = 1e-10  # of what is fitted | not tuned: for 0
@@ -223,7 +217,7 @@ class ChainConstants:
     product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
     heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96
     hearing_ridge: float = 0.05  # added to the moments that features that are heard are predicted by | not tuned
-    missed: float = 4.0  # deviations of noise, from which what a mixture misses is its own fault | noise: 4
+    missed: float = 1e-3  # chance that noise of any moment counts as what a mixture misses | noise: no fit of 1,000
     listens: int = 3  # rounds, in which features are found that others miss | not tuned
     # kurtosis of a feature beyond which nothing is drawn given it | chosen on mirrored labels, adult; decision 96
     most_kurtosis: float = 1_000.0

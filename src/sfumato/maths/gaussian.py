@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg, special
-
-from sfumato.maths.constants import VECTORS
-
-_SQRT_2PI = np.sqrt(2 * np.pi)
-_LEAST_EIGENVALUE = 1e-9  # of the largest: what is below was set to 0
+from scipy import linalg
 
 
 def project_to_simplex(values: np.ndarray, total: float) -> np.ndarray:
@@ -38,26 +33,6 @@ def shrinkage_weight(difference_energy: float, noise_energy: float) -> float:
     if difference_energy <= noise_energy:
         return 0.0
     return 1.0 - noise_energy / difference_energy
-
-
-def normal_scores(probabilities: np.ndarray) -> np.ndarray:
-    """Return E[Z | Z in the cell] for a standard normal Z cut into cells of the given probabilities, in order.
-
-    Args:
-        probabilities: shape (c,), ≥ 0, with a positive sum (they are normalised).
-
-    Returns:
-        Scores, shape (c,), increasing, within ± `VECTORS.most_score`; a cell without mass has its place's quantile.
-    """
-    edges = np.concatenate([[0.0], np.cumsum(probabilities)])
-    edges /= edges[-1]
-    quantiles = special.ndtri(edges)
-    density = np.exp(-(quantiles**2) / 2) / _SQRT_2PI  # 0 at ±∞
-    mass = np.diff(edges)
-    scores = special.ndtri((edges[:-1] + edges[1:]) / 2)
-    heavy = mass > 1e-9  # below it the difference of densities is rounding error
-    scores[heavy] = -np.diff(density)[heavy] / mass[heavy]
-    return np.clip(scores, -VECTORS.most_score, VECTORS.most_score)
 
 
 def svec(matrices: np.ndarray) -> np.ndarray:
@@ -121,20 +96,3 @@ def shrink_spectrum(matrix: np.ndarray, edge: float) -> np.ndarray:
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
     shrunken = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     return (vectors * shrunken) @ vectors.T
-
-
-def low_rank_variances(matrix: np.ndarray, variance: float) -> np.ndarray:
-    """Return the variance of each entry of what `shrink_spectrum` has left of a noisy matrix, shape (d, d).
-
-    To first order in the noise, of entry (i, j): σ²·(Pᵢᵢ + Pⱼⱼ), P the projection onto what is left.
-
-    Args:
-        matrix: what is left, shape (d, d).
-        variance: σ², of the noise of an entry off the diagonal.
-
-    Reference: Stewart and Sun 1990, Matrix Perturbation Theory, chapter V.
-    """
-    values, vectors = linalg.eigh(matrix)
-    inside = np.abs(values) > _LEAST_EIGENVALUE * np.abs(values).max(initial=0.0)
-    reach = (vectors[:, inside] ** 2).sum(axis=1)
-    return variance * (reach[:, None] + reach)

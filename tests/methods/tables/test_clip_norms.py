@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.maths.constants import VECTORS
-from sfumato.methods.tables.clip_norms import clip_norm_of, least_cost_norm, mean_square, simulated_squares
+from sfumato.methods.tables.clip_norms import clip_norm_of, mean_square
 from sfumato.methods.tables.features import Waves, level_features, number_features
 
 
@@ -28,25 +28,22 @@ def with_nearly_constant(place):
     return [entries for entries, _ in columns], [shares for _, shares in columns]
 
 
-def test_the_mean_square_is_that_of_simulated_rows():
+def test_the_mean_square_is_that_of_drawn_rows():
     vectors, shares = ([part[i] for part in ORDINARY] for i in range(2))
-    assert mean_square(vectors, shares) == pytest.approx(simulated_squares(vectors, shares).mean(), rel=0.03)
+    rng = np.random.default_rng(0)
+    rows = [entries[rng.choice(share.size, 4_000, p=share)] for entries, share in zip(vectors, shares, strict=True)]
+    squares = sum((own**2).sum(axis=1) for own in rows)
+    assert mean_square(vectors, shares) == pytest.approx(squares.mean(), rel=0.03)
     # orthonormal features: every column adds its weights
     assert mean_square(vectors, [3 * share for share in shares]) == pytest.approx(6, rel=1e-6)
 
 
-@pytest.mark.parametrize("noise", [1e-3, 1e-2, 1e-1])
-def test_a_cell_that_hardly_a_row_has_moves_no_norm(noise):
-    """Its row is far longer than others; among 4096 simulated ones there is one in some places, in others none."""
+def test_a_cell_that_hardly_a_row_has_moves_no_norm():
+    """Its row is far longer than others."""
     longest = np.sqrt((NEARLY_CONSTANT[0] ** 2).sum(axis=1).max())
     assert longest > 50
     cases = [with_nearly_constant(place) for place in range(7)]
     cases += [(vectors, [share[::-1] for share in shares]) for vectors, shares in cases]
-    seen = [np.sqrt(simulated_squares(*case).max()) > 50 for case in cases]
-    assert any(seen)
-    assert not all(seen)
-    norms = [least_cost_norm(simulated_squares(*case), noise, mean_square(*case)) for case in cases]
-    assert max(norms) < 1.05 * min(norms)
     norms = [clip_norm_of(*case, noisy=True) for case in cases]
     assert max(norms) < (1 + 1e-9) * min(norms)
 

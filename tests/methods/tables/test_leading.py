@@ -91,10 +91,10 @@ def test_few_columns_have_none():
 
 
 def test_labels_are_their_own_classes():
-    for j, cells in ((CITY, 6), (MEMBER, 2)):
+    for j, cells in ((CITY, 7), (MEMBER, 3)):
         np.testing.assert_array_equal(class_of_cells(COLUMNS[j]), np.arange(cells))
     assert class_of_cells(COLUMNS[TOWN]) is None
-    assert leading(CITY).n_classes == 6
+    assert leading(CITY).n_classes == 7
 
 
 def test_numbers_are_told_apart_in_quarters_of_even_shares():

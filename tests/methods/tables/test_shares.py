@@ -132,8 +132,8 @@ def test_missing_is_a_run_that_one_feature_tells():
 def test_rare_labels_share_a_group_and_weights_are_the_columns():
     columns, _ = shares_of()
     city = columns[1]
-    assert city.features.values.shape == (4, 3)
-    assert np.bincount(city.drawn).tolist() == [1, 1, 1, 5]
+    assert city.features.values.shape == (5, 3)
+    assert np.bincount(city.drawn).tolist() == [1, 1, 1, 5, 1]  # the last one of no label
     plain = Resolution(24, Waves(3, 0.83), 4, {})
     noisy, statistic = release()
     other = column_shares(noisy, statistic, released_total(noisy, statistic), plain)[1]

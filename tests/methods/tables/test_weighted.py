@@ -68,7 +68,7 @@ def test_what_leads_is_clipped_by_itself_and_then_weighted_exactly(length):
         g = min(1 << bits.weights, (1 << 2 * bits.entries + bits.weights) // max(squares, 1))
         v = (g * int(whole_weights(record, "w")[0]) + (1 << WEIGHT_BITS - 1)) >> WEIGHT_BITS
         assert v * squares <= 1 << (2 * bits.entries + bits.weights)
-        expected = np.zeros((2, statistic.dimension, statistic.dimension))
+        expected = np.zeros((3, statistic.dimension, statistic.dimension))
         expected[record["member"][0]][: len(z), : len(z)] = [[v * a * b for b in z] for a in z]
         np.testing.assert_array_equal(total[1:], expected)
 

@@ -29,7 +29,7 @@ from sfumato.methods.linked.statistics import (
     WeightedStepMoments,
     step_bits,
 )
-from sfumato.methods.tables.clip_norms import least_cost_norm, mean_square, simulated_squares
+from sfumato.methods.tables.clip_norms import mean_square
 from sfumato.methods.tables.features import Waves
 from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import (
@@ -152,20 +152,19 @@ class MeasuringSteps(Measuring):
     def clip_norm(
         self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
     ) -> float:
-        """Return the norm of a unit's steps together that noise and bias favour, by the released numbers of steps."""
+        """Return the norm of a unit's steps together of mean squared length, by the released numbers of steps."""
+        del n_public
         if not noise_multiplier:
             most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
             return float(np.sqrt(max(self.sharing.full * most, VECTORS.least_norm**2)))
-        squares = simulated_squares(vectors, shares)
         assert self.steps is not None
         law = self.steps[1:].copy()
         if law.sum() < _NO_STEPS:
             law[0] = 1.0  # noise hides all units of two rows, or there are none: whatever has steps has one
-        law /= law.sum()
-        k = public_stream(_NORM_SEED).choice(np.arange(1, law.size + 1), squares.size, p=law)
+        k = np.arange(1, law.size + 1)
         together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, self.sharing.full / k)
-        mean = mean_square(vectors, shares) * float(together.mean())
-        return least_cost_norm(squares * together, noise_multiplier / self.sharing.full / n_public, mean)
+        mean = mean_square(vectors, shares) * float(law @ together / law.sum())
+        return float(np.sqrt(max(mean, VECTORS.least_norm**2)))
 
     def moments(
         self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int

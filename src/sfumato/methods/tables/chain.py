@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy import special
 
 from sfumato.maths.constants import CHAIN, DESCENT
 from sfumato.maths.shrinkage import shrunk
@@ -175,7 +176,8 @@ def lawful_moments(evidence: Evidence, effort: Effort, target: int | None = None
     moments = law.moments([column.features.values for column in evidence.columns])
     values, variances = evidence.counted(*evidence.unclipped(law))
     missed = np.where(evidence.across, values - moments, 0.0)
-    moments += np.sign(missed) * np.maximum(np.abs(missed) - CHAIN.missed * np.sqrt(variances), 0.0)
+    reach = special.ndtri(1 - CHAIN.missed / max(np.count_nonzero(evidence.across), 1)) * np.sqrt(variances)
+    moments = np.clip(moments + np.sign(missed) * np.maximum(np.abs(missed) - reach, 0.0), -1.0, 1.0)
     for later, earlier in evidence.copied:
         one, other = evidence.owner == later, evidence.owner == earlier
         copied = np.outer(one, other) | np.outer(other, one)
@@ -184,7 +186,7 @@ def lawful_moments(evidence: Evidence, effort: Effort, target: int | None = None
 
 
 def fitted_law(evidence: Evidence, effort: Effort, target: int | None = None) -> ProductMixture:
-    """Return the mixture nearest to what was measured; halfway, what clipping takes off it is put back."""
+    """Return the mixture nearest to what was measured; what clipping takes off it is put back, a few times."""
     most = max(CHAIN.fewest_components, CHAIN.of_feature * len(evidence.roots))
     mixture = replace(effort.mixture, components=min(effort.mixture.components, most))
     counted = np.where(evidence.owner == target, effort.emphasis, 1.0)

@@ -16,8 +16,6 @@ from scipy import special
 
 from sfumato.maths.constants import VECTORS
 
-_LEAST_KNOWN = 0.01  # share of rows with a label that features are scaled by
-
 
 @dataclass(frozen=True, slots=True)
 class Features:
@@ -43,7 +41,7 @@ class Features:
 def level_features(shares: np.ndarray, weight: float = 1.0, *, hidden: bool = False) -> Features:
     """Return the features of a column of labels whose groups have these shares, where `hidden` that of none last."""
     if hidden:
-        known = max(float(shares[:-1].sum()), _LEAST_KNOWN)
+        known = max(float(shares[:-1].sum()), VECTORS.least_known)
         own = level_features(shares[:-1] / known, weight * known)
         values = np.append(own.values, np.zeros((1, own.size)), axis=0) / np.sqrt(known)
         return Features(values, own.weights, values)
@@ -164,6 +162,7 @@ class ColumnShares:
         features: of these runs.
         share_std: of the noise of a public run's share.
         ordered: number of runs that are drawn in order; 0 for labels.
+        hidden: whether the last cell is that of no label.
     """
 
     shares: np.ndarray
@@ -172,6 +171,7 @@ class ColumnShares:
     features: Features
     share_std: float
     ordered: int
+    hidden: bool = False
 
     @property
     def waves(self) -> bool:

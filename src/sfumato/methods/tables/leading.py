@@ -63,7 +63,9 @@ class Leading:
             clip_norm: C.
             noisy: whether there is noise; without, columns of few labels have leading features, too.
         """
-        if target is None or (classes := class_of_cells(columns[target])) is None or not classes.any():
+        if target is None or (classes := class_of_cells(columns[target])) is None:
+            return None
+        if classes.max() <= columns[target].hidden:
             return None
         sizes = {j: _n_leading(column, labels=not noisy) for j, column in enumerate(columns) if j != target}
         sizes = {j: size for j, size in sizes.items() if size}
@@ -86,9 +88,10 @@ def _n_leading(column: ColumnShares, *, labels: bool) -> int:
 
 
 def class_of_cells(column: ColumnShares) -> np.ndarray | None:
-    """Return the class of each cell of a column, shape (c,): label, or quarter of a number; None of many labels."""
+    """Return the class of each cell of a column, shape (c,): label, quarter or none; None of many labels."""
     if not column.waves:
-        return np.arange(column.shares.size) if column.shares.size <= LEADING.most_classes else None
+        few = column.shares.size - column.hidden <= LEADING.most_classes
+        return np.arange(column.shares.size) if few else None
     inside = np.where(column.drawn < column.ordered, column.shares, 0.0)
     ranks = (np.cumsum(inside) - inside / 2) / max(inside.sum(), 1e-300)
     place = np.minimum((ranks * LEADING.parts).astype(int), LEADING.parts - 1)

@@ -73,11 +73,11 @@ def fit_mixture(
         targets: moments and shares.
         effort: how many components and steps.
         rng: of the start (public).
-        renewed: gives the targets of the second half of the steps, by the law that the first half ended at.
+        renewed: gives the targets of the steps that follow, by the law that those before ended at; a few times.
     """
-    descent = _Descent(targets, effort, rng)
+    descent, each = _Descent(targets, effort, rng), max(effort.steps // (DESCENT.renewals + 1), 1)
     for step in range(effort.steps):
-        if renewed is not None and step == effort.steps // 2:
+        if renewed is not None and step and step % each == 0:
             descent.aim(renewed(_raked(descent.law(), targets.shares)))
         descent.take(step)
     return _raked(descent.law(), targets.shares)

@@ -30,10 +30,11 @@ from sfumato.release.tilted_table import LARGEST_MULTIPLIER, Tilt, TiltQuery
 
 def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list[Tilt]:
     """Return the tilts of queries, of which the measurements hold noisy values."""
-    goals = [_goal(measured, query) for query in queries]
-    rows = measured.simulated(QUESTIONS.simulated, public_stream(QUESTIONS.seed))
-    base = BaseCells(rows)
-    functions = [_Functions(query, base) for query in queries]
+    names = sorted({cells.column for query in queries for cells in query.cells})
+    goals = [_goal(measured, query, names) for query in queries]
+    rows = dict(measured.simulated(QUESTIONS.simulated, public_stream(QUESTIONS.seed)))
+    known = measured.labelled(rows, names)
+    functions = [_Functions(query, BaseCells({name: rows[name][known] for name in names})) for query in queries]
     sizes = [goal[0].size for goal in goals]
     ends = np.cumsum([0, *sizes])
     means, slacks = (np.concatenate([goal[i] for goal in goals]) for i in (0, 1))
@@ -56,12 +57,12 @@ def fit_tilts(measured: TableMeasurements, queries: Sequence[TiltQuery]) -> list
     return [Tilt(query, solution.x[a:b]) for query, (a, b) in zip(queries, itertools.pairwise(ends), strict=True)]
 
 
-def _goal(measured: TableMeasurements, query: TiltQuery) -> tuple[np.ndarray, np.ndarray]:
-    """What is known of the means of a query's functions, and V, shapes (p,)."""
+def _goal(measured: TableMeasurements, query: TiltQuery, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """What is known of the means of a query's functions, of rows with a label in the columns names, and V, (p,)."""
     columns = [cells.column for cells in query.cells]
     calibration = measured.calibration(measured_functions(measured, cell_functions(measured, columns)))
-    weights = calibration.weights / calibration.size
-    means = _Functions(query, measured.base).mean(weights)
+    weights = calibration.weights * measured.labelled(measured.free_codes, names)
+    means = _Functions(query, measured.base).mean(weights / weights.sum())
     noise = next(m.noise_std for m in measured.release.measurements if m.query is query)
     if isinstance(query, MarginalQuery):
         means = np.maximum(means, 0.0)

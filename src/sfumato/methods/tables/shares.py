@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.lenses.date_columns import idle_distances
-from sfumato.maths.constants import SIZES
+from sfumato.maths.constants import SIZES, VECTORS
 from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
@@ -124,9 +124,12 @@ def shares_of(
     shares = estimated_shares(counts, total, ordered, widths, axis, total_std=total_std)
     if axis is not None and column.name in resolution.narrow and counts.stds.any():
         shares = with_normal_tails(shares, counts, total, ordered, axis)
+    if axis is None and counts.stds.any():  # rows may be asked for of a label that noise hides
+        shares = np.maximum(shares, VECTORS.least_share) / np.maximum(shares, VECTORS.least_share).sum()
     run_of_cell, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
-    return ColumnShares(shares, counts.runs, run_of_cell, features, share_std, in_order)
+    hidden = column.n_cells > column.shown
+    return ColumnShares(shares, counts.runs, run_of_cell, features, share_std, in_order, hidden)
 
 
 def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
