@@ -50,6 +50,7 @@ import pyarrow.parquet as pq
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.methods.linked import recipe
 from sfumato.methods.linked.statistics import Sharing, StepMoments
+from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.release.unique_rows import kept_records
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -106,9 +107,8 @@ def variants() -> dict[str, dict[str, Any]]:
 class AtWorst(recipe.MeasuringSteps):
     """The clip norm of a unit is that of one step, five times over."""
 
-    def clip_norm(self, vectors, shares, noise_multiplier, n_public):
-        del noise_multiplier, n_public
-        return float(np.sqrt(WHOLE * recipe.mean_square(vectors, shares)))
+    def clip_norm(self, vectors, shares, noisy):
+        return float(np.sqrt(WHOLE)) * clip_norm_of(vectors, shares, noisy=noisy)
 
 
 def fits(frame: pd.DataFrame, epsilon: float | NonPrivate, seeds: range, n: int) -> dict[str, dict[str, float]]:

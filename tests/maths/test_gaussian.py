@@ -23,13 +23,6 @@ def symmetric_noise(rng, d, std=1.0):
     return upper + upper.T + np.diag(rng.normal(0, std, d))
 
 
-weights = npst.arrays(
-    np.float64,
-    st.integers(1, 30),
-    elements=st.just(0.0) | st.floats(1e-12, 1.0) | st.floats(1e-300, 1e-9),
-)
-
-
 @given(npst.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6)),
        st.floats(1e-3, 1e6))  # fmt: skip
 @settings(deadline=None)

@@ -255,10 +255,7 @@ class TableLister(Lister[Questions]):
                     break
 
     def _labels(self, name: str) -> tuple[int, np.ndarray]:
-        """Return how many levels a column of labels has, that of missing ones last, and the rows' codes.
-
-        Of a row without a label in a column that has no missing ones, the code is that number.
-        """
+        """Return how many levels samples may have, missing last, and the rows' codes: that number of none."""
         codes = self.questions.measured.codes[name].astype(np.int64)
         return self.questions.measured.column(name).shown, codes
 

@@ -194,10 +194,7 @@ class Rows:
         return bool(getattr(self.kind(name), "nullable", False))
 
     def labelled(self, names: Collection[str]) -> np.ndarray:
-        """Return the indicator of rows with a label in those of the columns that have one in every sample, shape (N,).
-
-        A cell without a label counts for none: shares are those among labels.
-        """
+        """Return the indicator of rows with a label where every sample has one, shape (N,): shares are among these."""
         known = self.measured.labelled(self.measured.codes, (name for name in names if name not in self.following))
         for name in self.following & set(names):
             if (kind := self.kind(name)).hides_blank:

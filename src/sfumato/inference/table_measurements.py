@@ -240,8 +240,7 @@ class TableMeasurements:
         """Return which rows have a label in those of the columns where all samples have one, shape (n,)."""
         known = np.ones(len(next(iter(codes.values()))), dtype=bool)
         for name in names:
-            if (column := self.column(name)).kind.hides_blank:
-                known &= codes[name] < column.shown
+            known &= codes[name] < self.column(name).shown if self.column(name).kind.hides_blank else True
         return known
 
     def _missing_cell(self, name: str) -> int | None:

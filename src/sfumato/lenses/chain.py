@@ -129,12 +129,7 @@ def labelled(schema: Schema, inner: Sampler) -> Sampler:
 
 
 class LabelledRows(Around):
-    """Rows of a sampler whose cells without a label are dealt anew.
-
-    Args:
-        hiding: columns with a hidden level, and how many labels they have.
-        inner: the sampler.
-    """
+    """Rows of a sampler whose cells without a label are dealt anew, in columns `hiding` one after so many."""
 
     def __init__(self, hiding: Mapping[str, int], inner: Sampler) -> None:
         super().__init__(inner)
@@ -165,10 +160,7 @@ class LabelledRows(Around):
 
 def _dealt(codes: np.ndarray, n_labels: int, rng: np.random.Generator) -> np.ndarray:
     """Return codes of which those that are no label are some of the others; any, where there is no other."""
-    blank = codes >= n_labels
-    if not blank.any():
+    if not (blank := codes >= n_labels).any():
         return codes
-    known = codes[~blank] if not blank.all() else np.arange(n_labels)
-    dealt = codes.copy()
-    dealt[blank] = rng.choice(known, int(blank.sum()))
-    return dealt
+    known = codes[~blank] if not blank.all() else np.arange(n_labels, dtype=codes.dtype)
+    return np.where(blank, rng.choice(known, codes.size), codes)

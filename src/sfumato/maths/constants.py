@@ -206,7 +206,7 @@ class ChainConstants:
     emphasised: float = 0.001
     most_emphasis: float = 16.0  # than others | chosen on the same
     near: float = 1.0  # the same, of linked rows | chosen on a made-up law of visits
-    near_ridge: float = 3e-5  # of a softmax's weights, likewise | chosen on the same
+    near_ridge: float = 3e-4  # of a softmax's weights, likewise | chosen on the same
     less_independence: float = 5.0  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
     seed: int = 0  # of its start | not tuned: any is as good
     least_variance: float = 1e-10  # of what is fitted | not tuned: for 0

@@ -51,8 +51,7 @@ class Block:
         finite = np.isfinite(codes)
         values = np.where(finite, codes, 0.0)
         if not self.kind.is_numeric:
-            most = self.kind.n_levels - 1
-            levels = np.where(finite, np.clip(values, 0, most), most)
+            levels = np.where(finite, np.clip(values, 0, self.kind.n_levels - 1), self.kind.n_levels - 1)
             into[:] = levels[:, None].astype(np.int64) == np.arange(into.shape[1])
             return
         into[:, 0] = np.clip(values, 0.0, 0.0 if self.kind.is_constant else 1.0)

@@ -63,9 +63,8 @@ class TableSoftmax:
         sampler = copy.copy(self)
         sampler.__dict__.pop("_of_classes", None)
         sampler._chain, sampler.possible = self._chain.without(hiding), self.possible.copy()
-        if self.class_column is not None:
-            target = next(j for j, column in enumerate(self._columns) if column.name == self.class_column)
-            sampler.possible[hiding.get(target, sampler.possible.size) :] = False
+        target = next((j for j, column in enumerate(self._columns) if column.name == self.class_column), -1)
+        sampler.possible[hiding.get(target, sampler.possible.size) :] = False
         return sampler
 
     def given(self, codes: Mapping[str, float]) -> Sampler:

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.maths.constants import CHAIN, VECTORS
+from sfumato.maths.constants import CHAIN
 from sfumato.maths.streams import public_stream
 from sfumato.methods.linked.consistency import FittedUnits, Simulation, consistent
 from sfumato.methods.linked.intraclass import without_levels, without_offsets
@@ -29,7 +29,7 @@ from sfumato.methods.linked.statistics import (
     WeightedStepMoments,
     step_bits,
 )
-from sfumato.methods.tables.clip_norms import mean_square
+from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.features import Waves
 from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import (
@@ -149,22 +149,17 @@ class MeasuringSteps(Measuring):
             return WeightedStepCounts(grid, sharing=self.sharing, column=self.weight)
         return StepCounts(grid, sharing=self.sharing)
 
-    def clip_norm(
-        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
-    ) -> float:
-        """Return the norm of a unit's steps together of mean squared length, by the released numbers of steps."""
-        del n_public
-        if not noise_multiplier:
-            most = sum(float((entries**2).sum(axis=1).max(initial=0.0)) for entries in vectors)
-            return float(np.sqrt(max(self.sharing.full * most, VECTORS.least_norm**2)))
+    def clip_norm(self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noisy: bool) -> float:
+        """Return the norm of a unit's steps together: of mean length, by released numbers of steps, or the longest."""
         assert self.steps is not None
-        law = self.steps[1:].copy()
-        if law.sum() < _NO_STEPS:
-            law[0] = 1.0  # noise hides all units of two rows, or there are none: whatever has steps has one
-        k = np.arange(1, law.size + 1)
-        together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, self.sharing.full / k)
-        mean = mean_square(vectors, shares) * float(law @ together / law.sum())
-        return float(np.sqrt(max(mean, VECTORS.least_norm**2)))
+        law, full, factor = self.steps[1:], self.sharing.full, 1.0
+        if not noisy:
+            factor = float(full)
+        elif law.sum() > _NO_STEPS:  # else noise hides all units of two rows, or there are none
+            k = np.arange(1, law.size + 1)
+            together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, full / k)
+            factor = float(law @ together / law.sum())
+        return float(np.sqrt(factor)) * clip_norm_of(vectors, shares, noisy=noisy)
 
     def moments(
         self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int

@@ -137,11 +137,6 @@ class Measuring:
         del total, choose
         return settings
 
-    def seen(self, fit: Fit, total: float) -> float:
-        """Return the number of rows beside which the second release's noise is seen."""
-        del total
-        return fit.n_public
-
     def sized(self, facts: TableFacts) -> TableFacts:
         """Return the sizes that settings follow from."""
         return facts
@@ -157,12 +152,9 @@ class Measuring:
         """Return the statistic of the first stage; runs are counted by a column, if there is one."""
         return TwoResolutionCounts(grid, by)
 
-    def clip_norm(
-        self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noise_multiplier: float, n_public: float
-    ) -> float:
-        """Return the clip norm; 0 is no noise."""
-        del n_public
-        return clip_norm_of(vectors, shares, noisy=noise_multiplier > 0)
+    def clip_norm(self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noisy: bool) -> float:
+        """Return the clip norm of a record."""
+        return clip_norm_of(vectors, shares, noisy=noisy)
 
     def moments(
         self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
@@ -243,8 +235,7 @@ def measure_table(
         *measuring.silent(grid.columns, [column.shares for column in columns], settings.entry),
     }
     columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
-    rows = measuring.seen(fit, total)
-    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, rows, facts.unit_rows, prior)
+    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, prior)
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     evidence = replace(released.evidence, counts=_class_counts(counts, counting, total))
     last = place if place is not None and class_of_cells(columns[place]) is not None else None

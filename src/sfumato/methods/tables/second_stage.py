@@ -41,8 +41,6 @@ class FirstRelease:
         target: place of the column to predict; None without.
         few: whether noise leaves a number one feature.
         entry: noise of an entry.
-        rows: number of rows beside which the noise of the second release is seen.
-        unit_rows: how many rows of a unit count whole.
         prior: rows of an earlier release's model.
     """
 
@@ -52,8 +50,6 @@ class FirstRelease:
     target: int | None
     few: bool
     entry: float
-    rows: float
-    unit_rows: float
     prior: PriorRows | None = None
 
 
@@ -82,7 +78,7 @@ class SecondStage(Protocol):
         ...
 
 
-ClipNorm = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], float, float], float]
+ClipNorm = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], bool], float]
 Statistic = Callable[[Grid, tuple[np.ndarray, ...], float, Leading | None, int], TableMoments]
 
 
@@ -92,7 +88,7 @@ class SecondMoments:
 
     Attributes:
         name: of the stage.
-        clip_norm: the norm that noise and bias favour: see `Measuring.clip_norm`.
+        clip_norm: see `Measuring.clip_norm`.
         statistic: see `Measuring.moments`.
         clip_slack: clip norm ÷ that one.
         copied: columns of labels, and the earlier column that each may be kept from.
@@ -121,9 +117,9 @@ class SecondMoments:
         if first.few:
             vectors.append(np.full((1, 1), np.sqrt(constant_weight(first.entry, len(first.columns)))))
             shares.append(np.ones(1))
-        multiplier = 0.0 if fit.noise.silent else fit.plan[self.name].noise_multiplier * first.unit_rows
-        clip_norm = self.clip_slack * self.clip_norm(vectors, shares, multiplier, first.rows)
-        leading = None if first.few else Leading.of(first.columns, first.target, clip_norm, noisy=multiplier > 0)
+        with_noise = not fit.noise.silent
+        clip_norm = self.clip_slack * self.clip_norm(vectors, shares, with_noise)
+        leading = None if first.few else Leading.of(first.columns, first.target, clip_norm, noisy=with_noise)
         moments = self.statistic(first.grid, tuple(vectors), clip_norm, leading, fit.n_public)
         noisy = fit.measure(self.name, moments)
         return SecondRelease(_measurements(noisy, moments, self.worth), self._evidence(noisy, moments, first))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from sfumato.maths.constants import DESCENT
+from sfumato.maths.constants import DESCENT, VECTORS
 
 _FLOAT = np.float32
 _LEAST_LOG = _FLOAT(-30)
@@ -49,7 +49,9 @@ class _Objective:
     """The function that is minimised, of W of each part in whitened coordinates and a, in one vector."""
 
     def __init__(self, parts: Sequence[Predictors], law: np.ndarray) -> None:
-        self._parts, self._law, self._root, self._n = parts, law, np.sqrt(law), len(parts[0].rows)
+        # a run that hardly a row has stays where it is: its own share is below what single precision sums
+        self._root = np.sqrt(np.maximum(law, VECTORS.least_weight))
+        self._parts, self._law, self._n = parts, law, len(parts[0].rows)
         self._whitenings = [part.whitening() for part in parts]
         self._narrow = [(part.rows.astype(_FLOAT), part.functions.astype(_FLOAT)) for part in parts]
         self._ends = np.cumsum([0, *(part.moments.size for part in parts)])

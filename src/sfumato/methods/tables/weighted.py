@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.fitting.driver import Fit
 from sfumato.fitting.purposes import Facts
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.maths.constants import SIZES
@@ -109,15 +108,7 @@ class MeasuringWeights(Measuring):
 
     def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
         """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
-        return replace(choose(self._sum(total)), cells=settings.cells, ends=settings.ends)
-
-    def seen(self, fit: Fit, total: float) -> float:
-        """Return the sum of weights ÷ the bound, public or released."""
-        del fit
-        return self._sum(total)
-
-    def _sum(self, total: float) -> float:
-        return total if self.total is None else self.total
+        return replace(choose(total if self.total is None else self.total), cells=settings.cells, ends=settings.ends)
 
     def counts(self, grid: Grid, by: int | None) -> WeightedCounts:
         """Return the weighted statistic of the first stage."""

@@ -93,8 +93,8 @@ class SoftmaxColumn:
         """Return the column given that rows have not a cell, nor the run that holds it alone."""
         rest = np.arange(self.shares.size) != cell
         others = ~np.isin(np.arange(self.tilts.size), self.runs_of(np.array([cell])))
-        tilts = np.where(others, self.tilts, _NEVER)
-        return replace(self, shares=_among(self.shares, rest), tilts=tilts, table=_among(self.table, others))
+        shares, table = _among(self.shares, rest), _among(self.table, others)
+        return replace(self, shares=shares, table=table, tilts=np.where(others, self.tilts, _NEVER))
 
     def runs_of(self, cells: np.ndarray) -> np.ndarray:
         """Return the runs that hold these cells alone, shape (m,)."""
