@@ -49,8 +49,7 @@ class _Objective:
     """The function that is minimised, of W of each part in whitened coordinates and a, in one vector."""
 
     def __init__(self, parts: Sequence[Predictors], law: np.ndarray) -> None:
-        # a run that hardly a row has stays where it is: its own share is below what single precision sums
-        self._root = np.sqrt(np.maximum(law, VECTORS.least_weight))
+        self._root = np.sqrt(np.maximum(law, VECTORS.least_weight))  # single precision sums nothing below
         self._parts, self._law, self._n = parts, law, len(parts[0].rows)
         self._whitenings = [part.whitening() for part in parts]
         self._narrow = [(part.rows.astype(_FLOAT), part.functions.astype(_FLOAT)) for part in parts]
