@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy.stats import norm
 
 import sfumato
 from fixtures import linked, two_tables
 from sfumato import DPGM, P3GM, DPMix, MaxEntropy, NonPrivate, Schema
 from sfumato.columns.booleans import Boolean
-from sfumato.columns.kinds import LevelKind
-from sfumato.evaluate import total_variation
+from sfumato.columns.kinds import Categorical, Image, LevelKind
+from sfumato.evaluate import evaluate, total_variation
 from sfumato.lenses.chain import LabelledRows
 from sfumato.release.samplers import build_sampler
 
@@ -179,3 +180,43 @@ def test_a_model_of_words_has_them_before_samples_leave_them_out():
     plain = build_sampler(SCHEMA, release.sampler, release.parameters).rows(4_000, np.random.default_rng(0))
     assert Boolean().missing_code == 2
     assert np.mean(plain["back"] == 2) == pytest.approx(0.3, abs=0.04)
+
+
+def test_replicates_keep_what_columns_have_to_do_with_each_other():
+    rng = np.random.default_rng(0)
+    one = np.where(rng.random(400) < 0.3, "somewhere", rng.choice(["x", "y", "w"], 400))
+    labels = Categorical(categories=("x", "y", "w"))
+    schema = Schema(columns={"one": labels, "same": labels}, rows=400)
+    release = MaxEntropy(epsilon=50.0).fit(pd.DataFrame({"one": one, "same": one}), schema=schema, seed=0)
+    for rows in (release.sample(2_000, seed=0), *release.replicates(2, n=2_000, seed=0)):
+        assert (rows["one"] == rows["same"]).mean() > 0.98
+
+
+def test_columns_that_follow_are_answered_among_rows_with_labels_too():
+    text = """
+rows: 4000
+columns:
+  one: {kind: categorical, categories: [x, y, w]}
+  two: {kind: categorical, categories: [p, q], nullable: true}
+  age: {kind: integer, lower: 0, upper: 9}
+rules:
+  - {derived: two, from: one, map: {x: p, y: q, w: q}}
+"""
+    rng = np.random.default_rng(0)
+    one = rng.choice(["x", "y", "w"], 4_000)
+    frame = pd.DataFrame({"one": one, "two": np.where(one == "x", "p", "q"), "age": rng.integers(0, 10, 4_000)})
+    frame.loc[rng.random(4_000) < 0.3, "one"] = "somewhere"
+    release = MaxEntropy(epsilon=5.0).fit(frame, schema=Schema.from_dict(yaml.safe_load(text)), seed=0)
+    assert abs(release.share({"two": "p"}).value - 1 / 3) < 0.04
+    assert release.missing("two").value < 0.01
+    assert abs((release.sample(4_000, seed=0)["two"] == "p").mean() - 1 / 3) < 0.04
+
+
+def test_pictures_without_a_label_are_not_scored():
+    kinds = {"x": Image(shape=(8, 8), lower=0, upper=1, dtype="float32"), "y": Categorical(categories=("u", "v"))}
+    pictures = np.random.default_rng(0).random((30, 8, 8)).astype(np.float32)
+    real = {"x": pictures, "y": np.array(["u", "v", "somewhere"] * 10)}
+    made = {"x": pictures, "y": np.array(["u", "v", "u"] * 10)}
+    found = evaluate(real, made, schema=Schema(columns=kinds), target="y")
+    assert found["rows"]["real"] == 20
+    assert found["fidelity"]["classes"] == pytest.approx(1 / 6)

@@ -84,8 +84,11 @@ def read_pictures(source: object, schema: Schema) -> Pictures:
     pixels = np.clip(np.nan_to_num((pixels - kind.lower) / (kind.upper - kind.lower)), 0, 1)
     pixels = pixels.reshape(len(pixels), *kind.shape) if len(kind.shape) > 1 else pixels
     pixels = pixels[..., None] if len(kind.shape) == 2 else pixels
-    labels = None if label is None else np.concatenate([np.asarray(chunk[label]) for chunk in chunks]).astype(np.int64)
-    return Pictures(pixels, labels)
+    if label is None:
+        return Pictures(pixels, None)
+    labels = np.concatenate([np.asarray(chunk[label]) for chunk in chunks]).astype(np.int64)
+    known = labels < schema.of_kind(LevelKind)[label].width
+    return Pictures(pixels[known], labels[known])
 
 
 def _shares(pictures: Pictures, size: int) -> np.ndarray:

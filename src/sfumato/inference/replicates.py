@@ -41,6 +41,7 @@ from sfumato.release.unit_releases import is_nested
 
 FEW_DEGREES = 10
 """Degrees of freedom below which `combine` warns."""
+_LABELLED = 0.1  # of the weight of rows, that rows with all labels have at least
 _LEAST_SHARE = 0.1  # of (1 + 1/m)·B that is left: fewer replicates may say less than nothing
 INDEX = "replicate"
 """The column that tells replicates apart where they are written together."""
@@ -247,7 +248,9 @@ class _WeightedRows:
     """Rows of a model under other weights: a sampler of what rules leave free."""
 
     def __init__(self, measured: TableMeasurements, weights: np.ndarray) -> None:
-        self._measured, self._weights = measured, weights
+        known = weights * measured.labelled(measured.free_codes, measured.columns)
+        few = known.sum() < _LABELLED * weights.sum()  # cells without a label are dealt anew then, column by column
+        self._measured, self._weights = measured, weights if few else known
         self.width, self.possible = len(measured.columns), np.ones(1, dtype=bool)
         self.class_column: str | None = None
 

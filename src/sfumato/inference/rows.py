@@ -195,7 +195,8 @@ class Rows:
 
     def labelled(self, names: Collection[str]) -> np.ndarray:
         """Return the indicator of rows with a label where every sample has one, shape (N,): shares are among these."""
-        known = self.measured.labelled(self.measured.codes, (name for name in names if name not in self.following))
+        sources = {column for name in names for term in self.terms(name) for column in term}
+        known = self.measured.labelled(self.measured.codes, sources)
         for name in self.following & set(names):
             if (kind := self.kind(name)).hides_blank:
                 known &= ~absent(kind, self._followed(name))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,7 +62,8 @@ class TableSoftmax:
         hiding = {j: column.shown for j, column in enumerate(self._columns) if column.kind.hides_blank}
         sampler = copy.copy(self)
         sampler.__dict__.pop("_of_classes", None)
-        sampler._chain, sampler.possible = self._chain.without(hiding), self.possible.copy()
+        columns = (c.without(hiding[j]) if j in hiding else c for j, c in enumerate(self._chain.columns))
+        sampler._chain, sampler.possible = replace(self._chain, columns=tuple(columns)), self.possible.copy()
         target = next((j for j, column in enumerate(self._columns) if column.name == self.class_column), -1)
         sampler.possible[hiding.get(target, sampler.possible.size) :] = False
         return sampler

@@ -6,7 +6,8 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
-from sfumato.methods.tables.chain import Tie, Turns, order_of_ties
+from sfumato.methods.tables.chain import Effort, Tie, Turns, lawful_moments, order_of_ties
+from sfumato.methods.tables.evidence import Evidence
 from sfumato.methods.tables.features import ColumnShares, Waves, level_features, number_features
 
 N, MADE = 20_000, 100_000
@@ -200,3 +201,24 @@ def test_where_many_columns_lie_is_seen_twice(target):
     rows = method.fit(frame, schema=schema, target=target, seed=0).sample(n, seed=0)
     errors = rows.drop(columns="y", errors="ignore").mean() - frame.drop(columns="y", errors="ignore").mean()
     assert np.sqrt((errors**2).mean()) < 0.12
+
+
+def evidence_of_noise(std: np.ndarray, seed: int, planted: float = 0.0) -> Evidence:
+    """Moments of three columns that have nothing to do with each other, with noise of these deviations."""
+    features = [number_features(np.full(24, 1 / 24), False, Waves(3, 0.8)) for _ in range(3)]
+    cells = np.arange(24)
+    columns = [ColumnShares(np.full(24, 1 / 24), cells, cells, own, 0.001, 24) for own in features]
+    noise = np.triu(std * rng(seed).standard_normal(std.shape), 1)
+    noise[0, 3] = planted or noise[0, 3]
+    return Evidence(noise + noise.T, std**2, columns)
+
+
+def test_noise_alone_is_no_moment_that_a_mixture_misses():
+    """Of a feature of next to no weight noise is a hundred times what any moment can be."""
+    std = np.full((9, 9), 0.01)
+    std[2], std[:, 2] = 100.0, 100.0
+    effort = Effort.of(0.01, 1_000)
+    for seed in range(20):
+        found = lawful_moments(evidence_of_noise(std, seed), effort)
+        assert np.abs(found - np.eye(9)).max() < 0.1
+    assert np.abs(lawful_moments(evidence_of_noise(std, 0, planted=7.0), effort)).max() <= 1

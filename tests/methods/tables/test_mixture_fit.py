@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from sfumato.maths.constants import DESCENT
 from sfumato.methods.tables.features import Waves, level_features, number_features
 from sfumato.methods.tables.mixture_fit import MixtureEffort, PairTargets, _Descent, fit_mixture, rank_bumps
 
@@ -114,3 +115,15 @@ def test_bumps_are_smooth_functions_of_rank_and_single_ones_of_the_rest():
     assert not basis[:30, -1].any()
     roughness = np.abs(np.diff(basis[:30, :-1], axis=0)).max(axis=0)
     assert (roughness < 0.6).all()
+
+
+def test_targets_are_renewed_a_few_times_on_the_way():
+    aim, laws = targets(joint(1, 3, 3)), []
+
+    def renewed(law):
+        laws.append(law)
+        return aim
+
+    fit_mixture(aim, EFFORT, rng(), renewed)
+    assert len(laws) == DESCENT.renewals
+    assert not np.allclose(laws[0].tables[0], laws[-1].tables[0])

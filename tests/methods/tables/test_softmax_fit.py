@@ -73,3 +73,13 @@ def test_slopes_are_those_of_the_value():
         step[place] = 1e-2
         numeric = (objective(v + step)[0] - objective(v - step)[0]) / 2e-2
         assert slope[place] == pytest.approx(numeric, rel=1e-2, abs=1e-3)
+
+
+def test_a_run_that_hardly_a_row_has_moves_nothing():
+    """Beside a fifth run of a share of 1e-9 weights and shifts are what they are without."""
+    part, law, _ = a_part()
+    (alone,), _ = softmax_weights([part], law, 60)
+    more = Predictors(part.rows, np.append(part.functions, np.zeros((1, 3)), axis=0), part.moments, part.ridge)
+    (beside,), shift = softmax_weights([more], np.append((1 - 1e-9) * law, 1e-9), 60)
+    np.testing.assert_allclose(beside, alone, atol=2e-3)
+    assert abs(shift[-1]) < 1e-3

@@ -77,7 +77,7 @@ def fit_mixture(
     """
     descent, each = _Descent(targets, effort, rng), max(effort.steps // (DESCENT.renewals + 1), 1)
     for step in range(effort.steps):
-        if renewed is not None and step and step % each == 0:
+        if renewed is not None and step % each == 0 < step < each * (DESCENT.renewals + 1):
             descent.aim(renewed(_raked(descent.law(), targets.shares)))
         descent.take(step)
     return _raked(descent.law(), targets.shares)

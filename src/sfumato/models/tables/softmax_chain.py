@@ -130,11 +130,6 @@ class SoftmaxChain:
     order: np.ndarray
     weights: np.ndarray
 
-    def without(self, cells: Mapping[int, int]) -> SoftmaxChain:
-        """Return the chain given that rows have not a cell of some columns, by their places."""
-        columns = enumerate(self.columns)
-        return replace(self, columns=tuple(c.without(cells[j]) if j in cells else c for j, c in columns))
-
     def blocks(self) -> list[slice]:
         """Return the slice of each column's features."""
         ends = np.cumsum([column.values.shape[1] for column in self.columns])
