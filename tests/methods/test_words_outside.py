@@ -11,6 +11,7 @@ from fixtures import linked, two_tables
 from sfumato import DPGM, P3GM, DPMix, MaxEntropy, NonPrivate, Schema
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.kinds import Categorical, Image, LevelKind
+from sfumato.errors import EstimateError
 from sfumato.evaluate import evaluate, total_variation
 from sfumato.lenses.chain import LabelledRows
 from sfumato.release.samplers import build_sampler
@@ -208,7 +209,8 @@ rules:
     frame.loc[rng.random(4_000) < 0.3, "one"] = "somewhere"
     release = MaxEntropy(epsilon=5.0).fit(frame, schema=Schema.from_dict(yaml.safe_load(text)), seed=0)
     assert abs(release.share({"two": "p"}).value - 1 / 3) < 0.04
-    assert release.missing("two").value < 0.01
+    with pytest.raises(EstimateError, match="all but one value"):  # none is missing
+        release.missing("two")
     assert abs((release.sample(4_000, seed=0)["two"] == "p").mean() - 1 / 3) < 0.04
 
 
