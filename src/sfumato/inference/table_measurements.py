@@ -237,11 +237,11 @@ class TableMeasurements:
         return self._sampler.rows(n, rng)
 
     def labelled(self, codes: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray:
-        """Return which rows have a label in those of the columns where all samples have one, shape (n,)."""
+        """Return which rows have a label in the columns where samples have one, shape (n,); all, if none has."""
         known = np.ones(len(next(iter(codes.values()))), dtype=bool)
         for name in names:
             known &= codes[name] < self.column(name).shown if self.column(name).kind.hides_blank else True
-        return known
+        return known | ~known.any()
 
     def _missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, if it has one."""
