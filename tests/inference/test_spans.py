@@ -43,7 +43,7 @@ def fine(own):
 @pytest.fixture(scope="module")
 def noisy(own):
     schema = Schema.from_dict({"rows": N, "columns": COLUMNS})
-    return MaxEntropy(epsilon=1.0).fit(own, schema=schema, seed=1)
+    return MaxEntropy(epsilon=1.0).fit(own, schema=schema, seed=2)
 
 
 SPANS = [
@@ -115,5 +115,5 @@ def test_labels_have_no_spans(noisy):
 
 
 def test_a_span_without_rows_is_refused(noisy):
-    with pytest.raises(EstimateError, match=r"stand out of noise|not enough for this"):
+    with pytest.raises(EstimateError, match="stand out of noise"):
         noisy.share({"pay": (999.9, None)})

@@ -154,3 +154,10 @@ class CentredRows:
             return first - factor * np.multiply.outer(own, self.means @ first)
 
         return solved
+
+
+def shares_among(shares: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Return shares among some cells, even ones where these have none."""
+    own = np.where(some, shares, 0.0)
+    total = own.sum()
+    return np.where(total > 0, own / np.where(total > 0, total, 1.0), some / some.sum())

@@ -172,10 +172,10 @@ def test_without_noise_weights_stay_bounded_where_rows_cannot_have_the_moments()
     assert (
         np.abs(release.parameters["weights"]).max() < 50
     )  # 2 to 18 of eight tables; 100 to 230 where nothing is let be
-    drawn = release.sample(20_000, seed=0).astype(str)
+    drawn = release.sample(20_000, seed=1).astype(str)
     distances = []
     for name in frame:
         real, found = (rows[name].value_counts(normalize=True) for rows in (frame, drawn))
         distances.append(real.sub(found, fill_value=0).abs().sum() / 2)
-    assert np.mean(distances) < 0.005  # .0043 to .0048; .0051 to .0063
+    assert np.mean(distances) < 0.0047  # .0028 to .0037; .0051 to .0063
     assert max(distances) < 0.03

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from sfumato.maths.arrays import shares_among
 from sfumato.models.images.coefficients import ImageLayout
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.grid import ColumnGrid, Grid
@@ -175,7 +176,7 @@ class RankVectors:
         means = []
         for column, shares, _ in self._columns():
             if not column.numeric:
-                means += list(among(shares, column.shown))
+                means += list(shares_among(shares, np.arange(shares.size) < column.shown)[: column.shown])
                 continue
             means.append(0.5)
             if column.kind.nullable:
@@ -228,12 +229,6 @@ class SetVectors:
         long = np.flatnonzero(members.sum(axis=1) > self.encoder.kind.longest)
         entries[long] *= 0.75 + 0.25 * rng.random((long.size, self.dimension), dtype=np.float32)
         return self.encoder.decode(entries)
-
-
-def among(shares: np.ndarray, shown: int) -> np.ndarray:
-    """Return the shares of the first cells among these alone: even ones, where they have none."""
-    own = shares[:shown]
-    return own / own.sum() if own.sum() > 0 else np.full(shown, 1 / shown)
 
 
 def _ranks(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.maths.arrays import add_to_one, require_array, require_well_formed
+from sfumato.maths.arrays import add_to_one, require_array, require_well_formed, shares_among
 from sfumato.maths.constants import SAMPLING
 from sfumato.models.tables.softmax_draws import chosen, systematic
 
@@ -93,7 +93,7 @@ class SoftmaxColumn:
         """Return the column given that rows have not a cell, nor the run that holds it alone."""
         rest = np.arange(self.shares.size) != cell
         others = ~np.isin(np.arange(self.tilts.size), self.runs_of(np.array([cell])))
-        shares, table = _among(self.shares, rest), _among(self.table, others)
+        shares, table = shares_among(self.shares, rest), shares_among(self.table, others)
         return replace(self, shares=shares, table=table, tilts=np.where(others, self.tilts, _NEVER))
 
     def runs_of(self, cells: np.ndarray) -> np.ndarray:
@@ -308,13 +308,6 @@ class DrawnRows:
         for j, column in enumerate(self.chain.columns):
             cells[j] = known[j] if j in known else column.cells(self.runs[j].astype(np.int64), rng)
         return cells
-
-
-def _among(shares: np.ndarray, some: np.ndarray) -> np.ndarray:
-    """Return shares among some cells, even ones where these have none."""
-    own = np.where(some, shares, 0.0)
-    total = own.sum()
-    return np.where(total > 0, own / np.where(total > 0, total, 1.0), some / some.sum())
 
 
 def _read_column(arrays: Mapping[str, np.ndarray], name: str, cells: int) -> SoftmaxColumn:
