@@ -198,6 +198,7 @@ class ChainConstants:
     more_components: int = 400  # the same, of little noise | chosen on adult, telco at ε = 10; decision 96
     fewest_components: int = 40  # the same, of few features | not tuned
     of_feature: int = 4  # components for each feature at most | not tuned
+    most_work: float = 2e8  # components times squared features at most | chosen on a made-up table of 200 columns
     steps: int = 800  # of its descent | chosen on the tables of decision 96 (400: worse)
     fewest_steps: int = 60  # the same, where few rows are simulated | not tuned
     independence: float = 20.0  # nats that a component costs for each nat it says | chosen on the same; decision 96
@@ -218,6 +219,8 @@ class ChainConstants:
     heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96
     hearing_ridge: float = 0.05  # added to the moments that features that are heard are predicted by | not tuned
     missed: float = 1e-3  # chance that noise of any moment counts as what a mixture misses | noise: no fit of 1,000
+    renewed: float = 0.05  # deviations of noise, by which what clipping takes has to move moments | not tuned
+    first_heard: int = 100  # features, the strongest; of others those that they miss | not tuned
     listens: int = 3  # rounds, in which features are found that others miss | not tuned
     # kurtosis of a feature beyond which nothing is drawn given it | chosen on mirrored labels, adult; decision 96
     most_kurtosis: float = 1_000.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 
 def project_to_simplex(values: np.ndarray, total: float) -> np.ndarray:
@@ -60,7 +59,7 @@ def smat(vectors: np.ndarray) -> np.ndarray:
 
 def nearest_positive(matrix: np.ndarray, floor: float) -> np.ndarray:
     """Return the symmetric matrix with eigenvalues below `floor` raised to it."""
-    values, vectors = linalg.eigh((matrix + matrix.T) / 2)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
@@ -93,6 +92,6 @@ def shrink_spectrum(matrix: np.ndarray, edge: float) -> np.ndarray:
     Reference: Gavish and Donoho 2017, IEEE Trans. Inf. Theory 63(4), for square noise; symmetric noise has the same
         displacement a = θ + (edge/2)²/θ and angle cos² = 1 − (edge/2)²/θ².
     """
-    values, vectors = linalg.eigh((matrix + matrix.T) / 2)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     shrunken = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     return (vectors * shrunken) @ vectors.T

@@ -28,7 +28,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def release(frame):
-    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=12_000)
     return method.fit(frame, schema=schema(units=FEW), seed=0)
 
 

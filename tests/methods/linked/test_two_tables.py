@@ -27,7 +27,7 @@ def frames():
 
 @pytest.fixture(scope="module")
 def release(frames):
-    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
+    method = MaxEntropy(epsilon=NonPrivate(), calibration_rows=12_000)
     return method.fit(frames, schema=schema(FEW), seed=0)
 
 

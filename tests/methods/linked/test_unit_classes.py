@@ -15,7 +15,7 @@ from sfumato.methods.linked import recipe
 from sfumato.release import blocks
 
 FEW, SLOPE = 2_000, 0.3
-METHOD = MaxEntropy(epsilon=NonPrivate(), calibration_rows=4_000)
+METHOD = MaxEntropy(epsilon=NonPrivate(), calibration_rows=12_000)
 
 
 def crossed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,8 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
-from sfumato.methods.tables.chain import Effort, Tie, Turns, lawful_moments, order_of_ties
+from sfumato.maths.constants import CHAIN
+from sfumato.methods.tables.chain import Effort, Tie, Turns, fit_table_chain, lawful_moments, order_of_ties
 from sfumato.methods.tables.evidence import Evidence
 from sfumato.methods.tables.features import ColumnShares, Waves, level_features, number_features
 
@@ -179,9 +180,12 @@ def test_what_is_known_of_a_column_fits_together():
     np.testing.assert_allclose(column.pooled(), [0.3, 0.3, 0.2, 0.2])
     np.testing.assert_allclose(column.law(), [0.3, 0.3, 0.2, 0.2])
     np.testing.assert_allclose(column.vectors(), (features.values * np.sqrt(features.weights))[drawn])
-    assert column.hermite().shape[0] == features.size
-    labelled = level_features(shares)
-    assert ColumnShares(shares, drawn, np.arange(5), labelled, 0.0, 0).hermite() is None
+    assert column.waves
+    assert not ColumnShares(shares, drawn, np.arange(5), level_features(shares), 0.0, 0).waves
+    means = column.means_in(np.array([0, 0, 0, 1, 2]), 4)
+    np.testing.assert_allclose(means[0], shares[:3] @ features.values[drawn[:3]] / 0.6)
+    np.testing.assert_allclose(means[1:3], features.values[[2, 3]])
+    np.testing.assert_array_equal(means[3], np.zeros(features.size))
 
 
 @pytest.mark.parametrize("target", [None, "y"])
@@ -222,3 +226,24 @@ def test_noise_alone_is_no_moment_that_a_mixture_misses():
         found = lawful_moments(evidence_of_noise(std, seed), effort)
         assert np.abs(found - np.eye(9)).max() < 0.1
     assert np.abs(lawful_moments(evidence_of_noise(std, 0, planted=7.0), effort)).max() <= 1
+
+
+def test_of_many_features_those_that_others_tell_are_not_heard():
+    """Twelve near-copies of a number, and one that goes with them: six are heard, and all moments are there."""
+    features = number_features(np.full(24, 1 / 24), False, Waves(3, 0.8))
+    cells, p = np.arange(24), 13
+    columns = [ColumnShares(np.full(24, 1 / 24), cells, cells, features, 0.001, 24) for _ in range(p)]
+    loadings = np.append(np.linspace(0.98, 0.995, p - 1), 0.8)
+    moments = np.kron(np.outer(loadings, loadings), np.diag([1.0, 0.0, 0.0]))
+    np.fill_diagonal(moments, 1.0)
+    found = Evidence(moments, np.full(moments.shape, 1e-5), columns)
+    chains = []
+    for most in (CHAIN.first_heard, 6):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setitem(vars(CHAIN), "first_heard", most)
+            chains.append(fit_table_chain(found, moments, Effort.of(0.01, 4_000), rng(1)))
+    heard = [np.count_nonzero(chain.weights) for chain in chains]
+    assert heard[1] < heard[0]
+    cells = chains[1].draw(40_000, rng(2))
+    drawn = np.concatenate([features.values[cells[:, j]] for j in range(p)], axis=1)
+    assert np.abs(drawn.T @ drawn / len(drawn) - moments)[0::3, 0::3].max() < 0.05

@@ -66,7 +66,7 @@ def test_moments_that_no_row_has_leave_finite_weights():
 def test_slopes_are_those_of_the_value():
     part, law, _ = a_part(n=300)
     objective = _Objective([part], law)
-    v = 0.1 * rng(3).standard_normal(objective.start.size)
+    v = 0.1 * rng(3).standard_normal(part.moments.size + law.size)
     slope = objective(v)[1]
     for place in range(0, v.size, 3):
         step = np.zeros(v.size)

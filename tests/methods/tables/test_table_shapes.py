@@ -164,18 +164,18 @@ def test_constants_stay_constants_without_noise():
 
 def test_without_noise_weights_stay_bounded_where_rows_cannot_have_the_moments():
     """Of 150 records in 30 columns many combinations are missing: weights that say so exactly grow without end."""
-    draw = rng()
-    scores = draw.standard_normal((150, 4)) @ draw.standard_normal((4, 30)) + 0.5 * draw.standard_normal((150, 30))
-    frame = pd.DataFrame({f"c{j}": np.digitize(scores[:, j], [-1.5, 0, 1]).astype(str) for j in range(30)})
-    schema = Schema(columns={name: Categorical(categories=("0", "1", "2", "3")) for name in frame}, rows=150)
-    release = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000).fit(frame, schema=schema, seed=0)
-    assert (
-        np.abs(release.parameters["weights"]).max() < 50
-    )  # 2 to 18 of eight tables; 100 to 230 where nothing is let be
-    drawn = release.sample(20_000, seed=1).astype(str)
     distances = []
-    for name in frame:
-        real, found = (rows[name].value_counts(normalize=True) for rows in (frame, drawn))
-        distances.append(real.sub(found, fill_value=0).abs().sum() / 2)
-    assert np.mean(distances) < 0.0047  # .0028 to .0037; .0051 to .0063
+    for draw in map(rng, (1, 2, 3)):
+        scores = draw.standard_normal((150, 4)) @ draw.standard_normal((4, 30)) + 0.5 * draw.standard_normal((150, 30))
+        frame = pd.DataFrame({f"c{j}": np.digitize(scores[:, j], [-1.5, 0, 1]).astype(str) for j in range(30)})
+        schema = Schema(columns={name: Categorical(categories=("0", "1", "2", "3")) for name in frame}, rows=150)
+        release = MaxEntropy(epsilon=NonPrivate(), calibration_rows=2_000).fit(frame, schema=schema, seed=0)
+        assert (
+            np.abs(release.parameters["weights"]).max() < 50
+        )  # 14 to 39 of eight tables; 100 to 230 where nothing is let be
+        drawn = release.sample(400_000, seed=1).astype(str)
+        for name in frame:
+            real, found = (rows[name].value_counts(normalize=True) for rows in (frame, drawn))
+            distances.append(real.sub(found, fill_value=0).abs().sum() / 2)
+    assert np.mean(distances) < 0.0047  # .0046 of eight tables; .0051 to .0063 where nothing is let be
     assert max(distances) < 0.03

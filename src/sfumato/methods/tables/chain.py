@@ -136,9 +136,8 @@ def order_of_ties(order: Sequence[int], ties: Sequence[Tie]) -> np.ndarray:
 
     def place(column: int) -> None:
         for other in before.get(column, ()):
-            if other not in placed:
-                place(other)
-        placed[column] = None
+            place(other)
+        placed.setdefault(column)
 
     for column in order:
         place(column)
@@ -187,14 +186,24 @@ def lawful_moments(evidence: Evidence, effort: Effort, target: int | None = None
 
 def fitted_law(evidence: Evidence, effort: Effort, target: int | None = None) -> ProductMixture:
     """Return the mixture nearest to what was measured; what clipping takes off it is put back, a few times."""
-    most = max(CHAIN.fewest_components, CHAIN.of_feature * len(evidence.roots))
+    d = max(len(evidence.roots), 1)
+    most = max(CHAIN.fewest_components, min(CHAIN.of_feature * d, int(CHAIN.most_work / d**2)))
     mixture = replace(effort.mixture, components=min(effort.mixture.components, most))
     counted = np.where(evidence.owner == target, effort.emphasis, 1.0)
 
-    def renewed(law: ProductMixture) -> PairTargets:
-        return pair_targets(evidence, evidence.unclipped(law), counted)
+    values, variances = evidence.guessed()
+    first = pair_targets(evidence, (values, variances), counted)
 
-    return fit_mixture(pair_targets(evidence, evidence.guessed(), counted), mixture, public_stream(CHAIN.seed), renewed)
+    def renewed(law: ProductMixture) -> PairTargets | None:
+        nonlocal values
+        unclipped = evidence.unclipped(law)
+        change = ((unclipped[0] - values) ** 2 / np.maximum(unclipped[1], 1e-300))[evidence.across]
+        if not change.size or change.mean() < CHAIN.renewed**2:
+            return None
+        values = unclipped[0]
+        return pair_targets(evidence, unclipped, counted)
+
+    return fit_mixture(first, mixture, public_stream(CHAIN.seed), renewed)
 
 
 def pair_targets(evidence: Evidence, moments: tuple[np.ndarray, np.ndarray], counted: np.ndarray) -> PairTargets:
@@ -239,6 +248,9 @@ class _Chain:
         self._functions = [c.features.values[:, own] for c, own in zip(self._columns, common, strict=True)]
         self._weights = np.zeros((ends[-1], ends[-1]))
         self._runs = np.zeros((self._rows, len(self._columns)), dtype=np.int64)
+        # common features of these runs less their means, and the means of their products
+        self._drawn, self._middle = np.zeros((ends[-1], self._rows), dtype=np.float32), np.zeros(ends[-1])
+        self._squares = np.zeros((ends[-1], ends[-1]))
         self._fitted: dict[int, SoftmaxColumn] = {}
         none = [column.features.leads[:, :0] for column in self._columns]
         self._leads = none if evidence.contrasts is None else evidence.contrasts.functions
@@ -253,54 +265,69 @@ class _Chain:
                 self._weights[self._blocks[j]] = self._given.chain.weights[self._blocks[j]]
                 self._runs[:, j] = self._columns[j].drawn[self._given.cells[:, j]]
             else:
-                self._fit_column(j, before)
-                self._runs[:, j] = self._fitted[j].choose(self._predictor(j, before), rng)
+                self._runs[:, j] = self._fit_column(j, before, rng)
             if j not in self._turns.silent:
+                self._keep(j, before)
                 before.append(j)
         return SoftmaxChain(tuple(self._fitted[j] for j in range(len(self._columns))), order, self._weights)
 
+    def _keep(self, j: int, before: Sequence[int]) -> None:
+        """Keep what the rows say in a column, for those that are drawn given it."""
+        own, places = self._functions[j].T[:, self._runs[:, j]], self._places[j]
+        self._middle[places] = own.mean(axis=1)
+        self._drawn[places] = own - self._middle[places, None]
+        others = np.concatenate([self._places[i] for i in (*before, j)])
+        products = self._drawn[others] @ self._drawn[places].T / self._rows
+        self._squares[np.ix_(others, places)], self._squares[np.ix_(places, others)] = products, products.T
+
     def _strength(self) -> np.ndarray:
         """Return how much two columns say of each other, shape (p, p)."""
-        p = len(self._columns)
-        strength = np.zeros((p, p))
-        for j in range(p):
-            for i in range(j):
-                both = self._moments[np.ix_(self._places[i], self._places[j])]
-                strength[i, j] = strength[j, i] = float((both**2).sum())
+        owner = np.zeros((len(self._moments), len(self._columns)))
+        for j, places in enumerate(self._places):
+            owner[places, j] = 1.0
+        strength = owner.T @ self._moments**2 @ owner
+        np.fill_diagonal(strength, 0.0)
         return strength
-
-    def _drawn(self, column: int) -> np.ndarray:
-        return self._columns[column].features.values[self._runs[:, column]]
 
     def _drawn_leads(self) -> np.ndarray:
         """Return what leads the columns, of the rows, shape (n, l)."""
         return np.concatenate([own[self._runs[:, j]] for j, own in enumerate(self._leads)], axis=1)
 
-    def _fit_column(self, j: int, before: Sequence[int]) -> None:
+    def _fit_column(self, j: int, before: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+        """Fit a column to rows of those before it, and return a run of it for each row, shape (n,)."""
         column, law = self._columns[j], self._columns[j].law()
         tilts, products = np.log(law), Interactions.none(column.features.size)
+        predictor = np.zeros((self._rows, column.features.size), dtype=np.float32)  # W φ(before) + V π(before)
         if (heard := self._heard(j, before)) is not None:
-            places, rows, wanted = heard
-            middle = rows.mean(axis=0)
+            places, wanted = heard
+            middle, rows = self._middle[places], self._drawn[places].T
             wanted = wanted - np.outer(middle, law @ self._functions[j])
-            part = Predictors(rows - middle, self._functions[j], wanted, self._ridge)
+            squares = self._squares[np.ix_(places, places)]
+            part = Predictors(rows, self._functions[j], wanted, self._ridge, squares)
             (weights,), shift = softmax_weights([part], law, self._solver_steps)
             if j == self._turns.target and self._contrasts is not None:
                 weights, shift, products = self._with_products(part, weights, shift, self._contrasts, before)
             tilts = tilts + shift - self._functions[j] @ (weights.T @ middle)
             self._weights[np.ix_(self._places[j], places)] = weights.T
+            own = rows @ weights.astype(np.float32) + middle @ weights
+            predictor[:, self._places[j] - self._blocks[j].start] = own
+        if products.first.size:
+            leads = self._drawn_leads()
+            predictor += (leads[:, products.first] * leads[:, products.second]) @ products.weights.T
         own = column.features.values, self._leads[j]
         self._fitted[j] = SoftmaxColumn(column.shares, column.drawn, *own, tilts, law, products)
+        return self._fitted[j].choose(predictor, rng)
 
-    def _heard(self, j: int, before: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return the features that a column is drawn given: places, rows and moments; None where there are none."""
+    def _heard(self, j: int, before: Sequence[int]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the features that a column is drawn given: places and moments; None where there are none."""
         before = [i for i in before if self._places[i].size]
         if not before or not self._places[j].size:
             return None
         places = np.concatenate([self._places[i] for i in before])
         wanted, together = self._moments[np.ix_(places, self._places[j])], self._moments[np.ix_(places, places)]
         least = 0.0 if j == self._turns.target else self._least
-        heard = np.abs(wanted).max(axis=1) >= least
+        strength = np.abs(wanted).max(axis=1)
+        heard = strength >= max(least, np.sort(strength)[-CHAIN.first_heard :][0] if least else 0.0)
         for _ in range(CHAIN.listens if least else 0):
             more = np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
             if not (more & ~heard).any():
@@ -308,20 +335,7 @@ class _Chain:
             heard |= more
         if not heard.any():
             return None
-        rows = np.concatenate([self._functions[i][self._runs[:, i]] for i in before], axis=1)
-        return places[heard], rows[:, heard], wanted[heard]
-
-    def _predictor(self, j: int, before: Sequence[int]) -> np.ndarray:
-        """Return W φ(before) + V π(before) of the rows, shape (n, q), float32."""
-        own = self._fitted[j].products
-        predictor = np.zeros((self._rows, own.weights.shape[0]), dtype=np.float32)
-        for i in before:
-            weights = self._weights[self._blocks[j], self._blocks[i]]
-            predictor += (self._drawn(i) @ weights.T).astype(np.float32)
-        if own.first.size:
-            leads = self._drawn_leads()
-            predictor += ((leads[:, own.first] * leads[:, own.second]) @ own.weights.T).astype(np.float32)
-        return predictor
+        return places[heard], wanted[heard]
 
     def _with_products(
         self, part: Predictors, weights: np.ndarray, shift: np.ndarray, contrasts: Contrasts, before: Sequence[int]
@@ -331,7 +345,7 @@ class _Chain:
         classes = np.zeros((contrasts.shares.size, law.size))
         np.add.at(classes, (contrasts.classes, column.drawn), column.shares)
         indicators = (classes / np.maximum(classes.sum(axis=0), 1e-300) - contrasts.shares[:, None]).T  # runs, classes
-        logits = np.log(law) + shift + (part.rows @ weights) @ part.functions.T
+        logits = np.log(law) + shift + (part.rows @ weights.astype(np.float32)) @ part.functions.T
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances = chances / chances.sum(axis=1, keepdims=True) @ indicators
         leads, known = self._drawn_leads(), np.isin(contrasts.owner, before)
@@ -340,7 +354,8 @@ class _Chain:
             return weights, shift, Interactions.none(column.features.size)
         products = leads[:, first] * leads[:, second]
         middle = products.mean(axis=0)
-        more = Predictors(products - middle, indicators, wanted, self._product_ridge)
+        products -= middle
+        more = Predictors(products, indicators, wanted, self._product_ridge)
         (weights, own), shift = softmax_weights([part, more], law, self._solver_steps)
         onto = column.features.values.T @ (law[:, None] * indicators)
         return weights, shift - indicators @ (own.T @ middle), Interactions(first, second, onto @ own.T)

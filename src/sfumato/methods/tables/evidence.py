@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -20,16 +19,9 @@ from sfumato.maths.gaussian import noise_reach, shrink_spectrum, shrinkage_weigh
 from sfumato.maths.shrinkage import shrunk
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.features import ColumnShares, hermite_coefficients
 from sfumato.methods.tables.leading import Leading
-
-
-class Simulated(Protocol):
-    """A law of rows of runs."""
-
-    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Return the runs of n rows, shape (n, columns)."""
-        ...
+from sfumato.models.tables.product_mixture import ProductMixture
 
 
 @dataclass(frozen=True)
@@ -164,16 +156,18 @@ class Evidence:
         roots = np.sqrt(np.clip(together + apart * (own - together), EVIDENCE.least_clipped, 1.0))[owner]
         return np.outer(roots, roots)
 
-    def unclipped(self, law: Simulated) -> tuple[np.ndarray, np.ndarray]:
+    def unclipped(self, law: ProductMixture) -> tuple[np.ndarray, np.ndarray]:
         """Return moments and variances with what clipping takes off a law's, by simulated rows: of the true law all."""
         if self.clip_norm is None or not self.is_noisy:
             return self.values, self.variances
         runs = law.draw(EVIDENCE.rows, public_stream(EVIDENCE.seed))
-        vectors = [c.features.values[runs[:, j]] * np.sqrt(c.features.weights) for j, c in enumerate(self.columns)]
-        x = np.concatenate(vectors, axis=1).astype(np.float32)
-        lost = 1 - np.minimum(1.0, self.clip_norm**2 / np.maximum(np.einsum("ij,ij->i", x, x), 1e-12))
-        some = lost > 0
-        loss = (x[some].T @ (x[some] * lost[some, None])).astype(np.float64) / len(x)
+        vectors = [(c.features.values * np.sqrt(c.features.weights)).astype(np.float32) for c in self.columns]
+        squares = sum(np.einsum("ij,ij->i", own, own)[runs[:, j]] for j, own in enumerate(vectors))
+        lost = 1 - np.minimum(1.0, self.clip_norm**2 / np.maximum(squares, 1e-12))
+        some = np.flatnonzero(lost > 0)
+        x = np.concatenate([own[runs[some, j]] for j, own in enumerate(vectors)], axis=1)
+        x *= np.sqrt(lost[some], dtype=np.float32)[:, None]
+        loss = (x.T @ x).astype(np.float64) / len(runs)
         return self.values + loss / np.outer(self.roots, self.roots), self.variances
 
     def counted(self, values: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +178,10 @@ class Evidence:
         ends = np.cumsum([0, *(column.features.size for column in self.columns)])
         own, here = self.columns[t].features.values[self.columns[t].drawn], slice(ends[t], ends[t + 1])
         for j, table in self.counts.tables.items():
-            means, other = _means_of_runs(self.columns[j], table.shape[1]), slice(ends[j], ends[j + 1])
+            means, other = (
+                self.columns[j].means_in(self.columns[j].counted, table.shape[1]),
+                slice(ends[j], ends[j + 1]),
+            )
             noise = self.counts.std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0))
             noise = np.maximum(noise, 1e-12)
             both = 1 / (1 / variances[here, other] + 1 / noise)
@@ -227,7 +224,11 @@ class Evidence:
     def _copula(self, values: np.ndarray, variances: np.ndarray) -> np.ndarray:
         """Return the moments of the Gaussian copula that makes each block of two numbers likeliest, shape (d, d)."""
         moments, ends = np.zeros_like(values), np.cumsum([0, *(column.features.size for column in self.columns)])
-        hermite = {j: own for j, c in enumerate(self.columns) if c.features.size and (own := c.hermite()) is not None}
+        hermite = {
+            j: hermite_coefficients(c.pooled(), c.features.values, c.ordered < len(c.features.values))
+            for j, c in enumerate(self.columns)
+            if c.features.size and c.waves
+        }
         tried = np.tanh(np.linspace(0, EVIDENCE.most_score, EVIDENCE.correlations))
         powers = np.concatenate([-tried[:0:-1], tried])[:, None] ** np.arange(1, VECTORS.hermite_terms + 1)
         for j, first in hermite.items():
@@ -250,17 +251,6 @@ class Evidence:
             together = shrink_spectrum(whole, edge)
             whole = np.where(across, noisy, together)
         return np.where(across, together * deviations, 0.0)
-
-
-def _means_of_runs(column: ColumnShares, runs: int) -> np.ndarray:
-    """Return the means of a column's features in its public runs, shape (runs, q)."""
-    values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
-    sums = (
-        np.stack([np.bincount(column.counted, shares * v, runs) for v in values.T], axis=1)
-        if values.size
-        else values[:0]
-    )
-    return sums / np.maximum(np.bincount(column.counted, shares, runs), 1e-300)[:, None]
 
 
 def copies(columns: Sequence[ColumnShares], copied: Mapping[int, int], evidence: Evidence) -> np.ndarray:

@@ -191,6 +191,13 @@ class ColumnShares:
         """Return the entries of a record's vector for each cell, shape (c, q)."""
         return (self.features.values * np.sqrt(self.features.weights))[self.drawn]
 
+    def means_in(self, groups: np.ndarray, n: int) -> np.ndarray:
+        """Return the means of the features in n groups of cells, that of each cell, shape (n, q)."""
+        shares = np.maximum(self.shares, 1e-12)
+        sums = [np.bincount(groups, shares * value, n) for value in self.features.values[self.drawn].T]
+        of_group = np.maximum(np.bincount(groups, shares, n), 1e-300)
+        return np.reshape(sums, (-1, n)).T / of_group[:, None]
+
     def idle(self) -> ColumnShares:
         """The same without features, missing in every row: of a column whose last cell is that of missing."""
         shares = np.zeros(self.shares.size)
@@ -198,9 +205,3 @@ class ColumnShares:
         none = np.zeros((len(self.features.values), 0))
         nothing = Features(none, np.zeros(0), none)
         return replace(self, shares=shares, features=nothing)
-
-    def hermite(self) -> np.ndarray | None:
-        """Return the Hermite coefficients of a number's features; None for labels."""
-        if not self.waves:
-            return None
-        return hermite_coefficients(self.pooled(), self.features.values, self.ordered < len(self.features.values))

@@ -65,7 +65,7 @@ def fit_mixture(
     targets: PairTargets,
     effort: MixtureEffort,
     rng: np.random.Generator,
-    renewed: Callable[[ProductMixture], PairTargets] | None = None,
+    renewed: Callable[[ProductMixture], PairTargets | None] | None = None,
 ) -> ProductMixture:
     """Return the mixture at the end of the descent, raked to the columns' shares.
 
@@ -73,12 +73,14 @@ def fit_mixture(
         targets: moments and shares.
         effort: how many components and steps.
         rng: of the start (public).
-        renewed: gives the targets of the steps that follow, by the law that those before ended at; a few times.
+        renewed: gives the targets of the steps that follow, by the law that those before ended at, or None for the
+            same; a few times.
     """
     descent, each = _Descent(targets, effort, rng), max(effort.steps // (DESCENT.renewals + 1), 1)
     for step in range(effort.steps):
         if renewed is not None and step % each == 0 < step < each * (DESCENT.renewals + 1):
-            descent.aim(renewed(_raked(descent.law(), targets.shares)))
+            targets = renewed(_raked(descent.law(), targets.shares)) or targets
+            descent.aim(targets)
         descent.take(step)
     return _raked(descent.law(), targets.shares)
 

@@ -56,11 +56,8 @@ def moved(columns: Sequence[ColumnShares], offsets: np.ndarray) -> list[ColumnSh
 def _moved(column: ColumnShares, offsets: np.ndarray) -> ColumnShares:
     if not offsets.any():
         return column
-    values, inside, shares = (
-        column.features.values[column.drawn, 0],
-        column.drawn < column.ordered,
-        column.shares.copy(),
-    )
+    values, inside = column.features.values[column.drawn, 0], column.drawn < column.ordered
+    shares = column.shares.copy()
     mean = float(offsets[0]) * shares.sum() / max(shares[inside].sum(), 1e-300)
     shares[inside] = tilted(shares[inside], values[inside], mean)
     return replace(column, shares=shares, features=replace(column.features, values=column.features.values - offsets))

@@ -14,7 +14,6 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.inference.noisy_totals import CountTable, pool_tables
-from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import Measurement
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.evidence import Evidence
@@ -59,20 +58,14 @@ def pair_moments(columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int]
     d = int(ends[-1])
     values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
     for (i, j), table in pairs.items():
-        first, second = (_means_in(columns[k], axis) for k, axis in zip((i, j), table.axes, strict=True))
+        groups = [
+            (columns[k], axis.grouped(np.arange(axis.base)), axis.size)
+            for k, axis in zip((i, j), table.axes, strict=True)
+        ]
+        first, second = (column.means_in(cells, size) for column, cells, size in groups)
         here = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
         values[here] = first.T @ table.value @ second / n
         # Var Σ z(a, b) φ(a) φ(b) = σ² Σ φ(a)² Σ φ(b)²
         variances[here] = np.outer((first**2).sum(axis=0), (second**2).sum(axis=0)) * table.variance / n**2
     upper = np.triu(np.ones((d, d), dtype=bool))
     return Evidence(np.where(upper, values, values.T), np.where(upper, variances, variances.T), columns)
-
-
-def _means_in(column: ColumnShares, axis: Cells) -> np.ndarray:
-    """Means of a column's features in the cells of a table, shape (cells, q)."""
-    cells = axis.grouped(np.arange(axis.base))
-    values, shares = column.features.values[column.drawn], np.maximum(column.shares, 1e-12)
-    sums = np.zeros((axis.size, values.shape[1]))
-    for feature, value in enumerate(values.T):
-        sums[:, feature] = np.bincount(cells, shares * value, axis.size)
-    return sums / np.bincount(cells, shares, axis.size)[:, None]

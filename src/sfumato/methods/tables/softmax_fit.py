@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 from scipy.optimize import minimize
 
 from sfumato.maths.constants import DESCENT, VECTORS
@@ -32,17 +33,20 @@ class Predictors:
         functions: f of the column's runs, shape (r, b).
         moments: C, shape (d, b).
         ridge: of the weights.
+        squares: mean of g gᵀ, shape (d, d), by default that of the rows.
     """
 
     rows: np.ndarray
     functions: np.ndarray
     moments: np.ndarray
     ridge: float
+    squares: np.ndarray | None = None
 
     def whitening(self) -> np.ndarray:
         """Return a matrix that brings the rows to about unit covariance, shape (d, d)."""
-        ridge = (self.ridge + _JITTER) * np.eye(self.rows.shape[1])
-        return np.linalg.inv(np.linalg.cholesky(self.rows.T @ self.rows / len(self.rows) + ridge))
+        squares = self.rows.T @ self.rows / len(self.rows) if self.squares is None else self.squares
+        lower = np.linalg.cholesky(squares + (self.ridge + _JITTER) * np.eye(len(squares)))
+        return linalg.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
 
 
 class _Objective:
@@ -52,14 +56,9 @@ class _Objective:
         self._root = np.sqrt(np.maximum(law, VECTORS.least_weight))  # single precision sums nothing below
         self._parts, self._law, self._n = parts, law, len(parts[0].rows)
         self._whitenings = [part.whitening() for part in parts]
-        self._narrow = [(part.rows.astype(_FLOAT), part.functions.astype(_FLOAT)) for part in parts]
+        self._narrow = [(part.rows.astype(_FLOAT, copy=False), part.functions.astype(_FLOAT)) for part in parts]
         self._ends = np.cumsum([0, *(part.moments.size for part in parts)])
         self._buffer = np.empty((self._n, law.size), dtype=_FLOAT)
-
-    @property
-    def start(self) -> np.ndarray:
-        """Where weights are 0 and runs have their shares."""
-        return np.zeros(self._ends[-1] + self._law.size)
 
     def unpacked(self, v: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Return W of each part, shapes (d, b), and a, shape (r,)."""
@@ -95,9 +94,9 @@ def softmax_weights(parts: Sequence[Predictors], law: np.ndarray, steps: int) ->
         law: m, above 0, shape (r,).
         steps: of the solver at most.
     """
-    objective = _Objective(parts, law)
+    objective, start = _Objective(parts, law), np.zeros(sum(part.moments.size for part in parts) + law.size)
     options = {
         "maxiter": steps, "gtol": DESCENT.solver_slope, "ftol": DESCENT.solver_fall,
         "maxcor": DESCENT.solver_kept,
     }  # fmt: skip
-    return objective.unpacked(minimize(objective, objective.start, jac=True, method="L-BFGS-B", options=options).x)
+    return objective.unpacked(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
