@@ -28,7 +28,7 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 LIMITS = {
     "lines": 88_200,
     "lines of the core": 57_200,
-    "files": 442,
+    "files": 441,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -50,7 +50,7 @@ import pyarrow.parquet as pq
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.methods.linked import recipe
 from sfumato.methods.linked.statistics import Sharing, StepMoments
-from sfumato.methods.tables.clip_norms import clip_norm_of
+from sfumato.methods.tables.features import clip_norm_of
 from sfumato.release.unique_rows import kept_records
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

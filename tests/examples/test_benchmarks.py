@@ -37,6 +37,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "adult_without_schema": (("DATA/adult.parquet", "--validate", "--epsilon", "30", *FIT_ONCE), {}),
     "agreement": (("--tables", "1", *FIT_ONCE), {"ROWS": (800,)}),
     "alarms": (("ages",), {}),
+    "columns": (("--rows", "600", *FIT_ONCE), {}),
     "combine": (("--rows", "600", "--parts", "2", *FIT_ONCE), {}),
     "constants": ((), {}),
     "database_questions": (("--law", "shop", "--units", "600", *FIT_ONCE), {"LARGE": 5_000}),

@@ -223,6 +223,22 @@ def test_bounds_have_cells_of_their_own_and_come_back_as_bounds(kind, narrow):
     np.testing.assert_array_equal(column.cells(ends), [0, ordered - 1])
 
 
+def test_columns_of_few_steps_may_have_a_cell_for_each():
+    kinds = {
+        "few": Integer(lower=0, upper=299),
+        "many": Integer(lower=0, upper=300),
+        "label": Categorical(categories=("a", "b")),
+    }
+    plain, whole = (
+        Grid.of(Schema(columns=kinds), numeric_cells=32, narrow=True, ends=True, whole=most).columns
+        for most in (0, 300)
+    )
+    assert whole[0].n_cells == 300
+    assert whole[1].n_cells == plain[1].n_cells < 100
+    assert whole[2].n_cells == plain[2].n_cells == 3  # two labels, and words that are none
+    assert plain[0].n_cells < 100
+
+
 def test_few_values_need_no_cells_for_bounds():
     kind = Integer(lower=0, upper=52)
     np.testing.assert_array_equal(

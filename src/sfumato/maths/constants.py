@@ -24,6 +24,8 @@ class SizeConstants:
     level_groups: int = 64  # levels of a column with an indicator each, by default | chosen on adult; decision 3
     fewest_cells: int = 32  # cells of a number at least | not tuned
     most_cells: int = 256  # cells of a number at most | not tuned
+    whole: int = 512  # steps up to which each is a cell, where noise is small | chosen on Adult; decision 98
+    clear: float = 40.0  # rows in the noise of a column's one histogram, from which it is | chosen on hours, ages
     cells_without_noise: int = 512  # cells of a number | not tuned
     public_runs: int = 32  # runs of a number's cells, as even as can be, counted by areas | not tuned
     counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing

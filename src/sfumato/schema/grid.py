@@ -224,7 +224,9 @@ class Grid:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(cls, schema: Schema, *, numeric_cells: int, ends: bool = False, narrow: bool = False) -> Grid:
+    def of(
+        cls, schema: Schema, *, numeric_cells: int, ends: bool = False, narrow: bool = False, whole: int = 0
+    ) -> Grid:
         """Cut the released columns of a schema.
 
         Args:
@@ -232,6 +234,7 @@ class Grid:
             numeric_cells: most cells of a numeric column, 2 to 4096; those of 0, missing and bounds come on top.
             ends: whether bounds have cells of their own.
             narrow: whether cells shrink down to a step, also toward a bound at 0, or near 0 of two that lie far apart.
+            whole: columns of at most so many steps have a cell for each of them.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -242,7 +245,8 @@ class Grid:
         columns = []
         for name, kind in table_kinds(schema).items():
             if name in numbers:
-                cut = ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
+                most = max(numeric_cells, whole if numbers[name].steps.last < whole else 0)
+                cut = ColumnGrid.numbers(name, numbers[name], most, ends=ends, narrow=narrow)
             else:
                 cut = ColumnGrid(name, kind, kind.n_levels)
             columns.append(cut)

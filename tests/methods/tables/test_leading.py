@@ -8,7 +8,7 @@ import pytest
 from harness.cases import released_columns, table_grid
 from sfumato.columns.kinds import Boolean, Categorical, Continuous
 from sfumato.maths.constants import LEADING
-from sfumato.methods.tables.clip_norms import mean_square
+from sfumato.methods.tables.features import mean_square
 from sfumato.methods.tables.leading import Leading, class_of_cells
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema

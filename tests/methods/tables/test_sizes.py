@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from sfumato import MaxEntropy
-from sfumato.columns.kinds import Categorical, Continuous
+from sfumato.columns.kinds import Categorical, Continuous, Integer
 from sfumato.errors import SchemaError
 from sfumato.methods.tables import settings as tables
 from sfumato.methods.tables.settings import MOST_ENTRIES, require_fits
+from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
 
@@ -38,6 +39,21 @@ def test_waves_give_way_where_they_do_not_fit():
 def test_waves_are_fewer_where_noise_is_greater():
     facts = tables.TableFacts(10, 0, 10)
     assert [tables.waves_of(noise, facts).most for noise in (0.0, 0.003, 0.01, 0.03, 0.1)] == [22, 16, 8, 3, 1]
+
+
+@pytest.mark.parametrize(("rows", "is_whole"), [(500, False), (20_000, True)])
+def test_where_noise_is_small_each_value_is_a_cell(rows, is_whole):
+    """Then a value that many rows share is seen; where it is great, cells of one value each hold noise."""
+    rng = np.random.default_rng(0)
+    ages = np.where(rng.random(rows) < 0.4, 40, rng.integers(0, 100, rows))
+    frame = pd.DataFrame({"hours": ages, "wide": rng.random(rows)})
+    schema = Schema(columns={"hours": Integer(lower=0, upper=99), "wide": Continuous(lower=0, upper=1)}, rows=rows)
+    release = MaxEntropy(epsilon=0.5, delta=1e-5, calibration_rows=500).fit(frame, schema=schema, seed=0)
+    hours, wide = Grid.stored(release.schema, release.parameters).columns
+    assert (hours.n_cells == 100) == is_whole
+    assert wide.n_cells < 300
+    if is_whole:
+        assert (release.sample(20_000, seed=0)["hours"] == 40).mean() == pytest.approx((ages == 40).mean(), abs=0.02)
 
 
 def test_margins_have_more_of_the_budget_where_noise_hides_what_goes_together():

@@ -29,8 +29,7 @@ from sfumato.methods.linked.statistics import (
     WeightedStepMoments,
     step_bits,
 )
-from sfumato.methods.tables.clip_norms import clip_norm_of
-from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.features import Waves, clip_norm_of
 from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,

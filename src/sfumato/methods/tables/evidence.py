@@ -134,17 +134,12 @@ class Evidence:
         return bool(self.variances[self.across].any())
 
     def guessed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return moments and variances as if a column's products had lost to clipping what its own squares have."""
-        if self.clip_norm is None or not self.values.size:
-            return self.values, self.variances
-        left = self._left_by_clipping()
-        return self.values / left, self.variances / left**2
-
-    def _left_by_clipping(self) -> np.ndarray:
-        """Return which part of each product clipping has left, from the columns' own squares, shape (d, d).
+        """Return moments and variances as if a column's products had lost to clipping what its own squares have.
 
         Clipping weighs long records down; a column's squares have a known mean. Columns differ as far as noise shows.
         """
+        if self.clip_norm is None or not self.values.size:
+            return self.values, self.variances
         owner, squares = self.owner, self.roots**2
         noise = float(np.median(self.variances * np.outer(squares, squares)))
         sizes = np.bincount(owner, minlength=len(self.columns))
@@ -154,7 +149,8 @@ class Evidence:
         together, present = float((own * precision).sum() / precision.sum()), sizes > 0
         apart = shrinkage_weight(float(((own - together) ** 2)[present].sum()), float(variances[present].sum()))
         roots = np.sqrt(np.clip(together + apart * (own - together), EVIDENCE.least_clipped, 1.0))[owner]
-        return np.outer(roots, roots)
+        left = np.outer(roots, roots)
+        return self.values / left, self.variances / left**2
 
     def unclipped(self, law: ProductMixture) -> tuple[np.ndarray, np.ndarray]:
         """Return moments and variances with what clipping takes off a law's, by simulated rows: of the true law all."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.maths.constants import LEADING
-from sfumato.methods.tables.clip_norms import mean_square
-from sfumato.methods.tables.features import ColumnShares
+from sfumato.methods.tables.features import ColumnShares, mean_square
 
 
 @dataclass(frozen=True)

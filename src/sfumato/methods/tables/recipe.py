@@ -23,9 +23,9 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
 from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain, lawful_moments
-from sfumato.methods.tables.clip_norms import clip_norm_of
 from sfumato.methods.tables.evidence import ClassCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
+from sfumato.methods.tables.features import clip_norm_of
 from sfumato.methods.tables.leading import Leading, class_of_cells
 from sfumato.methods.tables.prior_rows import PriorRows, RunShares
 from sfumato.methods.tables.second_stage import FirstRelease, SecondMoments, SecondStage, unweighted
@@ -71,12 +71,11 @@ def table_stages(
     names, second = names or Names(), share * (1 - marginal_share)
     sizes = TableFacts.of(facts, level_groups)
     require_fits(sizes.dimension(1), sizes.n_columns, sizes.n_counted)
-    ratio = float(np.sqrt(2))
     return [
         Stage(
             name=names.marginals,
             noise_multiplier=multiplier_for_share(share * marginal_share),
-            replace_distance=ratio,
+            replace_distance=float(np.sqrt(2)),
             measures="how many rows lie in each cell of each column, and in runs of cells",
         ),
         (Measuring(names).second_stage(1.0) if stage is None else stage).stage(second),
@@ -220,14 +219,15 @@ def measure_table(
         return measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names, n))
 
     settings = choose(None)
-    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
+    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True, whole=settings.whole)
     target = fit.facts.class_column if facts.n_classes else None
     place = None if target is None else schema.released.index(target)
     counting = measuring.counts(grid, place if facts.counted else None)
     counts = fit.measure(names.marginals, counting)
     total = released_total(counts, counting)
     settings = measuring.resettled(settings, total, choose)
-    prior = _prior_rows(fit, grid, counts, counting, total)
+    has_prior = fit.prior is not None and not fit.noise.silent
+    prior = PriorRows.of(fit.prior, grid).tilted(RunShares.of(counts, counting, total)) if has_prior else None
     columns = column_shares(counts, counting, total, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle = {
@@ -250,13 +250,6 @@ def measure_table(
     measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
     labels = target if place is not None and not grid.columns[place].numeric else None
     return MeasuredTable(grid, labels, fit_chain, measurements)
-
-
-def _prior_rows(fit: Fit, grid: Grid, counts: Noisy, counting: TwoResolutionCounts, total: float) -> PriorRows | None:
-    """Return rows of an earlier release's model, with the released shares; None without one, or without noise."""
-    if fit.prior is None or fit.noise.silent:
-        return None
-    return PriorRows.of(fit.prior, grid).tilted(RunShares.of(counts, counting, total))
 
 
 def _class_counts(counts: Noisy, counting: TwoResolutionCounts, total: float) -> ClassCounts | None:

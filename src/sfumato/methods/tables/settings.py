@@ -195,6 +195,7 @@ class Settings:
     """How finely a table is modelled: by its noise alone, so that with less of it, more is seen."""
 
     cells: int
+    whole: int  # steps up to which each is a cell: what noise then leaves of one is seen
     ends: bool  # whether bounds have cells of their own: what is recorded as a bound would be seen there
     entry: float
     resolution: Resolution
@@ -229,11 +230,12 @@ class Settings:
         effort = Effort.of(entry, simulated, n)
         if entry < SIZES.faint:
             resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
-            return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
+            return cls(SIZES.cells_without_noise, 0, True, entry, resolution, effort)
         counts_std = plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.squares) / CELL_STEP
         cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
+        whole = SIZES.whole if n >= SIZES.clear * CELL_STEP * counts_std else 0
         ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
-        return cls(cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)
+        return cls(cells, whole, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)
 
 
 def waves_of(entry: float, facts: TableFacts) -> Waves:

@@ -108,7 +108,8 @@ class MeasuringWeights(Measuring):
 
     def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
         """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
-        return replace(choose(total if self.total is None else self.total), cells=settings.cells, ends=settings.ends)
+        chosen = choose(total if self.total is None else self.total)
+        return replace(chosen, cells=settings.cells, whole=settings.whole, ends=settings.ends)
 
     def counts(self, grid: Grid, by: int | None) -> WeightedCounts:
         """Return the weighted statistic of the first stage."""
