@@ -21,6 +21,9 @@ class PlantedBug:
 
 
 QUERIES = "mechanisms/queries.py"
+TABLE_GRID = (
+    "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True, whole=settings.whole)\n"
+)
 DRAW = "value = noise.rounded_gaussian(whole.shape, noise_std * np.sqrt(part), grid)\n"
 DRAW_OF_FLOATS = "value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)\n"
 ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
@@ -1582,10 +1585,9 @@ BUGS = [
     PlantedBug(
         "bounds apart by the true number of records",
         "methods/tables/recipe.py",
-        "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)\n",
+        TABLE_GRID,
         "    true = sum(len(next(iter(rows.values()))) for rows in fit.data.coded())\n"
-        "    settings = replace(settings, ends=true % 2 == 0)\n"
-        "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)\n",
+        "    settings = replace(settings, ends=true % 2 == 0)\n" + TABLE_GRID,
         f"{RECIPES} -k max-entropy or max_entropy",
     ),
     PlantedBug(

@@ -116,4 +116,4 @@ def test_labels_have_no_spans(noisy):
 
 def test_a_span_without_rows_is_refused(noisy):
     with pytest.raises(EstimateError, match="stand out of noise"):
-        noisy.share({"pay": (999.9, None)})
+        noisy.share({"pay": (999.999, None)})

@@ -96,8 +96,7 @@ def test_shares_are_those_among_labels(target):
     pairs = release.crosstab("ward", "back", normalize=True)
     assert sum(answer.value for answer in pairs.values()) == pytest.approx(1, abs=0.02)
     assert not release.answers().query("kind == 'missing'").size
-    for replicate in release.replicates(2, n=2_000, seed=0):
-        check_marginals(replicate, 0.06)
+    check_marginals(pd.concat(release.replicates(8, n=2_000, seed=0)), 0.05)  # .03 to .07 of one of them
 
 
 def test_a_table_of_words_alone_is_sampled():
