@@ -13,6 +13,8 @@ from sfumato.columns import Categorical, Continuous
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.answers import answers
 from sfumato.inference.noisy_totals import LEAST_SEEN, MOST_APART
+from sfumato.inference.question_table import BY_KIND
+from sfumato.report.estimates import answer_rows
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,15 @@ def test_regressions_of_pairs_are_the_formulas_own(release, found):
         fitted = ask(f"{row['first']} ~ {row['second']}")
         assert row["value"] == pytest.approx(fitted.params.iloc[1], rel=1e-6)
         assert row["std_error"] == pytest.approx(fitted.bse.iloc[1], rel=1e-6)
+    row = found[found["kind"] == "ols by class"].iloc[0]
+    groups = release.ols(f"{row['first']} ~ {row['second']}", by="z")
+    assert row["numbers"] == len(groups) == 2
+    assert row["std_error"] == pytest.approx(sum(g.bse.iloc[1] for g in groups.values()) / 2, rel=1e-6)
+
+
+def test_every_line_has_words_on_the_page(found):
+    assert {"ols", "ols by class"} <= set(found["kind"]) <= set(BY_KIND)
+    assert len(answer_rows(found)) == (found["first"] != "").sum()
 
 
 def test_what_cannot_be_answered_says_why(release, found):
@@ -89,6 +100,7 @@ def test_columns_that_follow_are_named():
     assert set(named["first"]) >= {"total", "stay", "discharged"}
     assert not (set(named["first"]) & {"age", "sex"})
     assert named["why"].str.contains("follows from others").all()
+    assert "no target" in line(found, "ols by class")["why"]
 
 
 def test_wrong_calls_are_refused(release):

@@ -41,6 +41,8 @@ _OF_COLUMNS = 0.5  # of it, after which no further column is asked of by itself
 _DRAWS = 250_000  # work of a regression that is no straight line
 _MOST_CELLS = 400  # of a cross-table of so many labels that some are one
 _SET = frozenset({"set"})
+_BY_CLASS = 3  # pairs that regressions by class are listed of: each takes a second
+_NO_CLASS = "The fit had no target: fit again with target= (--target) to ask for regressions by it."
 _HIDDEN = "Noise hides how many rows there are."
 _UNSAID = "The measurements say too little of it."
 _NO_THREE = (
@@ -142,6 +144,7 @@ def answers(
     if number_of_pairs(questions) > n_pairs:
         left = number_of_pairs(questions) - n_pairs
         lines.append(AnswerLine("other pairs", answered="not asked", numbers=left, why=_WEAKER))
+    lines += lister.by_class(pairs[:n_pairs])
     return lister.table(lines, _NO_THREE, _NO_RECORDS)
 
 
@@ -253,6 +256,14 @@ class TableLister(Lister[Questions]):
                 if question in questions_about(kinds[one], kinds[other]):
                     yield self.line(question, one, other)
                     break
+
+    def by_class(self, pairs: Sequence[tuple[str, str]]) -> list[AnswerLine]:
+        """Return regressions by the target of the fit, of the strongest pairs of numbers."""
+        measured = self.questions.measured
+        if measured.target is None:
+            return [AnswerLine("ols by class", answered="no", numbers=0, why=_NO_CLASS)]
+        numbers = [pair for pair in pairs if all(measured.column(name).numeric for name in pair)][:_BY_CLASS]
+        return [self.answer("ols by class", partial(self._slope, by=measured.target), *pair) for pair in numbers]
 
     def _labels(self, name: str) -> tuple[int, np.ndarray]:
         """Return how many levels samples may have, missing last, and the rows' codes: that number of none."""

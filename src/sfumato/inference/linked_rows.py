@@ -113,6 +113,7 @@ class LinkedMeasurements(OnGivenRows):
     """
 
     def __init__(self, release: ReleaseValue, stream: tuple[int, ...] = (_STREAM,)) -> None:
+        self.target: str | None = None
         plain, view = plain_schema(release.schema), branch_of(release)
         tables = self.linked = linked_tables(plain, release.schema.weight)
         numbers, most = [tables.count] if tables.count else [], 1

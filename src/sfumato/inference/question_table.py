@@ -102,6 +102,7 @@ QUESTIONS: tuple[QuestionKind, ...] = (
     QuestionKind(
         kind="logit", of=("two labels", "number"), phrase="logistic regression of a label on a number", several="slope"
     ),
+    QuestionKind(kind="ols by class", phrase="regressions by the target of the fit"),
     QuestionKind(kind="column", phrase="columns that follow from others"),
     QuestionKind(kind="other columns", phrase="the other columns"),
     QuestionKind(kind="other pairs", phrase="the other pairs"),

@@ -9,7 +9,7 @@ from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.maths.constants import CHAIN
 from sfumato.methods.tables.chain import Effort, Tie, Turns, fit_table_chain, lawful_moments, order_of_ties
 from sfumato.methods.tables.evidence import Evidence
-from sfumato.methods.tables.features import ColumnShares, Waves, level_features, number_features
+from sfumato.methods.tables.features import ColumnShares, Waves, hermite_coefficients, level_features, number_features
 
 N, MADE = 20_000, 100_000
 
@@ -181,6 +181,7 @@ def test_what_is_known_of_a_column_fits_together():
     np.testing.assert_allclose(column.law(), [0.3, 0.3, 0.2, 0.2])
     np.testing.assert_allclose(column.vectors(), (features.values * np.sqrt(features.weights))[drawn])
     assert column.waves
+    assert hermite_coefficients(column.pooled(), features.values, True).shape[0] == features.size
     assert not ColumnShares(shares, drawn, np.arange(5), level_features(shares), 0.0, 0).waves
     means = column.means_in(np.array([0, 0, 0, 1, 2]), 4)
     np.testing.assert_allclose(means[0], shares[:3] @ features.values[drawn[:3]] / 0.6)

@@ -6,7 +6,7 @@ import pytest
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import RUN_STEP, TwoResolutionCounts
-from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.features import Waves, hermite_coefficients
 from sfumato.methods.tables.shares import Resolution, _runs, column_shares, released_total
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
@@ -114,6 +114,8 @@ def test_runs_and_features_fit_their_cells(std):
             assert made.ordered == r - grid.kind.nullable
             assert made.features.size
             assert made.waves
+            missing = made.ordered < r
+            assert hermite_coefficients(made.pooled(), made.features.values, missing).shape[0] == q
         else:
             assert made.ordered == 0
             assert not made.waves

@@ -226,8 +226,8 @@ def measure_table(
     counts = fit.measure(names.marginals, counting)
     total = released_total(counts, counting)
     settings = measuring.resettled(settings, total, choose)
-    has_prior = fit.prior is not None and not fit.noise.silent
-    prior = PriorRows.of(fit.prior, grid).tilted(RunShares.of(counts, counting, total)) if has_prior else None
+    public = None if fit.noise.silent else fit.prior
+    prior = None if public is None else PriorRows.of(public, grid).tilted(RunShares.of(counts, counting, total))
     columns = column_shares(counts, counting, total, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle = {
