@@ -6,19 +6,24 @@ children. For each column, over the seeds:
 
     real, samples   share of the value that most rows have, and what samples have of it
     kept            part of the mass of all shared values (1 % of the rows at least, three times their neighbours)
-    tv              total variation of single values
+    tv, worst       total variation of single values: mean and worst of the fits
+    raw             the same of the simplest thing: noisy counts of all steps, each column with a twelfth of the budget
     w               Wasserstein distance, in that of a tenth of the rows
 
-    python benchmarks/columns.py [--rows 1000 10000 100000] [--epsilon 1] [--fits 3]
+    python benchmarks/columns.py [--rows 1000 10000 100000] [--epsilon 1] [--fits 5] [--adult adult.parquet]
+
+With --adult: a thousand rows of that table as well, its ages, hours and gains.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from peaks import noise_of
 from scipy import stats
 
 import sfumato
@@ -73,6 +78,18 @@ def steps(values: object, entry: dict[str, object]) -> np.ndarray:
     return np.rint(numbers / float(str(entry.get("resolution", 1)))).astype(int)
 
 
+def size_of(entry: dict[str, object]) -> int:
+    """How many steps a column has."""
+    return int(steps([entry["upper"]], entry)[0]) + 1
+
+
+def raw(real: np.ndarray, size: int, std: float, rng: np.random.Generator) -> float:
+    """Total variation of noisy counts of all steps, those below 0 at 0."""
+    counts = np.bincount(real, minlength=size).astype(float)
+    noisy = np.maximum(counts + std * rng.standard_normal(size), 0)
+    return float(np.abs(counts / counts.sum() - noisy / noisy.sum()).sum() / 2)
+
+
 def scores(real: np.ndarray, drawn: np.ndarray, tenth: np.ndarray) -> dict[str, float]:
     """How far samples are from the records, both in steps."""
     size = int(max(real.max(), drawn.max())) + 6
@@ -89,32 +106,60 @@ def scores(real: np.ndarray, drawn: np.ndarray, tenth: np.ndarray) -> dict[str, 
     }  # fmt: skip
 
 
+def adult(path: Path, n: int) -> Made:
+    """A thousand rows of Adult: name → values, and the column's entry; other columns with the labels they have."""
+    frame = pd.read_parquet(path).sample(n, random_state=0).reset_index(drop=True)
+    bounds = {"age": (17, 90), "hours-per-week": (1, 99), "capital-gain": (0, 99_999), "capital-loss": (0, 4_500)}
+    bounds |= {"education-num": (1, 16), "fnlwgt": (0, 1_500_000)}
+    made: Made = {}
+    for name in frame:
+        if name in bounds:
+            made[name] = (frame[name].to_numpy(), dict(zip(("lower", "upper"), bounds[name], strict=True)))
+            made[name][1]["kind"] = "integer"
+        else:
+            labels = frame[name].astype("object").where(frame[name].notna(), "none").astype(str)
+            made[name] = (labels.to_numpy(), {"kind": "categorical", "categories": sorted(labels.unique())})
+    return made
+
+
+def measure(title: str, made: Made, epsilon: float, fits: int) -> None:
+    """Print a line for each column of a table, and their means."""
+    frame = pd.DataFrame({name: values for name, (values, _) in made.items()})
+    entries = {name: entry for name, (_, entry) in made.items()}
+    n = len(frame)
+    tenth = frame.sample(n // 10, random_state=0)
+    std = noise_of(epsilon, DELTA) * np.sqrt(len(made) / 2)  # of add or remove one record
+    found = []
+    for seed in range(fits):
+        method = sfumato.MaxEntropy(epsilon=epsilon, delta=DELTA)
+        release = method.fit(frame, schema={"columns": entries, "rows": n}, seed=seed)
+        rows, rng = release.sample(max(n, 20_000), seed=seed), np.random.default_rng(seed)
+        for name, entry in entries.items():
+            if entry["kind"] != "categorical":
+                of = [steps(x[name], entry) for x in (frame, rows, tenth)]
+                found.append({"column": name, **scores(*of), "raw": raw(of[0], size_of(entry), std, rng)})
+    by = pd.DataFrame(found).groupby("column", sort=False)
+    means = by.mean()
+    means.insert(4, "worst", by["tv"].max())
+    print(f"\n{title}, {n:,} rows, epsilon {epsilon:g}, {fits} fits")
+    print(means.round(3).to_string())
+    print("mean: " + ", ".join(f"{key} {means[key].mean():.3f}" for key in ("kept", "tv", "worst", "raw")))
+    print(f"geometric mean of w {np.exp(np.log(means['w']).mean()):.2f}", flush=True)
+
+
 def main() -> None:
     """Print a table for every number of rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--fits", type=int, default=3)
+    parser.add_argument("--fits", type=int, default=5)
+    parser.add_argument("--adult", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     for n in args.rows:
-        made = table(n, np.random.default_rng(n))
-        frame = pd.DataFrame({name: values for name, (values, _) in made.items()})
-        entries = {name: entry for name, (_, entry) in made.items()}
-        tenth = frame.sample(n // 10, random_state=0)
-        found = []
-        for seed in range(args.fits):
-            method = sfumato.MaxEntropy(epsilon=args.epsilon, delta=DELTA)
-            rows = method.fit(frame, schema={"columns": entries, "rows": n}, seed=seed).sample(
-                max(n, 20_000), seed=seed
-            )
-            for name, entry in entries.items():
-                found.append({"column": name, **scores(*(steps(x[name], entry) for x in (frame, rows, tenth)))})
-        means = pd.DataFrame(found).groupby("column", sort=False).mean()
-        print(f"\n{n:,} rows, epsilon {args.epsilon:g}, mean of {args.fits} fits")
-        print(means.round(3).to_string())
-        print(f"mean: kept {means['kept'].mean():.3f}, tv {means['tv'].mean():.3f}")
-        print(f"geometric mean of w {np.exp(np.log(means['w']).mean()):.2f}", flush=True)
+        measure("made up", table(n, np.random.default_rng(n)), args.epsilon, args.fits)
+    if args.adult is not None:
+        measure("Adult", adult(args.adult, 1_000), args.epsilon, args.fits)
 
 
 if __name__ == "__main__":

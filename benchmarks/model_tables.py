@@ -153,9 +153,21 @@ def alone(rng: np.random.Generator, n: int = 5_000) -> Made:
     return pd.DataFrame({"x": rng.gamma(2, 10, n).clip(0, 200).round()}), {"x": (0, 200)}, None
 
 
+def wide(rng: np.random.Generator, n: int = 10_000) -> Made:
+    """A hundred labels of 2 to 37 levels and a hundred numbers, all with one factor in common, and an answer."""
+    common = rng.normal(0, 1, n)
+    columns, sizes = dict[str, np.ndarray](), (37, 25, 18, 7, 5, 2) * 17
+    for j in range(100):
+        own = np.argsort(np.argsort(0.6 * common + 0.8 * rng.normal(0, 1, n))) / n
+        columns[f"label{j}"] = _words("l", np.floor(sizes[j] * own**2).astype(int))
+        columns[f"number{j}"] = np.floor(100 * np.argsort(np.argsort(0.6 * common + 0.8 * rng.normal(0, 1, n))) / n)
+    frame = pd.DataFrame(columns | {"up": np.where(common + rng.normal(0, 1, n) > 0, "yes", "no")})
+    return frame, {f"number{j}": (0, 100) for j in range(100)}, "up"
+
+
 MODEL_TABLES: dict[str, Callable[[np.random.Generator], Made]] = {
     f.__name__: f
-    for f in (clocks, arrears, copies, chapters, ordered, customers, squares, heaps, wide_labels, apart, alone)
+    for f in (clocks, arrears, copies, chapters, ordered, customers, squares, heaps, wide_labels, apart, alone, wide)
 } | {
     "letters": letters, "rare_levels": rare_levels, "indices": indices, "deciles": TABLES["deciles"],
     "thirty": partial(mixed, n=1_000, columns=29), "eight": partial(mixed, n=500, columns=7),
