@@ -62,7 +62,8 @@ def ascii_text(text: pa.Array) -> pa.Array:
     if not pc.any(foreign).as_py():
         return text
     coded = text.dictionary_encode()
-    words = [None if word is None else word.translate(_translation(word)) for word in coded.dictionary.to_pylist()]
+    words = coded.dictionary.to_pylist()
+    words = [word if word is None or word.isascii() else word.translate(_digits()) for word in words]
     return pa.array(words, text.type).take(coded.indices)
 
 
@@ -282,7 +283,3 @@ def _digits() -> dict[int, str]:
     """Return the digits of every script, and its signs, as those of ASCII."""
     digits = {code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()}
     return digits | {ord(sign): plain for sign, plain in _SIGNS.items()}
-
-
-def _translation(word: str) -> dict[int, str]:
-    return {} if word.isascii() else _digits()

@@ -166,11 +166,10 @@ def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
     """Wrap a pyarrow table; its cells are not copied."""
     label = "the pyarrow table"
     check_names(table.column_names, label)
-    storage = dict(zip(table.schema.names, table.schema.types, strict=True))
     return ArrowSource(
         label=label,
         container="pyarrow",
-        storage=storage,
+        storage=dict(zip(table.schema.names, table.schema.types, strict=True)),
         chunk_rows=chunk_rows,
         inferred=pandas_columns(table.schema),
         table=table,
@@ -282,11 +281,10 @@ def open_ipc(file: StoredFile, *, chunk_rows: int) -> IpcSource:
     message = f"Expected {file.name} to be an Arrow IPC file or stream (Feather version 2), got another or damaged one."
     schema = attempt(lambda: _read_schema(file), message)
     check_names(schema.names, file.name)
-    storage = dict(zip(schema.names, schema.types, strict=True))
     return IpcSource(
         label=file.name,
         container="parquet",
-        storage=storage,
+        storage=dict(zip(schema.names, schema.types, strict=True)),
         chunk_rows=chunk_rows,
         inferred=pandas_columns(schema),
         file=file,

@@ -137,7 +137,8 @@ def atomic_path(path: Path, *, overwrite: bool, marker: Marker | None = None, se
     partial = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}.partial")
     try:
         if secret:
-            write_or_refuse(path, lambda: _make_secret(partial))
+            # empty, for the block to fill; Windows keeps to the folder's rights
+            write_or_refuse(path, lambda: os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET)))
         yield partial
         write_or_refuse(path, lambda: _publish(partial, path, overwrite=overwrite, marker=marker))
     finally:
@@ -183,11 +184,6 @@ def reason_of(act: Callable[[], object]) -> str | None:
     except pa.ArrowException:
         return "a batch does not fit the format or the batches before it"
     return None
-
-
-def _make_secret(partial: Path) -> None:
-    """Make an empty file of its owner alone, for the block to fill. Windows keeps to the folder's rights."""
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, SECRET))
 
 
 def _publish(partial: Path, path: Path, *, overwrite: bool, marker: Marker | None) -> None:

@@ -47,8 +47,9 @@ class BasketSource(Source):
     def under(self, columns: Mapping[str, ColumnKind]) -> Source:
         """Return the source itself, if its format can hold such items."""
         kind = columns.get(ITEMS)
-        if isinstance(kind, ItemSet) and kind.items is not None:
-            check_tokens(ITEMS, kind)
+        for item in (kind.labels or ()) if isinstance(kind, ItemSet) else ():
+            if item.split() != [item]:
+                raise SchemaError(f"Column {ITEMS!r}: expected items without white space in a .dat file, got {item!r}.")
         return self
 
     def notes(self, what: Note) -> Iterator[str]:
@@ -57,11 +58,9 @@ class BasketSource(Source):
         return (f"line {number}" for number, line in numbered if line is None and what == "skipped")
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
-        yield from table_chunks(self._tables(), columns, self.chunk_rows)
-
-    def _tables(self) -> Iterator[pa.Table]:
         lines = ((line, len(line)) for line in self._lines() if line is not None)
-        yield from map(_as_sets, batched(lines, self.chunk_rows, _PART_BYTES))
+        tables = map(_as_sets, batched(lines, self.chunk_rows, _PART_BYTES))
+        yield from table_chunks(tables, columns, self.chunk_rows)
 
     def _lines(self) -> Iterator[bytes | None]:
         with open_utf8(self.path.open("rb")) as stream:
@@ -140,17 +139,6 @@ def csr_source(members: Mapping[str, Any], label: str, *, chunk_rows: int, path:
         arrays=arrays,
         path=path,
     )
-
-
-def check_tokens(name: str, kind: ItemSet) -> None:
-    """Refuse items that cannot stand between white space.
-
-    Raises:
-        SchemaError: names the item.
-    """
-    for item in (*(kind.items or ()), *(() if kind.other is None else (kind.other,))):
-        if not item or item.split() != [item]:
-            raise SchemaError(f"Column {name!r}: expected items without white space in a .dat file, got {item!r}.")
 
 
 def _as_sets(lines: list[bytes]) -> pa.Table:

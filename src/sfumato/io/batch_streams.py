@@ -31,8 +31,6 @@ from sfumato.io.stored import stored_file
 
 if TYPE_CHECKING:
     import polars as pl
-
-if TYPE_CHECKING:
     import pyarrow.dataset as pads
     from pyarrow import fs
 else:  # they bring pandas and ssl

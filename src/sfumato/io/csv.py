@@ -49,8 +49,7 @@ WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-l
 MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
 
 
-_SNIFFED = CsvForm()
-_PREFACE = re.compile(r'[\r\n]*"?sep=(.)"?(?:\r\n|\r|\n|$)')  # which Excel reads and writes
+_PREFACE = re.compile(r'[\r\n]*"?sep=(.)"?(?:\r\n|\r|\n|$)')  # a line before the header, which Excel reads and writes
 _PLAIN = CsvForm()
 _ROWS = 65_536
 _FORMULA = r"^\s*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^[\t\r\n]"  # the wide forms too
@@ -79,7 +78,7 @@ class CsvSource(FileSource):
     expected_delimiter: str
     header_bytes: int
     has_body: bool
-    form: CsvForm = _SNIFFED
+    form: CsvForm = _PLAIN
 
     def read_as(self, form: CsvForm) -> Source:
         """Return the source in a declared form."""
@@ -130,7 +129,7 @@ class CsvSource(FileSource):
             yield from odd.placed(reader, columns)
 
 
-def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> CsvSource:
+def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _PLAIN) -> CsvSource:
     """Read the header of a CSV file; its byte order mark, if any, tells the encoding.
 
     Args:
@@ -153,12 +152,14 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _SNIFFED) -> 
         raise DataError(f"Expected the quotes of the header line of {file.name} to be closed. Correct that line.")
     if not text.strip():
         raise DataError(f"Expected a header line in {file.name}, got an empty file.")
-    preface, text = _without_preface(text)
+    preface = _PREFACE.match(text)
+    text = text[preface.end() :] if preface else text
     usual = DELIMITER_OF_SUFFIX.get(format_suffix(file.name))
-    delimiter = form.delimiter or preface or usual or _sniff_delimiter(text)
+    delimiter = form.delimiter or (preface and preface[1]) or usual or _sniff_delimiter(text)
     if text.count(delimiter) >= _MOST_COLUMNS:
         raise DataError(f"Expected at most {_MOST_COLUMNS:,} columns in {file.name}, got more in its header line.")
-    names = named(attempt(lambda: _split_record(text, delimiter), message))
+    record = io.StringIO(text.strip("\r\n"), newline="")
+    names = named(attempt(lambda: next(csv.reader(record, delimiter=delimiter, strict=True)), message))
     check_names(names, file.name)
     return CsvSource(
         label=file.name,
@@ -260,12 +261,6 @@ def _record_end(text: bytes, start: int = 0) -> int | None:
     return None
 
 
-def _without_preface(text: str) -> tuple[str | None, str]:
-    """Return the delimiter that a line `sep=;` before the header says, and the header without that line."""
-    preface = _PREFACE.match(text)
-    return (preface[1], text[preface.end() :]) if preface else (None, text)
-
-
 def named(names: Sequence[str]) -> list[str]:
     """Return the names of a header; a column without one, such as the index that pandas writes, is named by its place.
 
@@ -280,11 +275,6 @@ def _sniff_delimiter(header: str) -> str:
     """The delimiter that occurs most often outside quotes; a comma if there is none."""
     bare = re.sub(r'"[^"]*"', "", header)
     return max(_DELIMITERS, key=bare.count)
-
-
-def _split_record(text: str, delimiter: str) -> list[str]:
-    record = text.strip("\r\n")
-    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter, strict=True))
 
 
 def spreadsheet_safe(table: pa.Table, numbers: Collection[str] = ()) -> pa.Table:

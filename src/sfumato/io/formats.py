@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from sfumato.entry_points import Plugin, find, names
+from sfumato.entry_points import find, names
 from sfumato.errors import DataError
 from sfumato.io.chunks import Source, attempt
 
@@ -48,7 +48,10 @@ def format_of(suffix: str, own: Collection[str]) -> Format | None:
         ConfigError: two packages claim the suffix, or the one that does cannot be imported or names something else.
     """
     plugin = find("format", suffix.removeprefix("."), [name.removeprefix(".") for name in own])
-    return None if plugin is None else _loaded(plugin)
+    form = None if plugin is None else plugin.load()
+    if plugin is not None and not isinstance(form, Format):
+        raise plugin.wrong("a sfumato.plugins.Format")
+    return form
 
 
 def suffixes(own: Collection[str]) -> list[str]:
@@ -73,10 +76,3 @@ def open_with(form: Format, path: Path, chunk_rows: int) -> Source:
             "else. Ask the authors of that format."
         )
     return source
-
-
-def _loaded(plugin: Plugin) -> Format:
-    form = plugin.load()
-    if not isinstance(form, Format):
-        raise plugin.wrong("a sfumato.plugins.Format")
-    return form

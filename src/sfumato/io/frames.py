@@ -297,7 +297,8 @@ def _from_pandas(series: pd.Series, storage: pa.DataType, form: Form | None) -> 
         return pa.chunked_array([pa.array(map(_cell_bytes, series), type=storage)])
     if storage != pa.string() or isinstance(series.dtype, pd.StringDtype | pd.ArrowDtype):
         try:
-            return _chunked(pa.array(series, type=storage, from_pandas=True))
+            cells = pa.array(series, type=storage, from_pandas=True)
+            return cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
         except UnicodeEncodeError:  # texts alone raise it, and what is no half of a surrogate pair stays as it is
             pass
     # Python objects: always cell by cell. pyarrow's own conversion reads some types otherwise than the text below,
@@ -337,10 +338,6 @@ def _cell_bytes(cell: object) -> bytes | None:
     if isinstance(cell, dict):
         cell = cell.get("bytes")
     return bytes(cell) if isinstance(cell, bytes | bytearray) else None
-
-
-def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _decimal_text(number: Decimal) -> str | None:

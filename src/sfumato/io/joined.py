@@ -23,7 +23,7 @@ from sfumato.columns.open import Identifier
 from sfumato.columns.sets import ItemSet, is_set_storage, list_parts
 from sfumato.columns.storage import has_text, text_of
 from sfumato.errors import DataError, SchemaError
-from sfumato.io.chunks import Chunk, Column, Note, Source, table_chunks
+from sfumato.io.chunks import Chunk, Note, Source, table_chunks
 from sfumato.io.csv_form import CsvForm
 
 
@@ -57,14 +57,8 @@ def of_one_type(arrays: Sequence[pa.Array]) -> list[pa.Array]:
     return [array if array.type == kind else _as_type(array, kind) for array in arrays]
 
 
-def converted(column: Column, storage: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Return a column in a type that `common_type` gave, cell by cell; what that type cannot say is missing."""
-    if not isinstance(column, np.ndarray) and column.type == storage:
-        return column
-    return _as_type(joined(column), storage)
-
-
 def _as_type(cells: pa.Array, storage: pa.DataType) -> pa.Array:
+    """Return cells in a type that `common_type` gave, each by itself; what that type cannot say is missing."""
     cells = plain(cells)
     if types.is_null(cells.type):
         return pa.nulls(len(cells), storage)
@@ -163,7 +157,7 @@ class JoinedSource(Source):
         if name in folder:
             return pa.repeat(pa.scalar(folder[name], pa.string()), chunk.n_rows)
         column = chunk.columns[name]
-        return converted(column, self.storage[name]) if isinstance(column, np.ndarray) else column
+        return _as_type(joined(column), self.storage[name]) if isinstance(column, np.ndarray) else column
 
 
 @final

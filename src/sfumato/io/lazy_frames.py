@@ -13,7 +13,6 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import pyarrow as pa
@@ -43,10 +42,6 @@ def open_lazy(frame: pl.LazyFrame, *, chunk_rows: int) -> Source:
     frame = frame.select(arrow_columns(schema, schema.names()))
     empty = attempt(lambda: pl.DataFrame(schema=frame.collect_schema()).to_arrow().schema, message)
     check_names(empty.names, _LABEL)
-
-    def write(path: Path) -> None:
-        frame.sink_ipc(path)
-
     return SpooledSource(
         label=_LABEL,
         container="polars",
@@ -54,7 +49,7 @@ def open_lazy(frame: pl.LazyFrame, *, chunk_rows: int) -> Source:
         dtypes={name: str(dtype.base_type()) for name, dtype in schema.items()},
         chunk_rows=chunk_rows,
         computed=True,
-        spool=Spool(_LABEL, write),
+        spool=Spool(_LABEL, frame.sink_ipc),
     )
 
 

@@ -109,7 +109,8 @@ def read_picture(file: Path | bytes, kind: Image) -> np.ndarray | None:
     large it says it is.
     """
     try:
-        with _opened(file, most=_most_bytes(kind)) as picture:
+        # from public facts, and far more than it needs
+        with _opened(file, most=32 * math.prod(kind.shape) + _SPARE_BYTES) as picture:
             if _size(picture) != (kind.shape[1], kind.shape[0]):
                 return None
             return _pixels(picture, kind)
@@ -180,11 +181,6 @@ def label_of_folder(name: str) -> str:
     return unquote(text, errors="replace")
 
 
-def _most_bytes(kind: Image) -> int:
-    """Bytes of a file that a picture may take, from public facts: far more than it needs."""
-    return 32 * math.prod(kind.shape) + _SPARE_BYTES
-
-
 @lru_cache(maxsize=1)
 def _formats() -> tuple[str, ...]:
     """Return the formats that this Pillow can read."""
@@ -203,14 +199,11 @@ def _opened(file: Path | bytes, most: int) -> Picture:
         return Pictures.open(io.BytesIO(stream.read(most)), formats=_formats())
 
 
-def _is_on_its_side(picture: Picture) -> bool:
-    return picture.format in _TURNED and picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
-
-
 def _size(picture: Picture) -> tuple[int, int]:
     """Return width and height of a picture as it is to be seen; nothing is decoded."""
     width, height = picture.size
-    return (height, width) if _is_on_its_side(picture) else (width, height)
+    is_on_its_side = picture.format in _TURNED and picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
+    return (height, width) if is_on_its_side else (width, height)
 
 
 def _is_deep(picture: Picture) -> bool:

@@ -90,11 +90,8 @@ def find_folder(folder: Path) -> DataFiles | None:
     if any(_walk(folder, ".png")):
         return None
     paths = sorted(_walk(folder, ".parquet"))
-    return (
-        _data_files(folder.name or "the folder", paths, [_below(path, str(folder)) for path in paths])
-        if paths
-        else None
-    )
+    below = [_below(path, str(folder)) for path in paths]
+    return _data_files(folder.name or "the folder", paths, below) if paths else None
 
 
 def find_remote(url: str) -> DataFiles:

@@ -221,10 +221,6 @@ def _as_arrow(column: Column) -> pa.Array | pa.ChunkedArray:
     return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(column))
 
 
-def _write_parquet(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
-    _to_parquet(map(_as_table, batches), path)
-
-
 def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str], form: CsvForm = _PLAIN_CSV) -> None:
     with path.open("xb") as file:
         _to_csv(map(_as_table, batches), file, form)
@@ -249,14 +245,6 @@ def _write_npz(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) ->
         for name, spool in spools.items():
             assert spool.dtype is not None  # append came first
             write_npy(archive, keys.get(name, name), spool.dtype, (spool.rows, *spool.shape), spool.file)
-
-
-def _write_dat(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
-    write_dat(map(_as_table, batches), path)
-
-
-def _write_folder(batches: Iterator[Batch], path: Path, keys: Mapping[str, str]) -> None:
-    write_pictures(map(_columns, batches), path)
 
 
 def _columns(batch: Batch) -> Mapping[str, Column]:
@@ -303,11 +291,9 @@ class _Spool:
 
 
 _WRITERS: Mapping[str, Callable[[Iterator[Batch], Path, Mapping[str, str]], None]] = {
-    ".tab": _write_csv,
-    ".tsv": _write_csv,
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
+    **dict.fromkeys((".tab", ".tsv", ".csv"), _write_csv),
+    ".parquet": lambda batches, path, _: _to_parquet(map(_as_table, batches), path),
     ".npz": _write_npz,
-    ".dat": _write_dat,
-    "": _write_folder,
+    ".dat": lambda batches, path, _: write_dat(map(_as_table, batches), path),
+    "": lambda batches, path, _: write_pictures(map(_columns, batches), path),
 }

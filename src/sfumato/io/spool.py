@@ -108,7 +108,8 @@ def write_batches(batches: Batches, names: Sequence[str], path: Path, *, chunk_r
     options = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=False)
     tables = (part if isinstance(part, pa.Table) else pa.Table.from_batches([part]) for part in batches)
     with pa.OSFile(str(path), "wb") as file:
-        for schema, same in itertools.groupby((table.select(names) for table in tables), _plain_schema_of):
+        chosen = (table.select(names) for table in tables)
+        for schema, same in itertools.groupby(chosen, lambda table: plain_schema(table.schema)):
             with pa.ipc.new_stream(file, schema, options=options) as writer:
                 for table in same:
                     writer.write_table(table.cast(schema), max_chunksize=chunk_rows)
@@ -143,10 +144,6 @@ def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int,
 def _is_declared(kind: pa.DataType) -> bool:
     """Whether cells of another batch have this type too: files of pictures, which are declared."""
     return holds_files(kind) or isinstance(kind, pa.BaseExtensionType)
-
-
-def _plain_schema_of(table: pa.Table) -> pa.Schema:
-    return plain_schema(table.schema)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
