@@ -73,8 +73,7 @@ class DateForm:
 
 
 def _days() -> Iterator[tuple[str, str]]:
-    """Yield family and format of days without a time."""
-    yield "iso", "%Y-%m-%d"
+    """Yield family and format of days without a time, but for those of ISO 8601."""
     for mark in "/.":
         yield from ((f"y{mark}m", f) for f in (f"%Y{mark}%m{mark}%d", f"%Y{mark}%-m{mark}%-d"))
     for mark, year in itertools.product("/.-", "Yy"):
@@ -115,6 +114,7 @@ def _ladder(family: str, format: str, finest: Resolution, offset: str = "") -> I
 
 
 def _iso() -> Iterator[DateForm]:
+    yield DateForm("iso", "%Y-%m-%d", "day")
     for mark in " T":
         for finest in _LADDER[2:]:
             format = "%Y-%m-%d" + _TIMES[finest].replace(" ", mark)
@@ -151,11 +151,8 @@ def _rarer() -> Iterator[DateForm]:
 
 
 def _forms() -> Iterator[DateForm]:
-    yield DateForm("iso", "%Y-%m-%d", "day")
     yield from _iso()
     for family, format in _days():
-        if family == "iso":
-            continue
         yield DateForm(family, format, "day")
         if family == "compact":
             continue
@@ -185,17 +182,13 @@ _BY_FORMAT: defaultdict[str, list[int]] = defaultdict(list)
 for _number, _form in enumerate(DATE_FORMS):
     _BY_FORMAT[_form.format].append(_number)
 _NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
-_SHAPES = {"Y": "9999", "y": "99", "m": "99", "d": "99", "H": "99", "I": "99", "M": "99", "S": "99", "G": "9999"} | {
-    "V": "99",
-    "u": "9",
-    "f": "999999",
-    "3f": "999",
-    "b": _NAME,
-    "B": _NAME,
-    "p": _HALF,
-    "j": "999",
-    "a": _WEEKDAY,
-    "A": _WEEKDAY,
+_SHAPES = {
+    **{
+        letter: "9" * n
+        for letters, n in (("u", 1), ("ymdHIMSV", 2), ("j", 3), ("YG", 4), ("f", 6))
+        for letter in letters
+    },
+    **{"3f": "999", "b": _NAME, "B": _NAME, "p": _HALF, "a": _WEEKDAY, "A": _WEEKDAY},
 }
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
 _DAY_NAME = rf"(?i)^(?:{'|'.join(WEEKDAYS)}|{'|'.join(day[:3] for day in WEEKDAYS)})"

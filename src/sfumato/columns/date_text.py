@@ -43,19 +43,12 @@ _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6, "3f":
 _DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
 _PATTERNS = {
-    "Y": r"(?P<Y>[0-9]{4})",
+    **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
+    **{letter: rf"(?P<{letter}>[0-9]{{4}})" for letter in "YG"},
     "y": r"(?P<y>[0-9]{2})",
-    "m": r"(?P<m>[0-9]{1,2})",
-    "d": r"(?P<d>[0-9]{1,2})",
     "j": r"(?P<j>[0-9]{1,3})",
-    "H": r"(?P<H>[0-9]{1,2})",
-    "I": r"(?P<I>[0-9]{1,2})",
-    "M": r"(?P<M>[0-9]{1,2})",
-    "S": r"(?P<S>[0-9]{1,2})",
     "f": r"(?P<f>[0-9]{1,6})",
     "3f": r"(?P<f>[0-9]{3})",
-    "G": r"(?P<G>[0-9]{4})",
-    "V": r"(?P<V>[0-9]{1,2})",
     "u": r"(?P<u>[1-7])",
     "p": r"(?P<p>am|pm)",
     "b": rf"(?P<b>{'|'.join(_SHORT)})",
@@ -88,12 +81,7 @@ _WRITERS: dict[str, Callable[[datetime], str]] = {
 }
 _ISO_FORMATS = (
     "%Y-%m-%d",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%dT%H:%M",
-    "%Y-%m-%d %H:%M:%S.%f",
-    "%Y-%m-%dT%H:%M:%S.%f",
+    *(f"%Y-%m-%d{mark}{clock}" for clock in ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f") for mark in " T"),
 )
 
 

@@ -135,7 +135,8 @@ class Family:
         positive *= max(float(weights.sum()), 0.0) / float(positive.sum())
         start = self._root(rows, positive)
         try:
-            if self._is_curved(rows, weights, positive, start):
+            both, above = (self._curvature(rows, each, start) for each in (weights, positive))
+            if linalg.eigh(both, above, eigvals_only=True)[0] >= _LEAST_CURVED:
                 return self._at(rows, weights, self._root(rows, weights, start))
         except (EstimateError, linalg.LinAlgError):
             pass
@@ -145,11 +146,6 @@ class Family:
         """Return minus the derivative of the scores' sum, shape (k, k)."""
         slope = self.score(rows.left, rows.right @ params)[1]
         return (rows.right * (weights * slope)[:, None]).T @ rows.right
-
-    def _is_curved(self, rows: _Rows, weights: np.ndarray, positive: np.ndarray, params: np.ndarray) -> bool:
-        """Whether the curvature is, in every direction, enough of what it is without weights below 0."""
-        pair = (self._curvature(rows, each, params) for each in (weights, positive))
-        return bool(linalg.eigh(*pair, eigvals_only=True)[0] >= _LEAST_CURVED)
 
     def _at(self, rows: _Rows, weights: np.ndarray, params: np.ndarray) -> Solution:
         """Return coefficients at which the scores have a sum of 0, and the influence on them."""
@@ -210,10 +206,6 @@ def _power(predictor: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(predictor, _LARGEST_POWER))
 
 
-def _of_squares(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return left - predictor, np.ones_like(left)
-
-
 def _of_chances(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     chances = special.expit(predictor)
     return left - chances, chances * (1 - chances)
@@ -229,7 +221,7 @@ def _of_sizes(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.n
     return relative - 1.0, relative
 
 
-LINEAR = Family("ols", "least squares", np.asarray, _of_squares)
+LINEAR = Family("ols", "least squares", np.asarray, lambda left, predictor: (left - predictor, np.ones_like(left)))
 LOGISTIC = Family("logit", "logistic", special.expit, _of_chances, two_values=True)
 POISSON = Family("poisson", "Poisson", _power, _of_counts)
 GAMMA = Family("gamma", "gamma", _power, _of_sizes, pairs=False)

@@ -342,8 +342,7 @@ class ReleaseValue(ReleaseContent):
         place = require_path(path=path)
         require_flag(overwrite=overwrite)
         self._require_whole()
-        manifest, packed = self._manifest()
-        write_files(place, manifest, packed, overwrite=overwrite)
+        write_files(place, *self._manifest(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the `.sfm` file that `save` writes."""
@@ -357,8 +356,7 @@ class ReleaseValue(ReleaseContent):
     @property
     def hashes(self) -> Bound:
         """Hashes of its arrays and of what its manifest says: those that its certificate has once it is saved."""
-        manifest, packed = self._manifest()
-        return hashes(manifest, packed)
+        return hashes(*self._manifest())
 
     def _manifest(self) -> tuple[dict[str, Any], bytes]:
         """Return what the manifest says, and the arrays, as they are saved."""
