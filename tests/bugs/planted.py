@@ -549,8 +549,8 @@ BUGS = [
     PlantedBug(
         "readers: files that pandas wrote have the types they say",
         "io/chunks.py",
-        '    written = (schema.metadata or {}).get(b"pandas")\n',
-        "    written = None\n",
+        '        entries = json.loads((schema.metadata or {})[b"pandas"])["columns"]\n',
+        "        entries = None\n",
         f"{WRITERS} -k wide_numbers",
     ),
     PlantedBug(

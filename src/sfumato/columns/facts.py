@@ -6,6 +6,7 @@ to `faults`; what is returned then is never used.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
@@ -130,10 +131,8 @@ def real_number(name: str, value: object, faults: list[str]) -> float:
     """Return a finite float, noting a fault if it is none."""
     number = math.nan
     if isinstance(value, str) or (hasattr(value, "__float__") and not isinstance(value, bool)):
-        try:
+        with contextlib.suppress(ValueError, OverflowError):
             number = float(value)  # type: ignore[arg-type]
-        except (ValueError, OverflowError):
-            number = math.nan
     if not math.isfinite(number):
         faults.append(f"Expected {name} to be a finite number, got {name}={shown(value)}.")
     return number
@@ -146,10 +145,8 @@ def moment_text(name: str, value: object, faults: list[str]) -> str:
     moment = None
     if isinstance(text, str):
         text = text.strip()
-        try:
+        with contextlib.suppress(ValueError):
             moment = datetime.fromisoformat(text)
-        except ValueError:
-            moment = None
     if moment is None or moment.tzinfo is not None:
         faults.append(f"Expected {name} to be a date or time without offset, such as 2020-01-31, got {shown(value)}.")
         return ""

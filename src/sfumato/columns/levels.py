@@ -250,7 +250,7 @@ class _Listed(LevelKind):
     other: str | None
     exact: bool
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         faults: list[str] = []
         categories = labels_text("categories", "a category", self.categories, faults)
         if not (categories or faults):
@@ -326,7 +326,7 @@ class Categorical(_Listed):
     exact: bool = False
 
     def __post_init__(self) -> None:
-        self._check()
+        super(Categorical, self).__post_init__()
         faults: list[str] = []
         parents: tuple[str, ...] = ()
         keep = read_keep(self.categories, self.keep, faults)
@@ -395,9 +395,6 @@ class Ordinal(_Listed):
     other: str | None = None
     nullable: bool = False
     exact: bool = False
-
-    def __post_init__(self) -> None:
-        self._check()
 
 
 @lru_cache(maxsize=256)

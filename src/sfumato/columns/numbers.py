@@ -85,8 +85,7 @@ class Integer(WholeKind):
 
     def beyond(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return masks of the cells outside the bounds, and of the cells that hold a number."""
-        values, valid = read_integers(cells, missing, self.written)
-        beyond = (values < self.lower) | (values > self.upper)
+        beyond, valid = super(Integer, self).beyond(cells, missing)
         if types.is_uint64(cells.type):  # what int64 cannot hold is above any bound, and is read as its largest number
             beyond |= cells.fill_null(0).to_numpy(zero_copy_only=False) > _INT64_MAX
         return beyond, valid

@@ -144,7 +144,11 @@ class Account:
             return words | arrays_of(replace(noisy, origin=origin))
 
         entry = self._journal_entry(stage, event, 1, draw)
-        _require_same_query(entry, words, stage)
+        if words and not np.array_equal(entry[_QUERY], words[_QUERY]):
+            raise ConfigError(
+                f"Expected stage {stage!r} to count the cells that it counted when the checkpoint was written, got "
+                "others. Go on with the machine and the versions that began the fit."
+            )
         noisy = noisy_of(entry, stage)
         if self.exchange is not None:
             self.exchange.agree(noisy.value)
@@ -209,14 +213,6 @@ class Account:
                 f"Expected all that was released before stage {stage!r} in the checkpoint, too. A method that keeps "
                 "checkpoints (`resumable = True`) measures through `fit.measure` alone."
             )
-
-
-def _require_same_query(entry: Mapping[str, np.ndarray], words: Mapping[str, np.ndarray], stage: str) -> None:
-    if words and not np.array_equal(entry[_QUERY], words[_QUERY]):
-        raise ConfigError(
-            f"Expected stage {stage!r} to count the cells that it counted when the checkpoint was written, got others. "
-            "Go on with the machine and the versions that began the fit."
-        )
 
 
 def arrays_of(noisy: Noisy) -> Arrays:

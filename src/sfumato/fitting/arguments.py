@@ -20,7 +20,7 @@ from sfumato.errors import (
     PrivacyWarning,
     SchemaError,
     did_you_mean,
-    require_instance,
+    require_flag,
     require_integer,
     require_name,
     require_path,
@@ -301,13 +301,11 @@ class FitOptions:
             number_of_rows(self.n_public)
         if self.seed is not None:
             require_integer(at_least=0, seed=self.seed)
-        if self.ledger is not None:
-            require_path(ledger=self.ledger)
-        if self.checkpoint is not None:
-            require_path(checkpoint=self.checkpoint)
-        require_instance(bool, "True or False", as_source=self.as_source)
-        for name in ("accept_draft", "rows_are_records"):
-            require_instance(bool, "True or False", **{name: getattr(self, name)})
+        for name in ("ledger", "checkpoint"):
+            if getattr(self, name) is not None:
+                require_path(**{name: getattr(self, name)})
+        for name in ("as_source", "accept_draft", "rows_are_records"):
+            require_flag(**{name: getattr(self, name)})
         if self.progress is not None and not callable(self.progress):
             # its type only: what was passed by mistake may be records
             raise ConfigError(

@@ -266,11 +266,6 @@ class DomainCounts(Counts):
         return len(self.kinds) + self.with_records
 
     @property
-    def word_columns(self) -> tuple[str, ...]:
-        """Columns with words."""
-        return tuple(name for name, kind in self.kinds.items() if kind == "categorical")
-
-    @property
     def ends(self) -> np.ndarray:
         """Where each column's listed cells end: the grid and missing; missing; or present and missing."""
         sizes = {"categorical": 1, "boolean": 2}
@@ -278,9 +273,8 @@ class DomainCounts(Counts):
 
     def zero(self) -> Tally:
         """Return an empty tally."""
-        return Tally(
-            np.zeros(self.ends[-1] + self.with_records), {name: Counter() for name in self.word_columns}, self.unit_rows
-        )
+        words = {name: Counter[str]() for name, kind in self.kinds.items() if kind == "categorical"}
+        return Tally(np.zeros(self.ends[-1] + self.with_records), words, self.unit_rows)
 
     def add(self, total: Tally, rows: Rows) -> None:
         """Count some records."""

@@ -277,7 +277,13 @@ def description_of(
     lines += [*([AS_SOURCE] if as_source else []), *([] if prior is None else [of_prior(prior)])]
     if schema is not None:
         kinds = schema.columns.values()
-        known["unit"], notes = Protected(**schema.protects), _notes(schema, discovered)
+        known["unit"] = Protected(**schema.protects)
+        notes = SchemaNotes(
+            discovered=list(discovered),
+            origins=source_lines(with_discovered(schema, discovered)),
+            read_off=read_off(schema),
+            weight=weighting_of(schema),
+        )
         lines += [] if schema.tree is None else of_keys(schema.tree.told_by_key, known["unit"].name)
     lines += [] if joint is None else of_holders(joint)
     described = describe(
@@ -290,12 +296,3 @@ def description_of(
         **known,
     )
     return replace(described, prior=prior, joint=joint)
-
-
-def _notes(schema: Schema, discovered: Iterable[str]) -> SchemaNotes:
-    return SchemaNotes(
-        discovered=list(discovered),
-        origins=source_lines(with_discovered(schema, discovered)),
-        read_off=read_off(schema),
-        weight=weighting_of(schema),
-    )

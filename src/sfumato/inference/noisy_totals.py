@@ -276,7 +276,8 @@ class CountTable:
         if self.axes:
             place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
         rows, value = np.bincount(place, minlength=self.value.size), self.value.reshape(-1)
-        cells, many = np.flatnonzero(rows >= FEWEST_ROWS), self._many_labels()
+        cells = np.flatnonzero(rows >= FEWEST_ROWS)
+        many = any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
         if many:
             cells = seen(cells, value, self.variance, rows)
             most = min(len(self.axes) * MOST_APART, _MOST_CELLS) if most is None else most
@@ -289,10 +290,6 @@ class CountTable:
         total = value.sum() - value[cells].sum()
         functions = sparse.hstack([functions, rest[:, None]], format="csc")
         return Totals(functions, np.append(value[cells], total), np.append(variances, left))
-
-    def _many_labels(self) -> bool:
-        """Whether an axis has more labels than are all told apart."""
-        return any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
 
 
 def seen(cells: np.ndarray, counts: np.ndarray, variance: float, rows: np.ndarray) -> np.ndarray:

@@ -120,9 +120,12 @@ def fit_design(
     what, squares = f"the regression {formula!r}", family.linear
     if named:
         estimator = estimator.named()
-        squares = squares and _products_measured(questions, design, by, what)
-    else:
+    try:
         _require_products(questions, design, by, what)
+    except EstimateError:
+        if not named:
+            raise
+        squares = False  # R-squared is a function of sums of products of all terms, coefficients are not
     if not (named or family.pairs):
         _require_all(questions, design, by, family, formula)
     for name in columns:
@@ -141,15 +144,6 @@ def _require_products(questions: Questions, design: Design, by: str | None, what
     group = set() if by is None else {by}
     for one, other in itertools.combinations_with_replacement((design.of_left, *design.of_terms), 2):
         require_together(questions.measured, one | other | group, what)
-
-
-def _products_measured(questions: Questions, design: Design, by: str | None, what: str) -> bool:
-    """Whether sums of products of all terms were measured: R-squared is a function of them, coefficients are not."""
-    try:
-        _require_products(questions, design, by, what)
-    except EstimateError:
-        return False
-    return True
 
 
 def _require_all(questions: Questions, design: Design, by: str | None, family: Family, formula: str) -> None:

@@ -21,6 +21,7 @@ neighbours come out alike. Proof: docs/proofs/cells.md.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from abc import ABC, abstractmethod
@@ -65,13 +66,9 @@ def pandas_columns(schema: pa.Schema) -> frozenset[str]:
         >>> sorted(pandas_columns(pa.Schema.from_pandas(frame)))
         ['id']
     """
-    written = (schema.metadata or {}).get(b"pandas")
     entries: Any = None
-    if written is not None:
-        try:
-            entries = json.loads(written)["columns"]
-        except (ValueError, LookupError, TypeError, RecursionError):  # a stranger may have written it
-            entries = None
+    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):  # a stranger may have written it
+        entries = json.loads((schema.metadata or {})[b"pandas"])["columns"]
     if not isinstance(entries, list):
         return frozenset()
     named = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]

@@ -300,15 +300,11 @@ class GridPLDAccountant(PLDAccountant):
             return None
         if isinstance(event, dp_event.PoissonSampledDpEvent) and event.sampling_probability and _has_noise(event.event):
             if do_compose:
-                step = self._gaussian(
-                    event.event.noise_multiplier, event.sampling_probability, self._tail_of_step(count)
-                )
+                tail = self.tail / count if self.tail > TAIL else 0.0
+                step = self._gaussian(event.event.noise_multiplier, event.sampling_probability, tail)
                 self._add(self_composed(step, count, self.tail))
             return None
         return super()._maybe_compose(event, count, do_compose)
-
-    def _tail_of_step(self, count: int) -> float:
-        return self.tail / count if self.tail > TAIL else 0.0
 
     def curve(self, largest: float) -> tuple[np.ndarray, np.ndarray]:
         """Return ε (m,) from 0 on the grid to the largest loss, or to `largest` nats, and δ at each.

@@ -112,7 +112,13 @@ def as_records(source: Source, schema: Schema) -> Source:
 def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Source:
     if isinstance(source, LongSource) or not {name, id_column} <= source.storage.keys():
         return source  # what is absent is named where columns are checked
-    _check_long(source.storage, name, id_column)
+    for column, what in ((id_column, "names or numbers"), (name, "one item per row")):
+        kind = source.storage[column]
+        if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise SchemaError(
+                f"Expected column {column!r} of a table with one row per item to hold {what}, got cells of type "
+                f"{kind}. If a cell holds a whole set, leave out `id`."
+            )
     storage = {**source.storage, name: plain_list_type(pa.list_(source.storage[name]))}
     return LongSource(
         **source.outline(storage=storage),
@@ -123,15 +129,6 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
         exact=schema.is_exact(name),
         parts=1 + source.size() // _PART_BYTES,
     )
-
-
-def _check_long(storage: Mapping[str, pa.DataType], name: str, id_column: str) -> None:
-    for column, what in ((id_column, "names or numbers"), (name, "one item per row")):
-        if pa.types.is_nested(storage[column]) or isinstance(storage[column], pa.BaseExtensionType):
-            raise SchemaError(
-                f"Expected column {column!r} of a table with one row per item to hold {what}, got cells of type "
-                f"{storage[column]}. If a cell holds a whole set, leave out `id`."
-            )
 
 
 def _first_seen(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:

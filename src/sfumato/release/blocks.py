@@ -26,19 +26,13 @@ from sfumato.release.database_sampler import DatabaseTables, TableRows
 from sfumato.schema.schema import Schema
 
 _PARTS = ""
-_STARTS, _THERE = 1, 2
+_STARTS, _THERE = 1, 2  # which row is the first of its unit, and which is a row, and no unit without any
 _NO_VALUES: Mapping[str, pa.Array] = {}
 _AHEAD = 2  # blocks per worker that are drawn before they are asked for: memory stays bounded
 SAMPLE_BLOCK = 16_384
 _BLOCK_NUMBERS = 1 << 22  # wide rows are drawn fewer at a time
 _BLOCK_BYTES = 1 << 26  # of cells, which labels may make long
 _FIRST_ID = 1
-
-
-def with_parts(rows: pa.Table, *, starts: np.ndarray, present: np.ndarray) -> pa.Table:
-    """Return rows of units that say which is the first of its unit, and which is a row and no unit without any."""
-    parts = _STARTS * starts.astype(np.int8) + _THERE * present.astype(np.int8)
-    return rows.append_column(_PARTS, pa.array(parts.astype(np.int8)))
 
 
 def rows_present(rows: pa.Table) -> np.ndarray | None:
@@ -336,7 +330,8 @@ class LinkedBlocks(Blocks):
                 yield table
                 continue
             starts = np.diff(owners, prepend=-1)[some] != 0
-            yield with_parts(table, starts=starts, present=~without[some])
+            parts = np.where(starts, _STARTS, 0) + np.where(without[some], 0, _THERE)
+            yield table.append_column(_PARTS, pa.array(parts.astype(np.int8)))
 
     def _numbered(self, block: int, units: Units) -> Units:
         """Return the units of a block that stay, with their numbers in the sample."""

@@ -46,14 +46,6 @@ UNITS_PART, STEPS_PART = "units: ", "steps: "
 _BOUND = ("schema", "sampler", "certificate", "measurements", "form", "not_kept")
 
 
-def _storage(value: object, place: Place) -> pa.DataType:
-    return read_type(reader(str)(value, place))
-
-
-def _stored(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
-    return {name: write_type(kind) for name, kind in kinds.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class SourceForm:
     """The form the records came in, which samples are given back in: metadata, no values.
@@ -66,7 +58,10 @@ class SourceForm:
     """
 
     container: Container = entry(one_of(*get_args(Container)))  # noqa: RUF009 - a field
-    storage: Mapping[str, pa.DataType] = entry(mapping(_storage), write=_stored)
+    storage: Mapping[str, pa.DataType] = entry(
+        mapping(lambda value, place: read_type(reader(str)(value, place))),
+        write=lambda kinds: {name: write_type(kind) for name, kind in kinds.items()},
+    )
     dtypes: Mapping[str, str] = entry(mapping(str), factory=dict)
     keys: Mapping[str, str] = entry(mapping(str), factory=dict)
 

@@ -77,15 +77,9 @@ def numeric_columns(entry: object) -> tuple[str, ...]:
     return tuple(map(str, (*formula, *parts)))
 
 
-def place_of(entry: object, number: int) -> str:
-    """Say which rule is meant: its number and its form, with the columns it speaks of."""
-    form = next((key for key in _READERS if isinstance(entry, Mapping) and key in entry), None)
-    return f"rule {number}" if form is None else f"rule {number} ({form})"
-
-
 def _read(entry: Any, kinds: Kinds, number: int) -> list[Rule]:  # noqa: ANN401
-    place = place_of(entry, number)
     forms = [key for key in _READERS if isinstance(entry, Mapping) and key in entry]
+    place = f"rule {number} ({forms[0]})" if forms else f"rule {number}"
     if len(forms) != 1:
         raise SchemaError(f"Expected {place} to be one of {_FORMS}, got {shown(entry)}.")
     known, reader = _READERS[forms[0]]
