@@ -373,7 +373,8 @@ class QuestionMethods(ABC):
         """
         from sfumato.inference.replicates import replicate_codes
 
-        return [self._release._as_fitted(codes) for codes in replicate_codes(self._release, m, n, seed, target)]
+        tables = map(self._release._decoder.table, replicate_codes(self._release, m, n, seed, target))
+        return list(map(self._release._contained, tables))
 
     @named_arguments
     def replicate_batches(
@@ -386,14 +387,11 @@ class QuestionMethods(ABC):
         """
         from sfumato.inference.replicates import INDEX, replicate_codes
 
-        tables = replicate_codes(self._release, m, n, seed, target)
+        tables = map(self._release._decoder.table, replicate_codes(self._release, m, n, seed, target))
         if INDEX in self._release.schema.written:
             raise ConfigError(f"Expected no column called {INDEX!r} beside the index of replicates, got one.")
-        return (self._indexed(INDEX, place, codes) for place, codes in enumerate(tables, 1))
-
-    def _indexed(self, name: str, place: int, codes: Mapping[str, Any]) -> pa.Table:
-        rows = self._release._decoder.table(codes)
-        return rows.add_column(0, name, pa.array([place] * rows.num_rows, pa.int64()))
+        places = enumerate(tables, 1)
+        return (rows.add_column(0, INDEX, pa.array([i] * rows.num_rows, pa.int64())) for i, rows in places)
 
 
 class UnitEstimates(QuestionMethods):

@@ -21,7 +21,7 @@ import pyarrow.types as types
 from sfumato._lazy import later
 from sfumato.columns.facts import shown
 from sfumato.errors import ReleaseError
-from sfumato.io.chunks import Chunk, Source, attempt, check_names, pandas_columns, table_chunks
+from sfumato.io.chunks import Chunk, Source, attempt, of_schema, table_chunks
 from sfumato.io.stored import FileSource, StoredFile
 
 if TYPE_CHECKING:
@@ -151,29 +151,13 @@ def open_parquet(file: StoredFile, *, chunk_rows: int) -> ParquetSource:
     """
     message = f"Expected {file.name} to be a Parquet file, got another or a damaged one."
     schema = attempt(lambda: _metadata(file)[1], message)
-    check_names(schema.names, file.name)
-    return ParquetSource(
-        label=file.name,
-        container="parquet",
-        storage=dict(zip(schema.names, schema.types, strict=True)),
-        chunk_rows=chunk_rows,
-        inferred=pandas_columns(schema),
-        file=file,
-    )
+    return ParquetSource(**of_schema(schema, file.name), container="parquet", chunk_rows=chunk_rows, file=file)
 
 
 def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
     """Wrap a pyarrow table; its cells are not copied."""
-    label = "the pyarrow table"
-    check_names(table.column_names, label)
-    return ArrowSource(
-        label=label,
-        container="pyarrow",
-        storage=dict(zip(table.schema.names, table.schema.types, strict=True)),
-        chunk_rows=chunk_rows,
-        inferred=pandas_columns(table.schema),
-        table=table,
-    )
+    columns = of_schema(table.schema, "the pyarrow table")
+    return ArrowSource(**columns, container="pyarrow", chunk_rows=chunk_rows, table=table)
 
 
 def _open(raw: IO[bytes], text: Sequence[str] = ()) -> pq.ParquetFile:
@@ -280,15 +264,7 @@ def open_ipc(file: StoredFile, *, chunk_rows: int) -> IpcSource:
     """
     message = f"Expected {file.name} to be an Arrow IPC file or stream (Feather version 2), got another or damaged one."
     schema = attempt(lambda: _read_schema(file), message)
-    check_names(schema.names, file.name)
-    return IpcSource(
-        label=file.name,
-        container="parquet",
-        storage=dict(zip(schema.names, schema.types, strict=True)),
-        chunk_rows=chunk_rows,
-        inferred=pandas_columns(schema),
-        file=file,
-    )
+    return IpcSource(**of_schema(schema, file.name), container="parquet", chunk_rows=chunk_rows, file=file)
 
 
 def read_batches(path: str, places: list[int]) -> Iterator[pa.RecordBatch]:

@@ -75,6 +75,17 @@ def pandas_columns(schema: pa.Schema) -> frozenset[str]:
     return frozenset(entry["name"] for entry in named if _INFERRED.fullmatch(str(entry.get("numpy_type"))))
 
 
+def of_schema(schema: pa.Schema, label: str) -> dict[str, Any]:
+    """Return the fields of a source that has the columns of a schema.
+
+    Raises:
+        DataError: two columns have one name, or one has none.
+    """
+    check_names(schema.names, label)
+    storage = dict(zip(schema.names, schema.types, strict=True))
+    return {"label": label, "storage": storage, "inferred": pandas_columns(schema)}
+
+
 def as_inferred(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return cells of an inferred type as they would be beside a missing one: whole numbers of 64 bits as floats.
 

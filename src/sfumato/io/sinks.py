@@ -9,7 +9,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -253,15 +253,15 @@ def _columns(batch: Batch) -> Mapping[str, Column]:
     return dict(zip(batch.column_names, batch.columns, strict=True))
 
 
+@dataclass(slots=True)
 class _Spool:
     """The rows of one array, in a file, until their number is known."""
 
-    def __init__(self, name: str, file: IO[bytes]) -> None:
-        self.name = name
-        self.file = file
-        self.rows = 0
-        self.dtype: np.dtype[Any] | None = None
-        self.shape: tuple[int, ...] = ()
+    name: str
+    file: IO[bytes]
+    rows: int = 0
+    dtype: np.dtype[Any] | None = None
+    shape: tuple[int, ...] = ()
 
     def append(self, column: Column) -> None:
         if not isinstance(column, np.ndarray) and column.null_count:

@@ -323,10 +323,6 @@ class ReleaseValue(ReleaseContent):
         """From the codes that its sampler draws to cells."""
         return Decoder(self.schema, self.form.storage)
 
-    def _as_fitted(self, codes: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """Return coded rows as a frame (or arrays) of the kind that was fitted."""
-        return self._contained(self._decoder.table(codes))
-
     @named_arguments
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release; it is there whole or not at all.

@@ -116,8 +116,24 @@ class FullCovariance(CovarianceForm):
         return covariances
 
 
+class _Variances(CovarianceForm):
+    """What forms without covariances share: their whiteners are inverse standard deviations."""
+
+    __slots__ = ()
+
+    def whiteners(self, covariances: np.ndarray) -> np.ndarray:
+        """Return inverse standard deviations."""
+        if not (covariances > 0).all():
+            raise np.linalg.LinAlgError("Expected variances above 0.")
+        return 1 / np.sqrt(covariances)
+
+    def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
+        """Whiten one component at a time."""
+        return distances_apart(points, means, whiteners.reshape(len(means), -1))
+
+
 @dataclass(frozen=True, slots=True)
-class DiagonalCovariance(CovarianceForm):
+class DiagonalCovariance(_Variances):
     """Variances per component, stored with shape (k, q); its second moment is x∘x."""
 
     name: ClassVar[str] = "diagonal"
@@ -134,17 +150,9 @@ class DiagonalCovariance(CovarianceForm):
         """Clamp variances."""
         return np.clip(covariances, floor[:, None], ceiling)
 
-    def whiteners(self, covariances: np.ndarray) -> np.ndarray:
-        """Return inverse standard deviations."""
-        return _inverse_roots(covariances)
-
     def log_determinants(self, whiteners: np.ndarray, q: int) -> np.ndarray:
         """Return the sum of the logs."""
         return np.log(whiteners).sum(axis=1)
-
-    def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
-        """Whiten one component at a time."""
-        return distances_apart(points, means, whiteners)
 
     def identity_seconds(self, q: int) -> np.ndarray:
         """Return ones."""
@@ -160,7 +168,7 @@ class DiagonalCovariance(CovarianceForm):
 
 
 @dataclass(frozen=True, slots=True)
-class SphericalCovariance(CovarianceForm):
+class SphericalCovariance(_Variances):
     """One variance per component, stored with shape (k,); its second moment is ‖x‖²."""
 
     name: ClassVar[str] = "spherical"
@@ -177,17 +185,9 @@ class SphericalCovariance(CovarianceForm):
         """Clamp variances."""
         return np.clip(covariances, floor, ceiling)
 
-    def whiteners(self, covariances: np.ndarray) -> np.ndarray:
-        """Return inverse standard deviations."""
-        return _inverse_roots(covariances)
-
     def log_determinants(self, whiteners: np.ndarray, q: int) -> np.ndarray:
         """Return q times the log."""
         return q * np.log(whiteners)
-
-    def squared_distances(self, points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
-        """Whiten one component at a time."""
-        return distances_apart(points, means, whiteners[:, None])
 
     def identity_seconds(self, q: int) -> np.ndarray:
         """Return q."""
@@ -270,12 +270,6 @@ def _clamped(matrix: np.ndarray, floor: float, ceiling: float) -> np.ndarray:
 def _whitener(covariance: np.ndarray) -> np.ndarray:
     lower = np.linalg.cholesky(covariance)
     return linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T
-
-
-def _inverse_roots(variances: np.ndarray) -> np.ndarray:
-    if not (variances > 0).all():
-        raise np.linalg.LinAlgError("Expected variances above 0.")
-    return 1 / np.sqrt(variances)
 
 
 def distances_apart(points: np.ndarray, means: np.ndarray, whiteners: np.ndarray) -> np.ndarray:
