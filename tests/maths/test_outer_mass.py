@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fixtures.costly import slow_after
-from sfumato.columns.bounded import N_CELLS, SIDE, cell_span, cells_of, number_edges
+from sfumato.columns.bounded import N_CELLS, SIDE, cell_span, cells_of, open_edges
 from sfumato.maths.outer_mass import Axis, NoisyColumn, ends, span
 
 STD = 32.0  # of five columns at ε = 1, δ = 1e-6, a tenth of the budget
@@ -13,7 +13,7 @@ STD = 32.0  # of five columns at ε = 1, δ = 1e-6, a tenth of the budget
 def column(values, std=STD, seed=0, *, whole=False, columns=5):
     counts = np.bincount(cells_of(np.asarray(values, dtype=float)), minlength=N_CELLS)[:N_CELLS].astype(float)
     noisy = counts + np.random.default_rng(seed).normal(0, std, N_CELLS)
-    return NoisyColumn(noisy, std, Axis.of(*number_edges(), whole=whole), columns, len(values))
+    return NoisyColumn(noisy, std, Axis.of(*open_edges("continuous"), whole=whole), columns, len(values))
 
 
 def spent(rng, n):

@@ -71,21 +71,16 @@ def cell_span(cell: int) -> tuple[float, float]:
     return (near, far) if cell > SIDE else (-far, -near)
 
 
-def number_edges() -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and the upper edges of the cells of numbers, shape (N_CELLS,) each."""
+def open_edges(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper edges of the cells that an open column is counted in, shape (N_CELLS,) each.
+
+    Of dates the first day of the cells' years, in years, and of the years after; else of the cells of numbers.
+    """
+    if kind == "datetime":
+        years = np.arange(N_CELLS) - SIDE + float(MIDDLE_YEAR)
+        return years, years + 1
     edges = np.array([cell_span(cell) for cell in range(N_CELLS)])
     return edges[:, 0], edges[:, 1]
-
-
-def year_edges() -> tuple[np.ndarray, np.ndarray]:
-    """Return the first day of the cells' years, in years, and of the years after, shape (N_CELLS,) each."""
-    years = np.arange(N_CELLS) - SIDE + float(MIDDLE_YEAR)
-    return years, years + 1
-
-
-def open_edges(kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the edges of the cells that an open column is counted in: of dates, of years; else of numbers."""
-    return year_edges() if kind == "datetime" else number_edges()
 
 
 def year_cells(years: np.ndarray) -> np.ndarray:

@@ -95,9 +95,8 @@ def valid_text(text: str) -> str:
 
 def is_text(storage: pa.DataType) -> bool:
     """Whether cells of this type are text, or bytes that stand for text of unknown encoding."""
-    return (
-        types.is_string(storage) or types.is_large_string(storage) or types.is_string_view(storage) or is_bytes(storage)
-    )
+    kinds = (types.is_string, types.is_large_string, types.is_string_view, is_bytes)
+    return any(is_one(storage) for is_one in kinds)
 
 
 def values_of(storage: pa.DataType) -> pa.DataType:
@@ -113,25 +112,14 @@ def values_of(storage: pa.DataType) -> pa.DataType:
 
 def is_scalar(storage: pa.DataType) -> bool:
     """Whether cells are numbers, truth values or text, or none has a value: types that one cell turns into another."""
-    values = values_of(storage)
-    return (
-        is_text(values)
-        or types.is_null(values)
-        or types.is_boolean(values)
-        or types.is_integer(values)
-        or types.is_floating(values)
-        or types.is_decimal(values)
-    )
+    kinds = (is_text, types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    return any(is_one(values_of(storage)) for is_one in kinds)
 
 
 def is_bytes(storage: pa.DataType) -> bool:
     """Whether cells of this type are bytes."""
-    return (
-        types.is_binary(storage)
-        or types.is_large_binary(storage)
-        or types.is_binary_view(storage)
-        or types.is_fixed_size_binary(storage)
-    )
+    kinds = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
+    return any(is_one(storage) for is_one in kinds)
 
 
 def read_text(cells: pa.Array) -> pa.Array:
@@ -272,7 +260,7 @@ def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     if types.is_floating(cells.type):
         absent |= np.isnan(read_floats(cells, ()))
     elif is_text(cells.type) and missing:
-        absent |= _is_token(read_text(cells), missing).to_numpy(zero_copy_only=False)
+        absent |= are_tokens(read_text(cells), missing, exact=True).to_numpy(zero_copy_only=False)
     return absent
 
 
@@ -287,10 +275,5 @@ def _token_values(missing: tuple[str, ...], written: Written | None) -> tuple[fl
 def _plain_numbers(cells: pa.Array, missing: Sequence[str], written: Written | None) -> pa.Array:
     """Return text cells, or truth values, as plain numbers, null where one is a missing token."""
     text = cells.cast(pa.string()) if types.is_boolean(cells.type) else read_text(cells)
-    text = pc.if_else(_is_token(text, missing), pa.scalar(None, text.type), text) if missing else text
+    text = without_tokens(text, missing, exact=True)  # `1.000` for `1` may be a thousand
     return text if written is None else written.plain(text)
-
-
-def _is_token(text: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return which text cells are missing tokens, letter by letter: `1.000` for `1` may be a thousand."""
-    return pc.is_in(text, value_set=pa.array(list(missing), text.type))

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import is_bytes, is_text, plain, read_text
 from sfumato.columns.facts import float_text
 from sfumato.columns.wall_clock import wall_clock_text
@@ -22,21 +21,8 @@ from sfumato.columns.wall_clock import wall_clock_text
 
 def has_text(storage: pa.DataType) -> bool:
     """Whether values of a type can be categories."""
-    return (
-        is_text(storage)
-        or types.is_integer(storage)
-        or types.is_boolean(storage)
-        or types.is_floating(storage)
-        or types.is_decimal(storage)
-        or types.is_date(storage)
-        or types.is_timestamp(storage)
-        or types.is_time(storage)
-    )
-
-
-def canonical_text(values: pa.Array, *, exact: bool = False) -> pa.Array:
-    """Return the canonical text of values of a type that has text: see `canonical`."""
-    return canonical(text_of(values), exact=exact)
+    numbers = (types.is_integer, types.is_boolean, types.is_floating, types.is_decimal)
+    return any(is_one(storage) for is_one in (is_text, *numbers, types.is_date, types.is_timestamp, types.is_time))
 
 
 def text_of(values: pa.Array) -> pa.Array:

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import plain
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import Categorical, LevelKind
 from sfumato.columns.open import Open
-from sfumato.columns.storage import canonical_text, has_text
+from sfumato.columns.storage import has_text, text_of
 from sfumato.desk.drafting import draft_schema
 from sfumato.desk.validation import INSIDE, outside_marks
 from sfumato.errors import ConfigError, DataError
@@ -92,7 +93,7 @@ def _labels(name: str, source: Source, missing: Sequence[str]) -> tuple[str, ...
         for cells in [] if isinstance(column, np.ndarray) else column.chunks:
             values = plain(cells)
             if has_text(values.type):
-                labels.update(canonical_text(values.unique()).to_pylist())
+                labels.update(canonical(text_of(values.unique())).to_pylist())
     known = sorted(label for label in labels if label is not None and label not in (*missing, _REST))
     return tuple(known[:_MOST_LABELS]) or ("no label",)
 

@@ -90,7 +90,8 @@ class FormulaValues:
             return getattr(np, name)(*numbers)
         column = np.broadcast_to(np.asarray(numbers[0]), self._weights.shape)
         if name in SPLINES:
-            return _spline(name, column, settings)
+            whole = {key: int(value) if key in ("df", "degree") else value for key, value in settings.items()}
+            return import_extra("formulaic.transforms", "regression").TRANSFORMS[name](column, **whole)
         return getattr(_Weighted(self._weights), name)(column, **settings)
 
     def levels(self, factor: Expression) -> int:
@@ -154,11 +155,6 @@ def _coded(values: Any, expression: Expression, contrasts: Coding | None = None,
         settings = {"base" if name == "reference" else name: value for name, value in contrasts.settings}
         coding = getattr(transforms.contrasts, f"{_NAMES[contrasts.name]}Contrasts")(**settings)
     return transforms.C(values, coding)
-
-
-def _spline(name: str, column: np.ndarray, settings: dict[str, Any]) -> Any:  # noqa: ANN401
-    whole = {key: int(value) if key in ("df", "degree") else value for key, value in settings.items()}
-    return import_extra("formulaic.transforms", "regression").TRANSFORMS[name](column, **whole)
 
 
 class _Weighted:

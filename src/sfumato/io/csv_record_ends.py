@@ -211,7 +211,9 @@ class OddRecords:
             if batch.num_rows:
                 regular = self._places(batch.num_rows)
                 self._passed = int(regular[-1])
-            self._pass_odd()
+            for number in self.numbers:  # go on over the odd records that follow at once
+                if number == self._passed + 1:
+                    self._passed = number
             yield self._merged(pa.Table.from_batches([batch]), regular, columns)
         self._passed = max([self._passed, *self.numbers])
         rest = self._taken(columns)
@@ -223,12 +225,6 @@ class OddRecords:
         ahead = np.array([number for number in self.numbers if number > self._passed], dtype=np.int64)
         candidates = np.arange(self._passed + 1, self._passed + 1 + count + ahead.size)
         return np.setdiff1d(candidates, ahead, assume_unique=True)[:count]
-
-    def _pass_odd(self) -> None:
-        """Go on over the odd records that follow at once."""
-        for number in self.numbers:
-            if number == self._passed + 1:
-                self._passed = number
 
     def _taken(self, columns: Sequence[str]) -> tuple[pa.Table, np.ndarray] | None:
         """Take out the odd records that were passed; return those that can be read, with their places."""

@@ -267,18 +267,13 @@ def _pandas_storage(dtype: Any) -> pa.DataType:  # noqa: ANN401
         values = _pandas_storage(dtype.categories.dtype)
         return pa.dictionary(pa.int32(), values, ordered=bool(dtype.ordered))
     if isinstance(dtype, pd.DatetimeTZDtype):
-        return pa.timestamp(dtype.unit, tz=_zone_name(dtype.tz))
+        # Arrow's kernels know a fixed offset as `+01:30`, where Python says `UTC+01:30`
+        return pa.timestamp(dtype.unit, tz=re.sub(r"\AUTC([+-]\d\d:\d\d)\Z", r"\1", str(dtype.tz)))
     numpy_dtype = getattr(dtype, "numpy_dtype", dtype)  # the masked dtypes: Int64, Float32, boolean
     # durations are text, as they are where one cell is no duration, and the column one of objects
     if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biufM" and numpy_dtype.itemsize <= _WIDEST:
         return pa.from_numpy_dtype(numpy_dtype.newbyteorder("="))
     return pa.string()
-
-
-def _zone_name(zone: datetime.tzinfo) -> str:
-    """The name by which Arrow's kernels know a zone: a fixed offset is `+01:30`, where Python says `UTC+01:30`."""
-    name = str(zone)
-    return name.removeprefix("UTC") if re.fullmatch(r"UTC[+-]\d\d:\d\d", name) else name
 
 
 def _from_pandas(series: pd.Series, storage: pa.DataType, form: Form | None) -> pa.ChunkedArray:

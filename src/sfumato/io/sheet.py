@@ -52,7 +52,8 @@ def sheet_rows(
     for _ in read_markup(stream, rows.start, rows.end, rows.pieces.append):
         yield from rows.ready
         rows.ready.clear()
-        rows.shorten()
+        if len(rows.pieces) > 1:  # no more of a text than tells that it is too long for a cell
+            rows.pieces[:] = ["".join(rows.pieces)[: LONGEST_CELL + 1]]
         if rows.ended:
             return
 
@@ -111,11 +112,6 @@ class _Rows:
             self._aside = False
         elif name == "sheetData":
             self.ended = True
-
-    def shorten(self) -> None:
-        """Keep no more of a text than tells that it is too long for a cell."""
-        if len(self.pieces) > 1:
-            self.pieces[:] = ["".join(self.pieces)[: LONGEST_CELL + 1]]
 
 
 class _Names(dict[str, str]):

@@ -252,10 +252,6 @@ def _events(stages: tuple[Stage, ...]) -> list[dict[str, Any]]:
     return list(map(event_to_dict, stages))
 
 
-def _curve(points: tuple[Point, ...]) -> list[dict[str, float]]:
-    return [{"delta": point.delta, "epsilon": point.epsilon} for point in points]
-
-
 @document
 class Statement:
     """The cost of a fit, under the keys of `plan --json`: known before it runs, and stated of a release.
@@ -286,7 +282,9 @@ class Statement:
     neighbours: Neighbours = entry(one_of(*Neighbours))
     replace_one: Point | None = entry(optional(Point))
     accountant: Accountant | None = entry(optional(Accountant))
-    curve: tuple[Point, ...] = entry(many(Point), write=_curve)
+    curve: tuple[Point, ...] = entry(
+        many(Point), write=lambda points: [{"delta": point.delta, "epsilon": point.epsilon} for point in points]
+    )
     extra_delta: float = entry(number(0, 1))
     events: tuple[Stage, ...] = entry(many(_charged, _MOST_EVENTS), write=_events)
     stages: tuple[StageCost, ...] = entry(many(StageCost, _MOST_EVENTS))

@@ -220,7 +220,7 @@ class UnitRows:
 
     def count(self, cells: Column) -> None:
         """Take in the units of a chunk: the first pass."""
-        units = self._units(cells)
+        units = self._names.numbers(cells)
         counts = np.bincount(units[units != NOBODY], minlength=len(self._names))
         counts[: self._counts.size] += self._counts
         self._counts = counts
@@ -232,7 +232,7 @@ class UnitRows:
 
     def collect(self, cells: Column, rows: Rows) -> None:
         """Take in the rows of a chunk, of the units that have too many: the second pass."""
-        self._crowded.append(self._crowded_rows(self._units(cells), rows)[1])
+        self._crowded.append(self._crowded_rows(self._names.numbers(cells), rows)[1])
 
     def choose(self) -> None:
         """Say how many of each unit's equal rows are kept."""
@@ -248,9 +248,6 @@ class UnitRows:
     def keeper(self) -> Keeper:
         """Return the chooser of rows for one pass."""
         return Keeper(self, self._quota)
-
-    def _units(self, cells: Column) -> np.ndarray:
-        return self._names.numbers(cells)
 
     def _crowded_rows(self, units: np.ndarray, rows: Rows) -> tuple[np.ndarray, pd.DataFrame]:
         """Return where the rows of units with too many are, and these: unit and hash of the content."""
@@ -277,7 +274,7 @@ class Keeper:
 
     def keep(self, cells: Column, rows: Rows) -> np.ndarray:
         """Return which records to keep, shape (n,)."""
-        units = self._units._units(cells)
+        units = self._units._names.numbers(cells)
         mask = units != NOBODY
         if self._quota is None:
             return mask

@@ -169,8 +169,13 @@ class _Table:
     text: str
 
     @classmethod
-    def read(cls, folder: Path, file: str) -> _Table:
+    def read(cls, folder: Path | None, file: str, what: str = "") -> _Table:
         """Read a file of the folder of a document, whose writer could name any other file of whoever reads it."""
+        if folder is None:
+            raise SchemaError(
+                f"Expected {what} without a file, got a path and no folder that it is relative to. Load the schema "
+                "from its file, or pass base=... to from_dict."
+            )
         path = folder / file
         if not path.resolve().is_relative_to(folder.resolve()):
             raise SchemaError(
@@ -243,12 +248,7 @@ def with_map(rule: object, base: Path | None) -> object:
     """
     if not isinstance(rule, Mapping) or "derived" not in rule or not isinstance(rule.get("map"), str):
         return rule
-    if base is None:
-        raise SchemaError(
-            "Expected map without a file, got a path and no folder that it is relative to. Load the schema from its "
-            "file, or pass base=... to from_dict."
-        )
-    table = _Table.read(base, rule["map"])
+    table = _Table.read(base, rule["map"], "map")
     keys, labels = (table.filled(str(rule.get(key))) for key in ("from", "derived"))
     mapping: dict[str, str] = {}
     for (line, key), (_, label) in zip(keys, labels, strict=True):
@@ -271,12 +271,7 @@ def _labels(key: str, reference: Mapping[str, Any], base: Path | None, tables: d
             f"Expected {key} to be a list, {{file: codes.csv, column: code}} or {{list: iso-4217}}, got a mapping of "
             f"{', '.join(map(shown, reference))}. Name a file and its column as text, or a list."
         )
-    if base is None:
-        raise SchemaError(
-            f"Expected {key} without a file, got a path and no folder that it is relative to. Load the schema from its "
-            "file, or pass base=... to from_dict."
-        )
-    tables[key] = _Table.read(base, reference["file"])
+    tables[key] = _Table.read(base, reference["file"], key)
     return tables[key].labels(reference["column"])
 
 

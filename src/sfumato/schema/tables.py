@@ -62,19 +62,16 @@ def unit_entry(unit: Unit) -> dict[str, Any]:
     for branch in tables.branches:
         keys[branch.name] = branch.key or ""
         by = None if branch.by == keys[branch.of] else branch.by
+        ends = {name: labels[0] if len(labels) == 1 else list(labels) for name, labels in branch.ends}
         entries[branch.name] = {
             "of": branch.of, "by": by, "key": branch.key, "unit": branch.unit, "max_rows": branch.max_rows,
             "order": branch.order, "within": None if branch.within is None else list(branch.within),
-            "columns": list(branch.columns) or None, "ends": _ends_entry(branch.ends),
+            "columns": list(branch.columns) or None, "ends": ends or None,
             "totals": dict(branch.totals) or None,
             "weight": None if branch.weight == 1 else branch.weight,
         }  # fmt: skip
     known = {name: {key: v for key, v in entry.items() if v is not None} for name, entry in entries.items()}
     return {"tables": known}
-
-
-def _ends_entry(ends: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, Any] | None:
-    return {name: labels[0] if len(labels) == 1 else list(labels) for name, labels in ends} or None
 
 
 def _shape_faults(entry: Mapping[Any, Any], roots: list[Any], below: Mapping[Any, Mapping[Any, Any]]) -> list[str]:

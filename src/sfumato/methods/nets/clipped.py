@@ -233,12 +233,8 @@ def _layers(network: nn.Module) -> Iterator[_Layer]:
         known.update(map(id, own))
         if isinstance(module, nn.Linear | StackedLinear):
             yield module
-        elif own or (not isinstance(module, _FREE) and _is_torchs_own(module)):
+        elif own or (not isinstance(module, _FREE) and type(module).__module__.startswith("torch.")):
             raise ConfigError(
                 f"Expected a network of linear layers and activations, got {type(module).__name__}: a record's "
                 "gradient could not be clipped alone."
             )
-
-
-def _is_torchs_own(module: nn.Module) -> bool:
-    return type(module).__module__.startswith("torch.")

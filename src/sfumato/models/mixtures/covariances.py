@@ -99,7 +99,8 @@ class FullCovariance(CovarianceForm):
         (n, q), k = points.shape, len(means)
         shifts = np.einsum("ki,kij->kj", means, whiteners)
         result = np.zeros((n, k))
-        for start, end in _strips(q):
+        edges = np.linspace(0, q, min(4, max(1, q // 12)) + 1).astype(int)  # strips no narrower than twelve columns
+        for start, end in pairwise(edges.tolist()):
             wide = whiteners[:, :end, start:end].transpose(1, 0, 2).reshape(end, -1)
             white = points[:, :end] @ wide
             white -= shifts[:, start:end].reshape(-1)
@@ -249,12 +250,6 @@ class TiedCovariance(CovarianceForm):
 FORMS: dict[str, CovarianceForm] = {
     form.name: form for form in (FullCovariance(), DiagonalCovariance(), SphericalCovariance(), TiedCovariance())
 }
-
-
-def _strips(q: int) -> list[tuple[int, int]]:
-    """Return up to four strips of columns, no narrower than twelve."""
-    edges = np.linspace(0, q, min(4, max(1, q // 12)) + 1).astype(int)
-    return list(pairwise(edges.tolist()))
 
 
 def _clamped(matrix: np.ndarray, floor: float, ceiling: float) -> np.ndarray:
