@@ -165,7 +165,6 @@ def corners(schema: Schema) -> list[Rows]:
 
 def _corner(schema: Schema, name: str, side: float) -> np.ndarray:
     """Return one cell at a side of a column's domain; a refusal names the column."""
-    problem = ""
     try:
         return schema.columns[name].corner(side)
     except ConfigError as error:

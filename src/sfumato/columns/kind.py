@@ -316,7 +316,7 @@ def refuse(faults: Sequence[str]) -> None:
         raise SchemaError(" ".join(faults[:5]))
 
 
-def settle(kind: ColumnKind, **facts: object) -> None:
-    """Write the checked form of each fact back into a frozen kind."""
+def settle(frozen: object, **facts: object) -> None:
+    """Write the checked form of each fact back into a frozen kind, or into a schema."""
     for name, value in facts.items():
-        object.__setattr__(kind, name, value)
+        object.__setattr__(frozen, name, value)

@@ -338,10 +338,8 @@ class Correlations(Estimates):
     def table(self, entry: Literal["value", "std_error", "low", "high"] = "value", level: float = 0.95) -> pd.DataFrame:
         """Return one entry as a matrix: of a column with itself 1, without error; NaN where there is no answer."""
         require_choice(("value", "std_error", "low", "high"), entry=entry)
-        columns = list(self._columns)
-        matrix = pd.DataFrame(np.nan, index=columns, columns=columns)
-        for name in columns:
-            matrix.loc[name, name] = 0.0 if entry == "std_error" else 1.0
+        columns, alone = list(self._columns), 0.0 if entry == "std_error" else 1.0
+        matrix = pd.DataFrame(np.where(np.eye(len(columns)) > 0, alone, np.nan), index=columns, columns=columns)
         for (first, second), number in self.to_frame(level)[entry].items():  # type: ignore[misc]
             matrix.loc[first, second] = matrix.loc[second, first] = number
         return matrix

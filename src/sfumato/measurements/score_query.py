@@ -188,13 +188,6 @@ def mean_of(link: Link, predictor: np.ndarray) -> np.ndarray:
     return _MEANS[link][steps + _REACH * _PARTS]
 
 
-def _means() -> dict[Link, np.ndarray]:
-    places = np.arange(-_REACH * _PARTS, _REACH * _PARTS + 1) / _PARTS
-    digits = 2.0**30
-    return {
-        "logit": np.rint(special.expit(places) * digits) / digits,
-        "log": np.rint(np.exp(np.minimum(places, 1.0)) * digits) / digits,
-    }
-
-
-_MEANS = _means()
+_PLACES = np.arange(-_REACH * _PARTS, _REACH * _PARTS + 1) / _PARTS
+_EXACT: dict[Link, np.ndarray] = {"logit": special.expit(_PLACES), "log": np.exp(np.minimum(_PLACES, 1.0))}
+_MEANS = {link: np.rint(means * 2.0**30) / 2.0**30 for link, means in _EXACT.items()}

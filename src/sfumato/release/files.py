@@ -142,7 +142,6 @@ def read_files(path: Path | BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndar
 
 
 def _parse(content: bytes) -> dict[str, Any]:
-    problem = ""
     try:
         return parse_object(content)
     except ValueError as error:

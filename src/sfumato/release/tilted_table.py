@@ -218,10 +218,7 @@ def work_of(query: TiltQuery) -> int:
 def total_exponents(tilts: Sequence[Tilt], rows: Mapping[str, Any]) -> np.ndarray:
     """Σ λ·g of coded rows, shape (n,)."""
     base = BaseCells(rows)
-    total = tilts[0].exponents(base)
-    for tilt in tilts[1:]:
-        total = total + tilt.exponents(base)
-    return np.clip(total, -_LARGEST, _LARGEST)
+    return np.clip(sum(tilt.exponents(base) for tilt in tilts), -_LARGEST, _LARGEST)
 
 
 class TiltedRows(Around):

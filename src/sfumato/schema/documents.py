@@ -145,7 +145,6 @@ def read_text(path: Path) -> str:
     Raises:
         SchemaError: the file is missing, too large, or not text.
     """
-    reason = ""
     try:
         return read_bounded(path, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:

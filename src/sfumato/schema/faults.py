@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sfumato.columns.cells import valid_text
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
@@ -27,7 +28,7 @@ def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
         return [f"Expected columns to map names to kinds, got {shown(columns)}."]
     faults: list[str] = []
     for name, kind in columns.items():
-        if not isinstance(name, str) or not name or not _is_unicode(name):
+        if not isinstance(name, str) or not name or name != valid_text(name):
             faults.append(f"Expected column names to be text, got {shown(name)}.")
         if not is_kind(kind):
             faults.append(
@@ -118,10 +119,6 @@ def unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) -
         for key in entry
         if key not in known
     ]
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or text == text.encode("utf-8", "replace").decode()
 
 
 def refuse(faults: list[str]) -> None:

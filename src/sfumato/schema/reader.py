@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sfumato.columns.facts import shown
-from sfumato.columns.kind import ColumnKind
+from sfumato.columns.kind import ColumnKind, settle
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
@@ -52,9 +52,7 @@ class Reader:
             faults.append(str(error))
         if faults:
             raise SchemaError(" ".join(f"Reader: {fault}" for fault in faults))
-        object.__setattr__(self, "written", written)
-        object.__setattr__(self, "delimiter", delimiter)
-        object.__setattr__(self, "encoding", encoding)
+        settle(self, written=written, delimiter=delimiter, encoding=encoding)
 
     @property
     def csv(self) -> CsvForm:

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from sfumato.columns.facts import label_text, plain_value, shown
+from sfumato.columns.kind import settle
 from sfumato.columns.kinds import KINDS, ColumnKind, Identifier
 from sfumato.columns.open import Open
 from sfumato.columns.text_forms import MISSING_TOKENS
@@ -96,7 +97,7 @@ class Schema(SchemaFacts):
     def __post_init__(self) -> None:
         refuse(column_faults(self.columns))  # all else asks the kinds
         faults: list[str] = []
-        object.__setattr__(self, "weight", weight_of(self.weight, faults))
+        settle(self, weight=weight_of(self.weight, faults))
         missing = tokens(self.missing, faults)
         missing_of = {name: tokens(own, faults, name) for name, own in self.missing_of.items() if name in self.columns}
         faults += draft_faults(self.draft)
@@ -109,17 +110,11 @@ class Schema(SchemaFacts):
         accept = criteria_of(self.accept, faults)
         faults += [] if faults else criteria_faults(accept, self)
         refuse(faults)
-        object.__setattr__(self, "accept", accept)
         columns = {name: self.reader.resolved(kind, name) for name, kind in self.columns.items()}
-        object.__setattr__(self, "sources", frozen(self.sources))
-        object.__setattr__(self, "table_source", MappingProxyType(dict(self.table_source)))
-        object.__setattr__(self, "columns", MappingProxyType(columns))
-        object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "missing_of", MappingProxyType(missing_of))
-        object.__setattr__(self, "areas", areas)
-        object.__setattr__(self, "questions", questions)
-        object.__setattr__(self, "rows", plain_value(self.rows))
-        object.__setattr__(self, "rules", plain_rules(self.rules))
+        mappings = {"columns": columns, "missing_of": missing_of, "table_source": dict(self.table_source)}
+        settle(self, **{name: MappingProxyType(own) for name, own in mappings.items()}, sources=frozen(self.sources))
+        settle(self, accept=accept, missing=missing, areas=areas, questions=questions)
+        settle(self, rows=plain_value(self.rows), rules=plain_rules(self.rules))
         plan = self.rule_plan  # faults of rules are told here
         if plan is not None:
             require_free(self, plan)

@@ -306,9 +306,6 @@ def require_one_area(schema: SchemaFacts, follows: Collection[str]) -> None:
     )
 
 
-_Facts = TypeVar("_Facts", bound=SchemaFacts)
-
-
 def weight_bound(schema: SchemaFacts) -> float:
     """Return the largest weight that counts."""
     weight = schema.weight
@@ -331,7 +328,7 @@ def readable_weight_kind(schema: SchemaFacts) -> Continuous:
     return replace(weight_kind(schema), nullable=True)
 
 
-def unweighted(schema: _Facts) -> _Facts:
+def unweighted(schema: AnySchema) -> AnySchema:
     """Return the schema of rows of the weighted population, as samples are: without the weight, for rows alone."""
     if schema.weight is None:
         return schema

@@ -35,10 +35,6 @@ def _linked(schema: SchemaFacts) -> str:
     return "a unit with order or constant" if schema.linked else ""
 
 
-def _tree(schema: SchemaFacts) -> str:
-    return "" if schema.tree is None else _linked(schema)
-
-
 def _weight(schema: SchemaFacts) -> str:
     return "" if schema.weight is None else f"weights in {schema.weight.column!r}"
 
@@ -59,7 +55,9 @@ SHAPES: Mapping[str, Shape] = {
         "linked rows", _linked, "Take order and constant out, or join two tables, which leaves unlinked rows"
     ),
     "tree": Shape(
-        "a tree of tables", _tree, "Release each table with that of units by itself, which adds the budgets up"
+        "a tree of tables",
+        lambda schema: "" if schema.tree is None else _linked(schema),
+        "Release each table with that of units by itself, which adds the budgets up",
     ),
     "sets": Shape("sets beside other columns", _sets, "Declare one or the other as identifier"),
     "weight": Shape("weight", _weight, "Take `weight` out, which counts every row once"),
