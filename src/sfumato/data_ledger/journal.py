@@ -186,7 +186,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
         self._path = None if path is None else Path(path)
-        self._identity = _digest(identity)
+        self._identity = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
         self.charge: str | None = None
         self.run = ""
         self._before: str | None = None  # the mark that the run took over; None once something was kept in it
@@ -383,7 +383,3 @@ def _key(stage: str, event: int | None = None) -> str:
 def _place(key: str) -> tuple[str, int | None]:
     stage, _, event = key.partition("#")
     return unquote(stage), int(event) if event else None
-
-
-def _digest(identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

@@ -326,7 +326,7 @@ def _products(
     rows, columns = _pairs([own.shape[1] for own in values], [_has_counts(products, place) for place in places])
     functions = _multiplied(vectors * measured.clipping[:, None], vectors, rows, columns)
     part = np.where(rows == columns, 1.0, 0.5)  # of the noise variance, off the diagonal
-    return [Totals(functions, _entries(products.pooled, turn, rows, columns), part * products.variance)]
+    return [Totals(functions, (turn.T @ products.pooled @ turn)[rows, columns], part * products.variance)]
 
 
 def _products_by_class(
@@ -374,10 +374,6 @@ def _pairs(sizes: list[int], counted: list[bool]) -> tuple[np.ndarray, np.ndarra
     rows, columns = np.triu_indices(owner.size)
     needed = (owner[rows] != owner[columns]) | ~alone[rows]
     return rows[needed], columns[needed]
-
-
-def _entries(matrix: np.ndarray, turn: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return (turn.T @ matrix @ turn)[rows, columns]
 
 
 def directions(vectors: np.ndarray, functions: CellFunctions, shares: np.ndarray, most: int) -> np.ndarray:
