@@ -11,7 +11,7 @@ import sfumato
 from sfumato import IndependentItems, LatentClasses, NonPrivate
 from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.item_measurements import MeasuredItems
-from sfumato.inference.set_questions import _ShareLaw
+from sfumato.inference.set_questions import _ends_of_share
 from sfumato.privacy.budget import EstimateCount
 
 N, M = 2000, 12
@@ -116,8 +116,7 @@ def test_errors_are_those_of_the_noise(single):
 
 
 def test_an_interval_never_is_a_point_where_sampling_leaves_more():
-    law = _ShareLaw(0.0, 0.0, 0.0, 1 / N, "population")
-    low, high = law.ends(2.0)
+    low, high = _ends_of_share(0.0, 0.0, 1 / N)(2.0)
     assert low == pytest.approx(0.0, abs=1e-12)
     assert high == pytest.approx(4 / (N + 4))
 

@@ -10,7 +10,7 @@ Reference: Cramér 1946 (V); Kelley 1935 (the correlation ratio less its bias); 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
@@ -64,7 +64,11 @@ def association(questions: Questions, first: str, second: str, *, target: str) -
     most = 1.0
     if one.labels and other.labels:
         most = float(min(one.functions.shape[1], other.functions.shape[1]) - 1)
-    return _length(estimator, lengths / np.sqrt(most), _scaled(variances, 1 / most))
+    parts = {cause: getattr(variances, cause) * (1 / most) for cause in ("noise", "sampling", "unmeasured")}
+    length = SquaredLength.of(lengths / np.sqrt(most), replace(variances, **parts), estimator.target)
+    rests = estimator.preface + rests_on(estimator, length.lengths)
+    value, error = float(np.sqrt(length.value)), size_of(length.lengths)
+    return Estimate(value, error, estimator.target, rests, length.lengths, length.ends_of_length)
 
 
 def independence(questions: Questions, first: str, second: str, *, target: str) -> HypothesisTest:
@@ -195,25 +199,6 @@ def _standardised(estimator: Estimator, one: _Side, other: _Side, what: str) -> 
     products -= d * (moved[0][:, :, None] + moved[1][:, None, :])
     products *= (present / n)[:, None, None]
     return d.ravel(), products.reshape(len(weights), -1)
-
-
-def _scaled(variances: Variances, factor: float) -> Variances:
-    return Variances(
-        variances.noise * factor, variances.sampling * factor, variances.unmeasured * factor, variances.known
-    )
-
-
-def _length(estimator: Estimator, d: np.ndarray, variances: Variances) -> Estimate:
-    """Return the length of the vector of which d is a noisy estimate, as a number in [0, 1]."""
-    length = SquaredLength.of(d, variances, estimator.target)
-    return Estimate(
-        float(np.sqrt(length.value)),
-        size_of(length.lengths),
-        estimator.target,
-        estimator.preface + rests_on(estimator, length.lengths),
-        length.lengths,
-        length.ends_of_length,
-    )
 
 
 def strongest(pairs: Sequence[tuple[str, str]], most: int | None) -> Sequence[tuple[str, str]]:

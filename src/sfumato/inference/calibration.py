@@ -167,16 +167,14 @@ class Calibration:
         self._n, self._rows_variance = float(n_public), float(rows_variance)
         self._centred = CentredRows(measured.functions)
         self._means = self._centred.means
-        self._prior = self._record + (fitted**2 + _OF_NOISE * self._relative_noise()) * self._n
+        # the variance of the noise of a measured mean, in the variance of the function: of the middle one
+        varies = (own := self._centred.variances) > _CONSTANT
+        relative = float(np.median(self._noise[varies] / own[varies])) / self._n**2 if varies.any() else 0.0
+        self._prior = self._record + (fitted**2 + _OF_NOISE * relative) * self._n
         self._solve = self._centred.solver(self._prior * self._n, self._rows_variance, self._noise)
         self._totals = measured.totals
         self._missed = measured.totals - self._n * self._means
         self._weights = (self._n + self._joint(self._solve(self._missed))) / len(self._centred)
-
-    def _relative_noise(self) -> float:
-        """Return the variance of the noise of a measured mean, in the variance of the function: of the middle one."""
-        varies = (own := self._centred.variances) > _CONSTANT
-        return float(np.median(self._noise[varies] / own[varies])) / self._n**2 if varies.any() else 0.0
 
     @cached_property
     def weights(self) -> np.ndarray:

@@ -95,7 +95,8 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     has_shares = not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
     if rows is None and has_shares:
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
-    names = [name for name in schema.columns if name in schema.released or _was_left_out(release, name)]
+    left_out = {name for name in schema.of_kind(Identifier) if schema.sources.get(name) == DISCOVERED}
+    names = [name for name in schema.columns if name in schema.released or name in left_out]
     lines = {name: _line(release, name, rows) for name in names}
     for name, stands in (_standing_out(release) if rows is not None else {}).items():
         if name in lines:
@@ -115,10 +116,6 @@ def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
         if line.cure:
             names.setdefault(line.cure, []).append(line.name)
     return names
-
-
-def _was_left_out(release: ReleaseValue, name: str) -> bool:
-    return isinstance(release.schema.columns[name], Identifier) and release.schema.sources.get(name) == DISCOVERED
 
 
 def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine:

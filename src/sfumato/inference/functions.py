@@ -216,8 +216,8 @@ def _named(measured: TableMeasurements) -> list[Totals]:
     """
     named, others = _tables_of_several(measured)
     scores = [scores.totals(measured.base) for scores in measured.scores]
-    left = max(_MOST_NAMED - sum(table.value.size for table in named), len(others))
     whole = sum(table.value.size for table in named)
+    left = max(_MOST_NAMED - whole, len(others))
     return [*_counts(measured, named, most=whole), *_counts(measured, others, most=left), *scores]
 
 
@@ -237,16 +237,6 @@ def _tables_of_several(measured: TableMeasurements) -> tuple[list[CountTable], l
     return named, [table for table in tables if not any(table is other for other in named)]
 
 
-def _refuse_many_named(measured: TableMeasurements) -> None:
-    cells = sum(table.value.size for table in _tables_of_several(measured)[0])
-    size = cells + sum(scores.query.shape[0] for scores in measured.scores)
-    if size > _MOST_NAMED:
-        raise EstimateError(
-            f"Expected named questions of at most {_MOST_NAMED} cells and terms for replicates, got {size}: so many "
-            "are more than can be solved for. Ask the release, or name fewer questions."
-        )
-
-
 def refuse_many_columns(measured: TableMeasurements) -> None:
     """Refuse to ask of all columns, and of all named questions, together where these are too many.
 
@@ -254,9 +244,14 @@ def refuse_many_columns(measured: TableMeasurements) -> None:
         EstimateError: they are; or how columns go together was not measured.
     """
     products = _of_products(measured)
-    places = list(products.features.values())
-    _of_all(products, places)
-    _refuse_many_named(measured)
+    _of_all(products, list(products.features.values()))
+    cells = sum(table.value.size for table in _tables_of_several(measured)[0])
+    size = cells + sum(scores.query.shape[0] for scores in measured.scores)
+    if size > _MOST_NAMED:
+        raise EstimateError(
+            f"Expected named questions of at most {_MOST_NAMED} cells and terms for replicates, got {size}: so many "
+            "are more than can be solved for. Ask the release, or name fewer questions."
+        )
 
 
 def _of_products(measured: TableMeasurements) -> Products:

@@ -20,7 +20,7 @@ from sfumato.errors import ConfigError, EstimateError, require_choice
 from sfumato.inference.answers import AnswerLine, Lister
 from sfumato.inference.calibrated_rows import By
 from sfumato.inference.calibration import Target
-from sfumato.inference.estimate import Estimate
+from sfumato.inference.estimate import Ends, Estimate
 from sfumato.inference.intervals import size_of, within_bounds
 from sfumato.inference.item_measurements import ItemTotal, MeasuredItems
 from sfumato.inference.question_table import BY_KIND, questions_about
@@ -56,11 +56,12 @@ class SetQuestions:
         share = min(max(total.value / n, 0.0), 1.0)
         count = share**2 * (self.measured.count_variance or 0.0)
         noise, unmeasured = (total.noise + count) / n**2, total.unmeasured / n**2
-        law = _ShareLaw(share, noise, unmeasured, self.measured.sets_of_unit / n, target)
-        says = f"{self._measured_text(codes, target)} {self._of_sets} {_causes(law.parts)}{self._truncation(share)}"
-        error = size_of(law.parts)
+        per_set = self.measured.sets_of_unit / n
+        parts = _parts(noise, unmeasured, per_set * share * (1 - share), target)
+        says = f"{self._measured_text(codes, target)} {self._of_sets} {_causes(parts)}{self._truncation(share)}"
+        error, ends = size_of(parts), _ends_of_share(share, noise + unmeasured, per_set * (target == "population"))
         rows = share * (1 - share) / error**2 if error > 0 else np.nan
-        return Estimate(share, error, target, says, law.parts, law.ends, rows)
+        return Estimate(share, error, target, says, parts, ends, rows)
 
     def count(self, condition: Mapping[str, object] | None, target: str) -> Estimate:
         """Number of sets that hold an item, or both of two; of all sets where it was measured."""
@@ -193,23 +194,16 @@ class SetQuestions:
         )
 
 
-class _ShareLaw:
-    """A share with its errors; intervals of a population by the score (Wilson 1927), with noise beside sampling."""
+def _ends_of_share(share: float, fixed: float, per_set: float) -> Ends:
+    """Intervals of a share within [0, 1]: by the score (Wilson 1927), with the variance of noise beside sampling's."""
 
-    def __init__(self, share: float, noise: float, unmeasured: float, per_set: float, target: Target) -> None:
-        self._share, self._fixed = share, noise + unmeasured
-        self._per_set = per_set if target == "population" else 0.0
-        self.parts = _parts(noise, unmeasured, per_set * share * (1 - share), target)
-
-    def ends(self, z: float) -> tuple[float, float]:
-        """Ends of intervals within [0, 1]."""
-        c = z**2 * self._per_set
-        middle = (self._share + c / 2) / (1 + c)
-        half = np.sqrt(
-            (z**2 * self._fixed + c * self._share * (1 - self._share) + c**2 / 4 + c * z**2 * self._fixed)
-            / (1 + c) ** 2
-        )
+    def ends(z: float) -> tuple[float, float]:
+        c = z**2 * per_set
+        middle = (share + c / 2) / (1 + c)
+        half = np.sqrt((z**2 * fixed + c * share * (1 - share) + c**2 / 4 + c * z**2 * fixed) / (1 + c) ** 2)
         return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
+
+    return ends
 
 
 def _parts(noise: float, unmeasured: float, sampling: float, target: Target) -> dict[str, float]:

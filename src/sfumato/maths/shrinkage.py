@@ -48,29 +48,23 @@ def toward(
     variances: np.ndarray,
     blocks: np.ndarray,
     centres: np.ndarray,
-    default: np.ndarray | None = None,
-    *,
     sums: Noisy | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return noisy entries as if their centres had been measured too, and the variances left, shapes (e,).
 
-    The noise of the centres is what deviations of a block, and of all blocks of its kind, show. A block that the
-    default makes likelier than its centres stays as it was: these are wrong there.
+    The noise of the centres is what deviations of a block, and of all blocks of its kind, show.
 
     Args:
         values: noisy entries, shape (e,).
         variances: of the noise of each, shape (e,); all 0 for none.
         blocks: block of each, whole numbers, shape (e,).
         centres: of the entries by another source, shape (e,).
-        default: what is expected without the centres, shape (e,); None for nothing.
         sums: of entries, with less noise, of the same blocks: these say how far the centres are off, by default the
             entries do. Where it is farther than the noise of the sums, entries stay as they were.
     """
     if not values.size or not variances.any():
         return values.copy(), np.zeros_like(values)
-    if default is None:
-        return _posterior(values, variances, blocks, (centres,), sums=sums)
-    return _posterior(values, variances, blocks, (centres, default), unmoved=1)
+    return _posterior(values, variances, blocks, (centres,), sums)
 
 
 def _posterior(
@@ -78,11 +72,9 @@ def _posterior(
     variances: np.ndarray,
     blocks: np.ndarray,
     centres: Sequence[np.ndarray],
-    unmoved: int = 0,
     sums: Noisy | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and variances of blocks about centres; about the last, `unmoved` ones, values stay."""
-    n_shrunk = (len(centres) - unmoved) * len(PRIORS.scales)
+    """Return posterior means and variances of blocks about centres."""
     laws = [(scale, centre) for centre in centres for scale in PRIORS.scales]
     most = np.full(values.size, np.inf)
     if sums is None:
@@ -96,8 +88,8 @@ def _posterior(
         most = (np.bincount(sum_place) / np.bincount(sum_place, 1 / known[1]))[place]
     moves, squares, spreads = (np.zeros_like(values) for _ in range(3))
     for s, (scale, centre) in enumerate(laws):
-        weight, shrinks = posterior[place, s], (scale < most) & (s < n_shrunk)
-        factor = np.where(shrinks, scale / (scale + variances), 1.0)
+        weight = posterior[place, s]
+        factor = np.where(scale < most, scale / (scale + variances), 1.0)
         move = (1 - factor) * (centre - values)
         moves += weight * move
         squares += weight * move**2
