@@ -171,12 +171,13 @@ class PairTotals:
             missed: what clipping takes off both sums of scores.
         """
         stated, root, vx = self._stated
-        sums = [self._sum(one, lost) for one, lost in zip((self.first, self.second), missed, strict=True)]
+        parts = list(zip((self.first, self.second), missed, strict=True))
+        sums = [(float(one.measurement.value[0]) + lost) / self._worth(one) for one, lost in parts]
         errors = [one.measurement.noise_std / self._worth(one) / pairs for one in (self.first, self.second)]
         wider = max(1 + sums[1] / pairs / (2 * vx), _LEAST_WIDTH)
         value = stated + sums[0] / pairs / (root * wider)
-        away, both = (value - stated) / wider, zip((self.first, self.second), missed, strict=True)
-        lost = [_MISSED * abs(part) / self._worth(one) / pairs for one, part in both]
+        away = (value - stated) / wider
+        lost = [_MISSED * abs(part) / self._worth(one) / pairs for one, part in parts]
         noise = np.hypot(errors[0] / (root * wider), away * errors[1] / (2 * vx))
         hidden = np.hypot(lost[0] / (root * wider), away * lost[1] / (2 * vx))
         return float(value), {"noise": float(noise), "unmeasured": float(hidden)}
@@ -208,9 +209,6 @@ class PairTotals:
             norms = np.linalg.norm(whole, axis=1)
             lost.append(float((whole[:, 0] * (1 - 1 / np.maximum(norms, 1.0))).mean()) * units)
         return lost[0], lost[1]
-
-    def _sum(self, scores: Scores, lost: float) -> float:
-        return (float(scores.measurement.value[0]) + lost) / self._worth(scores)
 
     @staticmethod
     def _worth(scores: Scores) -> float:

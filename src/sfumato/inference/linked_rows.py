@@ -302,18 +302,16 @@ class LinkedQuestions(Questions):
         )
 
 
-def rows_above(release: ReleaseValue) -> SharedPart:
-    """The measurements of the rows above those of a nested table, whose questions hold them."""
-    measured = questions_of(release).measured
-    assert isinstance(measured, LinkedMeasurements)
-    assert isinstance(measured.unit_part, SharedPart)
-    return measured.unit_part
-
-
 class RowsAboveQuestions(LinkedQuestions):
     """Answers about the rows above those of a nested table, of which a unit has several."""
 
-    measurements = staticmethod(rows_above)
+    @staticmethod
+    def measurements(release: ReleaseValue) -> SharedPart:
+        """The measurements of these rows, which the questions to the nested table hold."""
+        measured = questions_of(release).measured
+        assert isinstance(measured, LinkedMeasurements)
+        assert isinstance(measured.unit_part, SharedPart)
+        return measured.unit_part
 
 
 def questions_of(release: ReleaseValue) -> Questions:

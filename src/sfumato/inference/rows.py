@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Number
 
 import numpy as np
@@ -43,20 +42,10 @@ _LABEL = (str, bool, np.bool_, Number)
 _MOST = 2
 
 
-@dataclass(frozen=True, slots=True)
-class NumberSpan:
-    """Numbers between two, both within; infinite where a side is open."""
+def _read_span(name: str, kind: TabularKind, value: object) -> tuple[float, float]:
+    """Return the ends of a span, both within, that a caller gives of a column of numbers or dates.
 
-    low: float
-    high: float
-
-    def holds(self, numbers: np.ndarray) -> np.ndarray:
-        """Return which numbers lie within, as 0 and 1."""
-        return ((numbers >= self.low) & (numbers <= self.high)).astype(np.float64)
-
-
-def read_span(name: str, kind: TabularKind, value: object) -> NumberSpan:
-    """Return the span that a caller gives of a column of numbers or dates: a pair of ends, None where it is open.
+    None, or no text, stands for an end that is open.
 
     Raises:
         ConfigError: it is none, or an end is no value within the column's bounds.
@@ -71,16 +60,14 @@ def read_span(name: str, kind: TabularKind, value: object) -> NumberSpan:
             f"Expected a span of {name!r}, such as (18, 65), (18, None) or '18..65', got {shown(value)}. "
             "A column of labels has shares of each label, one of numbers of spans."
         )
-    low, high = (None if end is None else _number(name, kind, end) for end in ends)
-    span = NumberSpan(-np.inf if low is None else low, np.inf if high is None else high)
-    if span.low > span.high:
+    # as the model's rows have them: of dates steps since 1970
+    low, high = (
+        side if end is None else float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])
+        for end, side in zip(ends, (-np.inf, np.inf), strict=True)
+    )
+    if low > high:
         raise ConfigError(f"Expected a span of {name!r} whose first end is not above its second, got {shown(value)}.")
-    return span
-
-
-def _number(name: str, kind: TabularKind, end: object) -> float:
-    """Return an end as the model's rows have it: of dates steps since 1970."""
-    return float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])
+    return low, high
 
 
 class Rows:
@@ -225,7 +212,8 @@ class Rows:
         """
         self.require_column(name)
         numbers, present = self.numbers(name)
-        return read_span(name, self.kind(name), value).holds(numbers) * present
+        low, high = _read_span(name, self.kind(name), value)
+        return ((numbers >= low) & (numbers <= high)) * present
 
     def _require_told_apart(self, name: str, label: str) -> None:
         """Refuse the label of all that an estimate of the labels did not see: which they are hangs on its noise."""
