@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from sfumato.errors import ConfigError, ReleaseError, SchemaError
+from sfumato.errors import ConfigError, SchemaError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet, Sampler
-from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.certificate import require_verified
 from sfumato.privacy.certificate_form import PriorRelease
 from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.samplers import build_sampler
@@ -53,7 +53,8 @@ def read_prior(
             "Expected a prior of secret noise, got a release that guarantees nothing: what it shows of records would "
             "be in this one too. Name a private release."
         )
-    _verify(release.certificate)
+    if release.certificate.epsilon is not None:  # the certificate of the fit repeats what it states
+        require_verified(release.certificate, "a prior")
     sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
     if isinstance(sampler, DataSet):
         raise ConfigError("Expected a prior with a model to draw rows from, got a data set. Name another release.")
@@ -62,19 +63,6 @@ def read_prior(
         arrays=hashes.arrays, content=hashes.content, epsilon=certificate.epsilon, delta=certificate.delta
     )
     return Prior(stated, sampler)
-
-
-def _verify(certificate: Certificate) -> None:
-    """Refuse a prior whose events cost more than it states: the certificate of the fit repeats what it states."""
-    if certificate.epsilon is None:
-        return
-    try:
-        certificate.verify()
-    except ReleaseError as error:
-        problem = str(error)
-    else:
-        return
-    raise ReleaseError(f"Expected a prior whose certificate holds. {problem}")
 
 
 def _require_same(schema: Schema, other: Schema) -> None:

@@ -317,6 +317,17 @@ class Certificate(Description):
             )
 
 
+def require_verified(certificate: Certificate, what: str) -> None:
+    """Refuse what a certificate is of, named in words, if its events cost more than it states (`ReleaseError`)."""
+    try:
+        certificate.verify()
+    except ReleaseError as error:
+        problem = str(error)
+    else:
+        return
+    raise ReleaseError(f"Expected {what} whose certificate holds. {problem}")
+
+
 def _above(exact: float, stated: float) -> bool:
     return exact > stated * (1 + _DETAIL_TOLERANCE) + _VERIFY_TOLERANCE
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import ConfigError, ReleaseError
-from sfumato.privacy.certificate import Certificate
+from sfumato.errors import ConfigError
+from sfumato.privacy.certificate import Certificate, require_verified
 from sfumato.privacy.certificate_form import Point
 from sfumato.privacy.plan import Neighbours
 from sfumato.privacy.reading import document, entry, number, plain, whole
@@ -114,13 +114,7 @@ class CombinedCertificate:
             ReleaseError: the events of a part cost more than it states.
         """
         for place, own in enumerate(self.certificates, 1):
-            try:
-                own.verify()
-            except ReleaseError as error:
-                problem = str(error)
-            else:
-                continue
-            raise ReleaseError(f"Expected a part {place} whose certificate holds. {problem}")
+            require_verified(own, f"a part {place}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy: the keys of `certificate --json` of a combined release."""

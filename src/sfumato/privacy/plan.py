@@ -122,7 +122,14 @@ class Stage:
     @property
     def words(self) -> str:
         """How the stage is protected, and how often it is made."""
-        return self._repeated("times") + self._protection
+        if self.subset is not None:
+            how = f"Gaussian noise on {self.subset.size} of {self.subset.source_size} records"
+        elif self.sampling_probability is None:
+            how = "Gaussian noise, all records"
+        else:
+            rate = figure(self.sampling_probability, 4)
+            how = f"Gaussian noise on a random sample, each record with probability {rate}"
+        return self._repeated("times") + how
 
     @property
     def brief(self) -> str:
@@ -134,15 +141,6 @@ class Stage:
         else:
             how = f"Gaussian of a Poisson sample, q = {figure(self.sampling_probability, 4)}"
         return self._repeated("×") + how
-
-    @property
-    def _protection(self) -> str:
-        if self.subset is not None:
-            return f"Gaussian noise on {self.subset.size} of {self.subset.source_size} records"
-        if self.sampling_probability is None:
-            return "Gaussian noise, all records"
-        rate = figure(self.sampling_probability, 4)
-        return f"Gaussian noise on a random sample, each record with probability {rate}"
 
     def _repeated(self, times: str) -> str:
         return ("" if self.repetitions is None else "* ") + ("" if self.count == 1 else f"{self.count} {times} ")

@@ -287,11 +287,15 @@ class GridPLDAccountant(PLDAccountant):
     tail = TAIL
 
     def _maybe_compose(self, event: dp_event.DpEvent, count: int, do_compose: bool):  # noqa: ANN202 - the base's type
-        if self.neighboring_relation is NeighboringRelation.REPLACE_ONE and _is_subset(event):
+        if (
+            self.neighboring_relation is NeighboringRelation.REPLACE_ONE
+            and isinstance(event, dp_event.SampledWithoutReplacementDpEvent)
+            and _has_noise(event.event)
+            and 0 < event.sample_size <= event.source_dataset_size
+        ):
             if do_compose:
-                share, inner = event.sample_size / event.source_dataset_size, event.event
-                assert isinstance(inner, dp_event.GaussianDpEvent)
-                step = subset_distribution(share, 1 / inner.noise_multiplier, self._interval)
+                share = event.sample_size / event.source_dataset_size
+                step = subset_distribution(share, 1 / event.event.noise_multiplier, self._interval)
                 self._add(self_composed(step, count, self.tail))
             return None
         if _has_noise(event):
@@ -374,11 +378,3 @@ def merged_gaussians(events: Iterable[dp_event.DpEvent]) -> list[dp_event.DpEven
 
 def _has_noise(event: dp_event.DpEvent) -> TypeGuard[dp_event.GaussianDpEvent]:
     return isinstance(event, dp_event.GaussianDpEvent) and event.noise_multiplier > 0
-
-
-def _is_subset(event: dp_event.DpEvent) -> TypeGuard[dp_event.SampledWithoutReplacementDpEvent]:
-    return (
-        isinstance(event, dp_event.SampledWithoutReplacementDpEvent)
-        and _has_noise(event.event)
-        and 0 < event.sample_size <= event.source_dataset_size
-    )

@@ -64,7 +64,9 @@ class LongSource(Source):
     def _sets(self, part: int, columns: tuple[str, ...]) -> Iterator[Chunk]:
         """Yield the sets of the ids of one part."""
         ids, items = self._part(part)
-        owners, rank = _first_seen(ids)
+        # which id each row has, counted in the order of their first rows, and the first row of each
+        owners = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        rank = np.unique(owners, return_index=True)[1]
         order = np.argsort(owners, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=rank.size))])
         values = items.take(pa.array(order)) if order.size else items
@@ -129,13 +131,6 @@ def _grouped(source: Source, name: str, id_column: str, schema: Schema) -> Sourc
         exact=schema.is_exact(name),
         parts=1 + source.size() // _PART_BYTES,
     )
-
-
-def _first_seen(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return which id each row has, counted in the order of their first rows, and the first row of each."""
-    places = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    _, first = np.unique(places, return_index=True)
-    return places, first
 
 
 def _parts_of(names: pa.Array, parts: int) -> np.ndarray:

@@ -202,7 +202,9 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
         label = source.label_of(absent[0])
         absent = [name for name in absent if source.label_of(name) == label]
         # a file's own names are not listed: without a header line, or with a stray quote in it, they are a record
-        similar = [name for name in source.names if _resembles(name, absent)]
+        # but for those that are misspelt names of the schema
+        words = [word.casefold() for word in absent]
+        similar = [n for n in source.names if difflib.get_close_matches(n.strip().casefold(), words, 1, 0.8)]
         hint = f"Did you mean {_listed(similar)}?" if similar else "Has the file a header line?"
         raise SchemaError(
             f"Expected {label} to have every column of the schema, got no column {_listed(absent)}. "
@@ -226,12 +228,6 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
 def _is_inferred(source: Source, name: str) -> bool:
     """Whether one cell may have decided that no cell of a column can be read: then that is no reason to refuse it."""
     return name in source.inferred and not pa.types.is_nested(values_of(source.storage[name]))
-
-
-def _resembles(name: str, absent: Sequence[str]) -> bool:
-    """Whether a name of the file is a misspelt name of the schema, hence no cell."""
-    words = [word.casefold() for word in absent]
-    return bool(difflib.get_close_matches(name.strip().casefold(), words, 1, 0.8))
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:

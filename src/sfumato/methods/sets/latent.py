@@ -225,13 +225,9 @@ class _Fit:
         """Return parameters of classes that are much like all sets, of equal shares."""
         logits, sizes = self.overall
         k = self.n_classes
-        same = [np.full(k, self.first_share), np.tile(logits, k), np.tile(sizes, k)]
-        return self.apart(np.concatenate(same), rng)
-
-    def apart(self, place: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return parameters whose classes are moved apart a little: alike ones would stay alike."""
-        moved = place + _APART * rng.standard_normal(place.size)
-        moved[: self.n_classes] = place[: self.n_classes]
+        same = np.concatenate([np.full(k, self.first_share), np.tile(logits, k), np.tile(sizes, k)])
+        moved = same + _APART * rng.standard_normal(same.size)  # alike ones would stay alike
+        moved[:k] = self.first_share
         return moved
 
     def best(self, place: np.ndarray, steps: int, *, rounds: int) -> np.ndarray:

@@ -137,18 +137,14 @@ def _exponentials(
     logits = values @ predictor
     logits += tilts
     if less_largest:
-        _subtract_largest(logits)
+        largest = logits.max(axis=0)
+        if not np.isfinite(largest).all():
+            # a stranger's arrays may overflow: what is no number counts as no logit at all
+            np.nan_to_num(logits, copy=False, nan=0.0, posinf=_LARGEST_LOGIT, neginf=-_LARGEST_LOGIT)
+            largest = logits.max(axis=0)
+        logits -= largest
     np.exp(logits, out=logits)
     return logits, logits.sum(axis=0)
-
-
-def _subtract_largest(logits: np.ndarray) -> None:
-    largest = logits.max(axis=0)
-    if not np.isfinite(largest).all():
-        # a stranger's arrays may overflow: what is no number counts as no logit at all
-        np.nan_to_num(logits, copy=False, nan=0.0, posinf=_LARGEST_LOGIT, neginf=-_LARGEST_LOGIT)
-        largest = logits.max(axis=0)
-    logits -= largest
 
 
 def chosen(
