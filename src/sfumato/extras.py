@@ -5,6 +5,7 @@ What needs one asks for it here first, before any work, and before any budget is
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -44,14 +45,11 @@ def import_extra(name: str, extra: str) -> Any:  # noqa: ANN401 - a module of an
     Raises:
         ConfigError: it is not installed; says what to run.
     """
-    failure = ConfigError(
+    with contextlib.suppress(ImportError):
+        return import_module(name)
+    raise ConfigError(
         f"Expected {name.partition('.')[0]} to be installed, got no such package. Run pip install 'sfumato[{extra}]'."
     )
-    try:
-        return import_module(name)
-    except ImportError:
-        pass
-    raise failure
 
 
 def installed(module: str) -> bool:

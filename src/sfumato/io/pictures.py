@@ -53,11 +53,9 @@ def require_pillow() -> None:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
+    with contextlib.suppress(ImportError):
         import PIL.PngImagePlugin  # noqa: F401
-    except ImportError:
-        pass
-    else:
+
         return
     raise ConfigError("Expected Pillow to be installed, to read and write pictures. Install sfumato[images].")
 

@@ -10,6 +10,7 @@ Synthetic sets in the form the records came in: a list column, or a long table o
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -203,16 +204,11 @@ def number_ids(numbers: pa.Array, storage: pa.DataType) -> pa.Array:
         SchemaError: the type holds no numbers.
     """
     values = storage.value_type if isinstance(storage, pa.DictionaryType) else storage
-    ids = None
-    try:
+    with contextlib.suppress(pa.ArrowException):
         text = pa.types.is_binary(values) or pa.types.is_large_binary(values)
         ids = numbers.cast(pa.string()).cast(values) if text else numbers.cast(values)
-        ids = ids.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else ids
-    except pa.ArrowException:
-        ids = None
-    if ids is None:
-        raise SchemaError(
-            f"Expected an id column of numbers or text wide enough for the samples, got type {storage}. Store it as "
-            "text or 64-bit integers."
-        )
-    return ids
+        return ids.dictionary_encode().cast(storage) if isinstance(storage, pa.DictionaryType) else ids
+    raise SchemaError(
+        f"Expected an id column of numbers or text wide enough for the samples, got type {storage}. Store it as "
+        "text or 64-bit integers."
+    )

@@ -123,17 +123,13 @@ def verify_release(
     public = _public_key(Path(public_key))
     read_release(release, ReleaseValue)
     signature_bytes = read_signature(signature_path(release) if signature is None else Path(signature))
-    valid = True
-    try:
+    with contextlib.suppress(InvalidSignature):
         public.verify(signature_bytes, statement(*read_bytes(release)))
-    except InvalidSignature:
-        valid = False
-    if not valid:
-        raise ReleaseError(
-            f"Expected a signature of {release} by the key {fingerprint(public)}, got one of another release or key, "
-            "or the release was changed since. Do not trust it."
-        )
-    return fingerprint(public)
+        return fingerprint(public)
+    raise ReleaseError(
+        f"Expected a signature of {release} by the key {fingerprint(public)}, got one of another release or key, "
+        "or the release was changed since. Do not trust it."
+    )
 
 
 def read_signature(path: Path) -> bytes:
@@ -142,16 +138,11 @@ def read_signature(path: Path) -> bytes:
     Raises:
         ReleaseError: it holds none.
     """
-    content = None
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError, binascii.Error):
         document = parse_object(read_bounded(path, _MOST_BYTES))
         if document["format"] == _FORMAT and document["algorithm"] == "Ed25519":
-            content = base64.b64decode(document["signature"], validate=True)
-    except (ValueError, KeyError, TypeError, binascii.Error):
-        pass
-    if content is None:
-        raise ReleaseError(f"Expected a signature of Sfumato in {path}, got none. `sfumato publish sign` writes one.")
-    return content
+            return base64.b64decode(document["signature"], validate=True)
+    raise ReleaseError(f"Expected a signature of Sfumato in {path}, got none. `sfumato publish sign` writes one.")
 
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
