@@ -142,11 +142,6 @@ class _ColumnCounts:
         return self.whole + self.fraction
 
     @property
-    def has_numbers(self) -> bool:
-        """Whether numbers stand out, which many cells of noise together do not."""
-        return max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
-
-    @property
     def texts(self) -> float:
         """Number of cells that are neither numbers nor dates, less what noise may have added."""
         return max(float(self.counts[_LARGE:_DATES].sum()) - self.noise / 2, 0.0)
@@ -170,7 +165,9 @@ class _ColumnCounts:
         few = max(_FEW * self.numbers, self.noise)
         coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
         others = self.texts + self.standing(self.dates[~_COMPACT], _AMONG_MANY)
-        if not self.has_numbers or self.numbers < _SHARE * (self.numbers + others) or coded:
+        # numbers stand out, which many cells of noise together do not
+        has_numbers = max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
+        if not has_numbers or self.numbers < _SHARE * (self.numbers + others) or coded:
             return Open(kind="categorical")
         few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
         return Open(kind="integer" if self.fraction <= few else "continuous")

@@ -32,7 +32,9 @@ def estimate_card(numbers: Sequence[Value], target: str, rests_on: str) -> str:
 
 def estimates_card(frame: pd.DataFrame, left_out: Mapping[Any, str], rests_on: str) -> str:
     """Return the card of estimates by group, `to_frame(LEVEL)` of them: all intervals on one scale."""
-    ends = _span(frame["low"], frame["high"])
+    least, most = figure(frame["low"].min()), figure(frame["high"].max())
+    room = 0.05 * (most - least)
+    ends = least - room, most + room
     rows = []
     for key, (value, error, low, high) in _lines(frame, ["value", "std_error", "low", "high"]):
         texts = _texts(value, error, low, high)
@@ -121,12 +123,6 @@ def _lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[tuple[Any, lis
 
 def _keys(key: Any) -> list[str]:  # noqa: ANN401 - labels of an index
     return [shown(part) for part in (key if isinstance(key, tuple) else (key,))]
-
-
-def _span(low: pd.Series, high: pd.Series) -> tuple[float, float]:
-    ends = figure(low.min()), figure(high.max())
-    room = 0.05 * (ends[1] - ends[0])
-    return ends[0] - room, ends[1] + room
 
 
 def _texts(value: Value, error: Value, low: Value, high: Value) -> tuple[str, ...]:

@@ -168,14 +168,10 @@ def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numb
     for name, before in tables.before.items():
         rows[before] = sequences.codes[name][at - 1]
         rows[name] = sequences.codes[name][at]
-    return with_gaps(tables, rows)
-
-
-def with_gaps(tables: LinkedTables, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return coded steps with the order as its distance from the row before."""
     plan = None if tables.steps is None else tables.steps.rule_plan
     if plan is None or tables.order is None:
         return rows
+    # the order is its distance from the row before
     pair = (tables.before[tables.order], tables.order)
     gaps = plan.gap_codes(tables.order, {name: from_codes(plan.kinds[name], rows[name]) for name in pair})
     if plan.gap_kind(tables.order).nullable:

@@ -110,9 +110,8 @@ class RowKeys:
         self._row = np.full(len(numbers), NOBODY)
         self._row[keys[first]] = rows[first]
         pairs = keys * self._n_units + owners
-        order = np.lexsort((rows, pairs))
-        first = order[np.flatnonzero(np.diff(pairs[order], prepend=-1))]
-        self._pairs, self._pair_rows = pairs[first], rows[first]
+        self._pairs, first = np.unique(pairs, return_index=True)
+        self._pair_rows = rows[first]
 
     def rows(self, chunk: Chunk, branch: Branch) -> np.ndarray:
         """Return the row above of each row of a chunk, −1 for none, shape (n,)."""

@@ -230,7 +230,9 @@ class DPGM(Synthesizer):
         vectors, arrays, measured = self._mapped(fit)
         records = InParts(fit.data, vectors.dimension + self.n_features)
         assign, clustered = self._clusters(fit, records, vectors)
-        norm = self._record_norm(vectors)
+        norm = self.record_norm
+        if norm is None:
+            norm = vectors.norm_bound if isinstance(vectors, SetVectors) else vectors.typical_norm
         statistic = ClusterProfiles(vectors, assign, self.n_clusters, norm, self._shares(fit.facts).whole)
         noisy = fit.measure(PROFILES, statistic, records)
         profiles = statistic.read(noisy)
@@ -242,11 +244,6 @@ class DPGM(Synthesizer):
             arrays,
             (*measured, *clustered, (PROFILES, noisy)),
         )
-
-    def _record_norm(self, vectors: AnyVectors) -> float:
-        if self.record_norm is not None:
-            return self.record_norm
-        return vectors.norm_bound if isinstance(vectors, SetVectors) else vectors.typical_norm
 
     def _mapped(self, fit: Fit) -> tuple[AnyVectors, dict[str, np.ndarray], tuple[tuple[str, Noisy], ...]]:
         """The map between records and vectors, the sampler's arrays for it, and what was measured."""

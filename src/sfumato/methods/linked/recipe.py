@@ -217,7 +217,9 @@ def run_linked(
     n, simulate = simulated or CHAIN.simulated, None if fit.noise.silent else simulate
     if tables.steps is None:
         return consistent(tables, units, None, simulate, n)
-    law = number_of_steps(tables, units.model)
+    rows = number_of_rows(tables, units.model)
+    # P(k) of a unit's number of steps, 0 first: of a unit of one row there is none, as of one without
+    law = np.concatenate([[rows[0] + rows[1]], rows[2:]])
     if owners is not None:
         law = sum_law(owners.law, law)
     sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)
@@ -295,12 +297,6 @@ def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
         return lines + [own.offset for name, own in tables.histories.items() if name in apart]
 
     return silent
-
-
-def number_of_steps(tables: LinkedTables, units: FittedModel) -> np.ndarray:
-    """Return P(k) of a unit's number of steps, 0 first, as the chain of units has it, shape (max_rows,)."""
-    law = number_of_rows(tables, units)
-    return np.concatenate([[law[0] + law[1]], law[2:]])  # of a unit of one row there is no step, as of one without
 
 
 def number_of_rows(tables: LinkedTables, units: FittedModel) -> np.ndarray:
