@@ -319,14 +319,6 @@ def find_items(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.nd
     return total(lambda part: _find(kind, part, missing), values, lambda n: np.full(n, MISSING, dtype=np.int32))
 
 
-def known_codes(kind: ItemSet, codes: np.ndarray) -> np.ndarray:
-    """Return the codes of `find_items` with `other` in place of UNKNOWN, if there is one; else that stays negative."""
-    if kind.other is None:
-        return codes
-    code = int(kind.other) if kind.labels is None else kind.labels.index(kind.other)
-    return np.where(codes == UNKNOWN, np.int32(code), codes)
-
-
 def list_parts(cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
     """Return the length of each list, 0 where there is none, and the items of all of them."""
     cells = plain(cells)
@@ -351,19 +343,18 @@ def _parts(kind: ItemSet, cells: pa.Array) -> tuple[np.ndarray, pa.Array]:
     return lengths, pc.utf8_trim_whitespace(items)
 
 
-def _distinct(owners: np.ndarray, codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return owners and codes without those that came before in the same set, in their order."""
-    _, first = np.unique(owners * np.int64(size) + codes, return_index=True)
-    first.sort()
-    return owners[first], codes[first]
-
-
 def _code_chunk(kind: ItemSet, cells: pa.Array, missing: Sequence[str]) -> CodedSets:
     lengths, values = _parts(kind, cells)
     n = lengths.size
-    codes = known_codes(kind, find_items(kind, values, missing))
-    owners = np.repeat(np.arange(n), lengths)
-    owners, codes = _distinct(owners[codes >= 0], codes[codes >= 0], kind.size)
+    codes = find_items(kind, values, missing)
+    if kind.other is not None:
+        other = int(kind.other) if kind.labels is None else kind.labels.index(kind.other)
+        codes = np.where(codes == UNKNOWN, np.int32(other), codes)
+    owners = np.repeat(np.arange(n), lengths)[codes >= 0]
+    codes = codes[codes >= 0]
+    # without those that came before in the same set
+    first = np.sort(np.unique(owners * np.int64(kind.size) + codes, return_index=True)[1])
+    owners, codes = owners[first], codes[first]
     starts = np.searchsorted(owners, np.arange(n))
     within = np.arange(owners.size) - starts[owners] < kind.max_length
     owners, codes = owners[within], codes[within]

@@ -140,7 +140,12 @@ def outlined(question: str, formula: str, link: Link, columns: Mapping[str, Colu
 
 def _cells_of(question: str, formula: str, link: Link, columns: Mapping[str, ColumnGrid]) -> _Cells:
     read = read_formula(formula, list(columns))
-    _refuse_functions_of_rows(read, question)
+    spline = next((name for name in read.functions if name in SPLINES), None)
+    if spline is not None:  # means and deviations depend on all rows, too, but move no span
+        raise ConfigError(
+            f"Expected functions of single values in the question {question!r}, got {spline}(), which depends on "
+            "all rows. Write powers, or cut the column with a condition."
+        )
     if len(read.columns) > MOST_COLUMNS:
         raise ConfigError(
             f"Expected at most {MOST_COLUMNS} columns in the question {question!r}, got {len(read.columns)}. Leave "
@@ -181,16 +186,6 @@ def require_term(question: str, formula: str, term: str, columns: Mapping[str, C
     terms = cells.evaluated(cells.combinations())[1][1:]
     if term not in terms:
         raise ConfigError(f"Expected one of the terms {', '.join(map(repr, terms))} of {question!r}, got {term!r}.")
-
-
-def _refuse_functions_of_rows(read: ReadFormula, question: str) -> None:
-    """Refuse functions that depend on all rows otherwise than by means and deviations, which move no span."""
-    for name in read.functions:
-        if name in SPLINES:
-            raise ConfigError(
-                f"Expected functions of single values in the question {question!r}, got {name}(), which depends on "
-                "all rows. Write powers, or cut the column with a condition."
-            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -155,7 +155,9 @@ def open_csv(file: StoredFile, *, chunk_rows: int, form: CsvForm = _PLAIN) -> Cs
     preface = _PREFACE.match(text)
     text = text[preface.end() :] if preface else text
     usual = DELIMITER_OF_SUFFIX.get(format_suffix(file.name))
-    delimiter = form.delimiter or (preface and preface[1]) or usual or _sniff_delimiter(text)
+    # the one that occurs most often outside quotes; a comma if there is none
+    commonest = max(_DELIMITERS, key=re.sub(r'"[^"]*"', "", text).count)
+    delimiter = form.delimiter or (preface and preface[1]) or usual or commonest
     if text.count(delimiter) >= _MOST_COLUMNS:
         raise DataError(f"Expected at most {_MOST_COLUMNS:,} columns in {file.name}, got more in its header line.")
     record = io.StringIO(text.strip("\r\n"), newline="")
@@ -269,12 +271,6 @@ def named(names: Sequence[str]) -> list[str]:
         ['column_1', 'age', 'sex']
     """
     return [name if name.strip() else f"column_{place}" for place, name in enumerate(names, start=1)]
-
-
-def _sniff_delimiter(header: str) -> str:
-    """The delimiter that occurs most often outside quotes; a comma if there is none."""
-    bare = re.sub(r'"[^"]*"', "", header)
-    return max(_DELIMITERS, key=bare.count)
 
 
 def spreadsheet_safe(table: pa.Table, numbers: Collection[str] = ()) -> pa.Table:

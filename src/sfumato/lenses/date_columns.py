@@ -78,7 +78,7 @@ def _excess(
     """The part of the distances that is not where a copula of the dates has it, beyond noise: of several the least."""
     own = shares[2][:-1]
     present = float(own.sum()) * total
-    if not present > 0 or not all(_inside(c, s).sum() > 0 for c, s in zip(columns[:2], shares[:2], strict=True)):
+    if not present > 0 or not all(present_shares(c, s).sum() > 0 for c, s in zip(columns[:2], shares[:2], strict=True)):
         return 0.0
     own, least = own / own.sum(), np.inf
     for correlation in DISTANCES.correlations:
@@ -94,8 +94,8 @@ def _excess(
     return least
 
 
-def _inside(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
-    """P(cell) of cells that hold dates."""
+def present_shares(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
+    """P(cell) of cells that hold dates, or numbers."""
     return shares[:-1] if column.kind.nullable else shares
 
 
@@ -108,7 +108,7 @@ def _copula(
     normal[1] = correlation * normal[0] + np.sqrt(1 - correlation**2) * normal[1]
     codes = []
     for column, law, scores in zip(columns, shares, normal, strict=False):
-        ends = np.cumsum(_inside(column, law))
+        ends = np.cumsum(present_shares(column, law))
         cells = np.searchsorted(ends / ends[-1], special.ndtr(scores), side="right")
         codes.append(column.codes(np.minimum(cells, ends.size - 1), rng))
     cells = columns[2].cells(distance.read(*codes))

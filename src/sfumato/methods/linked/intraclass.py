@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sfumato.lenses.date_columns import present_shares
 from sfumato.maths.constants import LEVELS
 from sfumato.maths.streams import public_stream
 from sfumato.records.histories import off_lines
@@ -57,10 +58,10 @@ def alike(
         rows: a column of first rows.
         means: that of units' means.
     """
-    values, law = _middles(rows[0]), _inside(*rows)
+    values, law = _middles(rows[0]), present_shares(*rows)
     sizes = np.rint(_middles(number[0]) * (tables.max_rows - tables.fewest)).astype(np.int64) + tables.fewest
-    of_sizes = np.where(sizes > 0, _inside(*number), 0.0)
-    if not (law.sum() > 0 and of_sizes.sum() > 0 and _inside(*means).sum() > 0):
+    of_sizes = np.where(sizes > 0, present_shares(*number), 0.0)
+    if not (law.sum() > 0 and of_sizes.sum() > 0 and present_shares(*means).sum() > 0):
         return float("nan")
     ranks = np.cumsum(law) - law / 2
     rng = public_stream(LEVELS.seed)
@@ -71,7 +72,7 @@ def alike(
     spreads = [
         _variance(ranks, law),
         _variance(np.interp(apart, values, ranks), np.ones(apart.size)),
-        _variance(of_means, _inside(*means)),
+        _variance(of_means, present_shares(*means)),
     ]
     whole = spreads[0] - spreads[1]
     # of means that spread as rows do, such as those of a number that is mostly 0, ranks do not tell
@@ -96,7 +97,7 @@ def _apart(tables: LinkedTables, cells: Mapping[str, tuple[ColumnGrid, np.ndarra
     """The part of a number's law that lies elsewhere if lines and offsets have nothing to do with each other."""
     own, rng, n = tables.histories[name], public_stream(LEVELS.seed), LEVELS.simulated
     parts = [cells[part] for part in (tables.count, own.line, own.offset, name)]
-    laws = [_inside(*part) for part in parts]
+    laws = [present_shares(*part) for part in parts]
     if not all(law.sum() > 0 for law in laws):
         return 1.0
     codes = [
@@ -117,11 +118,6 @@ def _middles(column: ColumnGrid) -> np.ndarray:
     assert column.edges is not None
     assert column.steps is not None
     return (column.edges[:-1] + column.edges[1:] - 1) / 2 / max(column.steps.last, 1)
-
-
-def _inside(column: ColumnGrid, shares: np.ndarray) -> np.ndarray:
-    """P(cell) of cells that hold numbers."""
-    return shares[:-1] if column.kind.nullable else shares
 
 
 def _variance(values: np.ndarray, weights: np.ndarray) -> float:

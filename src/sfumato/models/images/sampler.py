@@ -90,16 +90,13 @@ class ImagePortrait:
             rows[str(self._label)] = classes.astype(np.int32)
         return rows
 
-    def _taught(self, pictures: np.ndarray) -> np.ndarray:
-        """Return the teacher's label of each picture."""
-        assert self._teacher is not None
-        coefficients, offsets = self._teacher
-        return np.nan_to_num(gradient_features(pictures, self._encoder) @ coefficients + offsets).argmax(axis=1)
-
     def _agree(self, pictures: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> None:
         """Redraw, in place and a few times, pictures that the teacher would give another label than their class."""
+        assert self._teacher is not None
+        coefficients, offsets = self._teacher
         for _ in range(_REDRAWS):
-            other = np.flatnonzero(self._taught(pictures) != classes)
+            labels = np.nan_to_num(gradient_features(pictures, self._encoder) @ coefficients + offsets).argmax(axis=1)
+            other = np.flatnonzero(labels != classes)
             if not other.size:
                 return
             pictures[other] = self._pictures(classes[other], rng)
