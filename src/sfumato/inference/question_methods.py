@@ -419,10 +419,11 @@ class UnitEstimates(QuestionMethods):
     @property
     def _questions(self) -> Questions:
         from sfumato.inference.linked_rows import questions_of_units
-        from sfumato.inference.unit_questions import unit_questions_of
+        from sfumato.inference.unit_questions import UnitQuestions
 
-        named = bool(self._whole.schema.questions)
-        return unit_questions_of(self._whole) if named else questions_of_units(self._whole, self._units)
+        if self._whole.schema.questions:
+            return kept(self._whole, "_unit_questions", UnitQuestions)
+        return questions_of_units(self._whole, self._units)
 
     @property
     def _release(self) -> ReleaseValue:

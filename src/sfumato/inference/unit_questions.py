@@ -33,7 +33,7 @@ from sfumato.measurements.queries import MarginalQuery
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.records.linked import feature_records, with_features
 from sfumato.records.sequences import Sequences
-from sfumato.release.model import ReleaseValue, kept
+from sfumato.release.model import ReleaseValue
 from sfumato.release.samplers import build_sampler
 from sfumato.release.unit_releases import units_of
 from sfumato.schema.grid import Grid
@@ -212,14 +212,3 @@ class UnitQuestions(Questions):
             raise EstimateError(f"Expected {column!r} to vary, got a column that does not stand out of noise.")
         rests = estimator.preface + rests_on(estimator, parts)
         return Estimate(value, error, estimator.target, rests, parts, of_correlation(value, parts))
-
-
-def unit_questions_of(release: ReleaseValue) -> UnitQuestions:
-    """The questions to the units of a release of linked rows, made once and kept in it.
-
-    Raises:
-        ConfigError: it has no features that were named before the fit.
-    """
-    if not release.schema.questions:
-        raise ConfigError("Expected a release of linked rows with named questions, got one without. Name them.")
-    return kept(release, "_unit_questions", UnitQuestions)
