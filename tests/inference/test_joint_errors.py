@@ -7,7 +7,7 @@ from scipy import stats
 
 from sfumato.errors import ConfigError, UnknownGroupError
 from sfumato.inference.estimate import Estimate, Estimates
-from sfumato.inference.joint_errors import JointErrors, any_law, deviations, each_level, wald
+from sfumato.inference.joint_errors import HypothesisTest, JointErrors, any_law, deviations, each_level
 
 
 def correlated(k, rho):
@@ -39,6 +39,11 @@ def test_the_bound_for_any_law_is_that_of_independent_ones():
     assert any_law(0.95, 1) == deviations(0.95) == pytest.approx(1.96, abs=0.001)
     with pytest.raises(ConfigError, match="level"):
         any_law(1.5, 3)
+
+
+def wald(values, covariance):
+    test = HypothesisTest.of_zeros(values, covariance, "", "table", "")
+    return test.statistic, test.df
 
 
 def test_walds_statistic_is_chi_square():

@@ -185,8 +185,9 @@ def parse_dates(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndar
     micros = np.zeros(len(text), dtype=np.int64)
     valid = np.zeros(len(text), dtype=bool)
     lengths = pc.binary_length(text).fill_null(-1).to_numpy(zero_copy_only=False)
-    for layout in _layouts(format):
-        _parse_layout(text, layout, lengths, micros, valid)
+    for layout in map(_layout, _ISO_FORMATS if format is None else (format,)):
+        if layout is not None:
+            _parse_layout(text, layout, lengths, micros, valid)
     rest = (lengths >= 0) & ~valid
     if rest.any():
         micros[rest], valid[rest] = _parse_each(text.filter(pa.array(rest)), format)
@@ -232,12 +233,6 @@ class _Layout:
     fields: tuple[tuple[str, int], ...]  # directive, first byte
     literals: tuple[tuple[int, int], ...]  # byte, place
     is_plain: bool  # of digits alone, with a date
-
-
-@lru_cache(maxsize=256)
-def _layouts(format: str | None) -> tuple[_Layout, ...]:
-    layouts = (_layout(f) for f in (_ISO_FORMATS if format is None else (format,)))
-    return tuple(layout for layout in layouts if layout is not None)
 
 
 @lru_cache(maxsize=1024)

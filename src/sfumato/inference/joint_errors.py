@@ -96,16 +96,6 @@ class JointErrors:
         return float(np.clip(np.quantile(np.abs(drawn_z).max(axis=1), level), fewest, most))
 
 
-def wald(values: np.ndarray, covariance: np.ndarray) -> tuple[float, int]:
-    """Return Wald's statistic that numbers are all 0, shape (k,), and its degrees of freedom: the covariance's rank."""
-    scale = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    scale = np.where(scale > 0, scale, 1.0)
-    roots, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    known = roots > _TINY * max(float(roots.max(initial=0.0)), _TINY)
-    along = vectors[:, known].T @ (values / scale)
-    return float(np.sum(along**2 / roots[known])), int(known.sum())
-
-
 @dataclass(frozen=True, slots=True)
 class HypothesisTest:
     """A test of a hypothesis about the records, or the population that they were drawn from.
@@ -135,8 +125,13 @@ class HypothesisTest:
     def of_zeros(
         cls, values: np.ndarray, covariance: np.ndarray, hypothesis: str, target: Target, rests_on: str
     ) -> HypothesisTest:
-        """Return Wald's test that numbers are all 0, shape (k,), by the covariance of their errors."""
-        statistic, df = wald(values, covariance)
+        """Return Wald's test that numbers are all 0, shape (k,), by the covariance of their errors; its rank is df."""
+        scale = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        scale = np.where(scale > 0, scale, 1.0)
+        roots, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+        known = roots > _TINY * max(float(roots.max(initial=0.0)), _TINY)
+        along = vectors[:, known].T @ (values / scale)
+        statistic, df = float(np.sum(along**2 / roots[known])), int(known.sum())
         return cls(hypothesis, statistic, df, _chance(statistic, df), target, rests_on)
 
     @classmethod

@@ -331,7 +331,9 @@ def joint_scores(
         right, own = np.stack(terms, axis=1), _shares(equation, measured, of_rows)
         parts = right * equation.residual(left, terms)[:, None]
         slope = (right * (own * curvature(equation, right))[:, None]).T @ right + _ridge(right, own)
-        aim = _wanted(parts, slope, own, _constant(right, equation.present(measured.base)))
+        inside = right[equation.present(measured.base) > 0]
+        constant = np.ptp(inside, axis=0) == 0 if len(inside) else np.zeros(right.shape[1], dtype=bool)
+        aim = _wanted(parts, slope, own, constant)
         turn = _turn_or_scale(parts, aim, own, allowed, noise / np.sqrt(share))
         back = np.linalg.inv(turn)
         cost = back @ aim @ back
@@ -355,12 +357,6 @@ def _turn_or_scale(
         if np.isfinite(turn).all() and np.linalg.cond(turn) < _MOST_CONDITION:
             return turn
     return np.eye(scores.shape[1]) / max(float(np.linalg.norm(scores, axis=1).max(initial=0.0)), _TINY)
-
-
-def _constant(right: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Which terms are the same for all rows, shape (k,)."""
-    inside = right[present > 0]
-    return np.ptp(inside, axis=0) == 0 if len(inside) else np.zeros(right.shape[1], dtype=bool)
 
 
 def _coefficients(equation: EstimatingEquation, left: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:

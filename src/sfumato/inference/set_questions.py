@@ -67,7 +67,15 @@ class SetQuestions:
         """Number of sets that hold an item, or both of two; of all sets where it was measured."""
         of, n = self._target(None, target), self.measured.n_public
         if condition is None or (isinstance(condition, Mapping) and not condition):
-            return self._number_of_sets(of)
+            variance = self.measured.count_variance
+            if variance is None:
+                raise EstimateError(
+                    f"Expected items to count sets by, got none: the number of sets was declared, {n}, and not "
+                    "measured."
+                )
+            parts = {"noise": float(variance) ** 0.5}
+            says = f"Measured: a noisy count. {_causes(parts)}"
+            return within_bounds(Estimate(n, parts["noise"], of, says, parts), 0, np.inf)
         codes = self._codes(condition)
         total = self._total(codes)
         share = min(max(total.value / n, 0.0), 1.0)
@@ -96,16 +104,6 @@ class SetQuestions:
         rests = f"{self._unit(of)}Measured: noisy counts of the items of {name}. {self._of_sets}"
         says = f"{rests} {_causes(parts)}{most}{full}"
         return within_bounds(Estimate(mean, size_of(parts), of, says, parts), 0.0, float(measured.kind.longest))
-
-    def _number_of_sets(self, target: Target) -> Estimate:
-        variance, n = self.measured.count_variance, self.measured.n_public
-        if variance is None:
-            raise EstimateError(
-                f"Expected items to count sets by, got none: the number of sets was declared, {n}, and not measured."
-            )
-        parts = {"noise": float(variance) ** 0.5}
-        says = f"Measured: a noisy count. {_causes(parts)}"
-        return within_bounds(Estimate(n, parts["noise"], target, says, parts), 0, np.inf)
 
     def _target(self, by: By, target: str) -> Target:
         """Return a target; refuse another one, and columns to group sets by."""
