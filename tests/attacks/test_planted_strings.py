@@ -24,7 +24,7 @@ from sfumato import MaxEntropy, create_ledger, load
 from sfumato.cli.app import run
 from sfumato.estimators import DPFactorAnalysis, DPGaussianMixture, DPKernelKMeans, DPKMeans
 from sfumato.io.sources import open_source
-from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
@@ -188,7 +188,7 @@ def test_an_error_in_the_middle(watched, monkeypatch, error, capfd, tmp_path):
     def failing(self, total, rows):
         raise error(f"cannot add {rows['number'][0]!r} of {TEXTS[0]}")
 
-    monkeypatch.setattr(TwoResolutionCounts, "add", failing)
+    monkeypatch.setattr(CellCounts, "add", failing)
     people, schema = tmp_path / "people.csv", tmp_path / "schema.yaml"
     frame().to_csv(people, index=False)
     SCHEMA.save(schema)

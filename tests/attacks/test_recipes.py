@@ -27,7 +27,7 @@ from sfumato.methods.dpgm.settings import RBM, VAE
 from sfumato.methods.nets.clip_norms import AdaptiveClip
 from sfumato.methods.registry import OWN
 from sfumato.methods.tables import recipe as tables_module
-from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.schema.open_schema import OpenSchema
 from sfumato.schema.schema import Schema
 
@@ -342,13 +342,13 @@ class TestItCanFail:
         return leaves(MaxEntropy(epsilon=2.0).fit(data, schema=tables.schema(), target="income", seed=1))
 
     def test_a_statistic_that_is_too_large(self, monkeypatch):
-        add = TwoResolutionCounts.add
+        add = CellCounts.add
 
         def twice(self, total, rows):
             add(self, total, rows)
             add(self, total, rows)
 
-        monkeypatch.setattr(TwoResolutionCounts, "add", twice)
+        monkeypatch.setattr(CellCounts, "add", twice)
         with pytest.raises(AssertionError, match="times as far apart"):
             attack(monkeypatch, self.fit, with_record(CORNER), with_record(CORNER, with_record(CORNER)))
 

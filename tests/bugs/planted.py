@@ -21,9 +21,7 @@ class PlantedBug:
 
 
 QUERIES = "mechanisms/queries.py"
-TABLE_GRID = (
-    "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True, whole=settings.whole)\n"
-)
+TABLE_GRID = "    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)\n"
 DRAW = "value = noise.rounded_gaussian(whole.shape, noise_std * np.sqrt(part), grid)\n"
 DRAW_OF_FLOATS = "value = noise.gaussian(exact.open_in_mechanism().shape, noise_std)\n"
 ON_GRID = "on_grid(exact.whole_in_mechanism(), exact.step, noise_std, noise)"
@@ -91,7 +89,7 @@ GRAMMAR_TESTS = "tests/schema/test_formula_grammar.py"
 TABLE_RECIPE = "methods/tables/recipe.py"
 SECOND_STAGE = "methods/tables/second_stage.py"
 FEATURE_MOMENTS = "methods/tables/feature_moments.py"
-SHARES = "    columns = column_shares(counts, counting, total, settings.resolution, prior)\n"
+SHARES = "    grid, columns = column_shares(counts, counting, total, settings.resolution, prior)\n"
 TRUE_ROWS = "sum(len(next(iter(rows.values()))) for rows in fit.data.coded())"
 TABLE_FITS = f"{RECIPES} -k max-entropy or max_entropy"
 MOMENT_BOUNDS = "tests/mechanisms/test_queries.py -k moments and not image"
@@ -1559,7 +1557,7 @@ BUGS = [
         "what the query of moments says, moved by the records",
         SECOND_STAGE,
         "        return SecondRelease(_measurements(noisy, moments, self.worth),",
-        "        true = float(reduce(TwoResolutionCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
+        "        true = float(reduce(CellCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
         "        moved = replace(moments, clip_norm=moments.clip_norm + 1e-3 * true)\n"
         "        return SecondRelease(_measurements(noisy, moved, self.worth),",
         TABLE_FITS,
@@ -1568,7 +1566,7 @@ BUGS = [
         "a clip norm read off the records",
         SECOND_STAGE,
         "        moments = self.statistic(first.grid,",
-        "        true = float(reduce(TwoResolutionCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
+        "        true = float(reduce(CellCounts(first.grid), fit.data).open_in_mechanism().sum())\n"
         "        clip_norm += 1e-6 * true\n"
         "        moments = self.statistic(first.grid,",
         TABLE_FITS,
@@ -1600,9 +1598,25 @@ BUGS = [
     PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2\n",
-        "return len(self._counted) * RUN_STEP**2\n",
+        "return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2 + values\n",
+        "return len(self._counted) * RUN_STEP**2 + values\n",
         "tests/mechanisms/test_queries.py -k resolutions",
+    ),
+    PlantedBug(
+        "a number's value counted for nothing in the norm",
+        "methods/tables/cell_counts.py",
+        "len(self.valued) * (VALUE_STEP**2 + ENDING_STEP**2)\n",
+        "len(self.valued) * ENDING_STEP**2\n",
+        "tests/mechanisms/test_queries.py -k resolutions",
+    ),
+    PlantedBug(
+        "values are counted of columns whose records have many",
+        "methods/tables/recipe.py",
+        "    counts = fit.measure(names.marginals, counting)\n",
+        "    few = np.unique(next(iter(fit.data.coded()))[grid.columns[0].name]).size % 2\n"
+        "    counting.__dict__['valued'] = counting.valued[few:]\n"
+        "    counts = fit.measure(names.marginals, counting)\n",
+        TABLE_FITS,
     ),
     PlantedBug(
         "pooled and class moments charged as one of them",
@@ -1757,8 +1771,15 @@ BUGS = [
     PlantedBug(
         "counts of two resolutions at half the noise of the finer ones",
         "methods/tables/cell_counts.py",
-        "np.full(cells, CELL_STEP)])",
-        "np.full(cells, 2 * CELL_STEP)])",
+        "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
+        "(RUN_STEP, 2 * CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
+        "tests/mechanisms/test_queries.py -k resolutions",
+    ),
+    PlantedBug(
+        "endings at half the noise",
+        "methods/tables/cell_counts.py",
+        "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
+        "(RUN_STEP, CELL_STEP, VALUE_STEP, 2 * ENDING_STEP)\n",
         "tests/mechanisms/test_queries.py -k resolutions",
     ),
     PlantedBug(
@@ -2769,8 +2790,7 @@ HELPERS = {
     ),
     **dict.fromkeys(
         ("what the query of moments says, moved by the records", "a clip norm read off the records"),
-        "\n\nfrom sfumato.methods.tables.cell_counts import TwoResolutionCounts\n"
-        "from sfumato.records.engine import reduce\n",
+        "\n\nfrom sfumato.methods.tables.cell_counts import CellCounts\nfrom sfumato.records.engine import reduce\n",
     ),
     "Poisson samples charged, records shuffled and dealt out": "\n\nimport itertools\n_DEALT = itertools.count()\n",
     "questions: coefficients of the records themselves": (

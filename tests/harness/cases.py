@@ -46,7 +46,7 @@ from sfumato.methods.nets.axes import CentredSecondMoment, LatentAxes, VectorSum
 from sfumato.methods.nets.decoding import cell_counts
 from sfumato.methods.p3gm.settings import ClassLatents, unit_mixture
 from sfumato.methods.sets.pairs import ItemPairCounts
-from sfumato.methods.tables.cell_counts import TwoResolutionCounts, public_runs
+from sfumato.methods.tables.cell_counts import CellCounts, public_runs
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares, Waves, level_features, number_features
 from sfumato.methods.tables.leading import Leading
@@ -176,7 +176,7 @@ def rows_beside_sets(n: int, seed: int = 0):
 def _set_cases() -> list[StatisticCase]:
     pool, grid = rows_beside_sets(20), Grid.of(plain_schema(SETS_BESIDE), numeric_cells=8)
     return [
-        StatisticCase("counts, sets beside columns", TwoResolutionCounts(grid), pool),
+        StatisticCase("counts, sets beside columns", CellCounts(grid), pool),
         StatisticCase("moments, sets beside columns", moments_of(grid, 1.0), pool),
         StatisticCase("moments by class, sets beside columns", moments_of(grid, 1.0, "member", 0.25, 2.0), pool),
         StatisticCase("moments by an item, sets beside columns", moments_of(grid, 1.0, "ill: a", 0.25, 2.0), pool),
@@ -208,7 +208,7 @@ def rows_of_dates(n: int, seed: int = 0):
 def _date_cases() -> list[StatisticCase]:
     pool, grid = rows_of_dates(20), Grid.of(plain_schema(DATES), numeric_cells=8, narrow=True)
     return [
-        StatisticCase("counts, two dates", TwoResolutionCounts(grid), pool),
+        StatisticCase("counts, two dates", CellCounts(grid), pool),
         StatisticCase("moments, two dates", moments_of(grid, 1.0), pool),
         StatisticCase("moments by class, two dates", moments_of(grid, 1.0, "member", 0.25), pool),
         StatisticCase("moments by quarters of a date", moments_of(grid, 1.0, "begun", 0.25), pool),
@@ -689,7 +689,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
         StatisticCase("counts of scores by class", score_counts(), table),
-        StatisticCase("counts at two resolutions", TwoResolutionCounts(grid), table),
+        StatisticCase("counts at two resolutions", CellCounts(grid), table),
         StatisticCase("second moments", table_moments(1.0), table),
         StatisticCase("second moments, tight", table_moments(0.5), table),
         StatisticCase("second moments, loose", table_moments(40.0), table, attained=0.0),

@@ -22,6 +22,8 @@ PROOF, SPEED, ROUNDING = "a proof rests on it", "speed or memory alone", "keeps 
 NAMED = {  # module-level numbers of methods/tables that are no choice of an estimator
     ("cell_counts", "RUN_STEP"): PROOF,
     ("cell_counts", "CELL_STEP"): PROOF,
+    ("cell_counts", "VALUE_STEP"): PROOF,
+    ("cell_counts", "ENDING_STEP"): PROOF,
     ("feature_moments", "_FRACTIONS"): PROOF,
     ("feature_moments", "_LARGEST"): PROOF,
     ("weighted", "_MOST_BITS"): PROOF,
@@ -44,6 +46,9 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
 WRITTEN = {  # numbers within functions of methods/tables: above rounding, and more than a half, 1, 2 or 3
     ("feature_moments", 8): "bytes of a float64",
     ("feature_moments", 256): SPEED,
+    ("atoms", 5): "the decimal system",
+    ("atoms", 10): "the decimal system",
+    ("atoms", 100): "the decimal system",
     ("chain", 4): "the kurtosis",
     ("mixture_fit", 12): "the variance of a rank",
     ("histograms", 30.0): ROUNDING,

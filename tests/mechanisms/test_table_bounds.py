@@ -19,7 +19,7 @@ from harness.privacy import (
 )
 from sfumato.mechanisms.noise import SeededNoise
 from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.methods.tables.recipe import _count_measurements
 from sfumato.methods.tables.second_stage import _measurements
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
@@ -61,8 +61,9 @@ def test_norms_are_within_the_bound_in_fractions(name):
         assert sum(entry**2 for entry in exact_entries(case.statistic, record)) <= bound**2
 
 
-def test_steps_of_two_resolutions_are_exact():
-    assert Fraction(RUN_STEP) ** 2 + Fraction(CELL_STEP) ** 2 == Fraction(RUN_STEP**2 + CELL_STEP**2)
+def test_sums_of_squared_steps_are_exact():
+    steps = RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP
+    assert sum(Fraction(step) ** 2 for step in steps) == Fraction(sum(step**2 for step in steps))
 
 
 @given(st.floats(2.0**-30, 1.0))
@@ -159,7 +160,7 @@ def test_the_largest_sum_of_a_piece_is_exact(statistic):
 @pytest.mark.parametrize("unit_rows", [1, 3])
 @pytest.mark.parametrize(
     "statistic",
-    [TwoResolutionCounts(table_grid()), table_moments(1.0), table_moments(1.0, "member", part=0.25)],
+    [CellCounts(table_grid()), table_moments(1.0), table_moments(1.0, "member", part=0.25)],
     ids=["counts", "moments", "moments by class"],
 )
 def test_measurements_have_the_noise_that_they_state(statistic, unit_rows):
@@ -170,7 +171,7 @@ def test_measurements_have_the_noise_that_they_state(statistic, unit_rows):
     found: dict[str, list[np.ndarray]] = {}
     for seed in range(400):
         ledger = ledger_for(2.0)
-        if isinstance(statistic, TwoResolutionCounts):
+        if isinstance(statistic, CellCounts):
             noisy = noisy_histogram(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
             measured = _count_measurements(noisy, statistic)
             truths = [np.concatenate(part) for part in statistic.split(true)]

@@ -1,13 +1,16 @@
 """The grid's law: a cell for any code, and a code of that cell for any cell."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, ReleaseError
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
 from sfumato.schema.schema import Schema
 
@@ -223,20 +226,42 @@ def test_bounds_have_cells_of_their_own_and_come_back_as_bounds(kind, narrow):
     np.testing.assert_array_equal(column.cells(ends), [0, ordered - 1])
 
 
-def test_columns_of_few_steps_may_have_a_cell_for_each():
-    kinds = {
-        "few": Integer(lower=0, upper=299),
-        "many": Integer(lower=0, upper=300),
-        "label": Categorical(categories=("a", "b")),
-    }
-    plain, whole = (
-        Grid.of(Schema(columns=kinds), numeric_cells=32, narrow=True, ends=True, whole=most).columns
-        for most in (0, 300)
-    )
-    assert whole[0].n_cells == 300
-    assert whole[1].n_cells == plain[1].n_cells < 100
-    assert whole[2].n_cells == plain[2].n_cells == 3  # two labels, and words that are none
-    assert plain[0].n_cells < 100
+@pytest.mark.parametrize("nullable", [False, True])
+def test_values_of_a_cell_are_drawn_by_their_weights(nullable):
+    kind = Integer(lower=-3, upper=96, nullable=nullable)
+    column = ColumnGrid.numbers("x", kind, 4)
+    edges = np.array([0, 3, 4, 50, 51, 100])
+    weights = np.random.default_rng(0).random(100).astype(np.float32)
+    weights[[7, 99]] = 0.0
+    weights[10] = 40.0
+    cut = column.cut(edges, weights)
+    assert cut.n_cells == 5 + nullable
+    assert cut.zero == (1, 3 / 99)
+    cells = np.repeat(np.arange(cut.n_cells), 40_000)
+    codes = cut.codes(cells, np.random.default_rng(1))
+    np.testing.assert_array_equal(cut.cells(codes), cells)
+    for cell, (first, end) in enumerate(pairwise(edges)):
+        found = np.bincount(column.steps.at(codes[cells == cell]), minlength=100)[first:end]
+        parts = weights[first:end] / weights[first:end].sum()
+        assert (found[parts == 0] == 0).all()
+        off = found[parts > 0] - 40_000 * parts[parts > 0]
+        assert (off**2 / (40_000 * parts[parts > 0])).sum() < stats.chi2.isf(1e-6, off.size)
+    whole = column.whole()
+    np.testing.assert_array_equal(np.diff(whole.edges), 1)
+    assert whole.n_cells == 100 + nullable
+
+
+def test_weights_are_stored_with_cells():
+    schema = Schema(columns={"a": Boolean(), "x": Integer(lower=0, upper=9), "y": Integer(lower=0, upper=9)})
+    grid = Grid.of(schema, numeric_cells=2)
+    weights = np.linspace(0, 1, 10, dtype=np.float32)
+    cut = Grid((*grid.columns[:2], grid.columns[2].cut(np.array([0, 4, 10]), weights)))
+    stored = Grid.stored(schema, cut.arrays())
+    assert [column.weights is None for column in stored.columns] == [True, True, False]
+    np.testing.assert_array_equal(stored.columns[2].weights, weights)
+    for wrong in (weights[:9], weights.astype(np.float64), -weights, np.full(10, np.nan, dtype=np.float32)):
+        with pytest.raises(ReleaseError, match="weights"):
+            Grid.stored(schema, {**cut.arrays(), "weights.2": wrong})
 
 
 def test_few_values_need_no_cells_for_bounds():

@@ -259,7 +259,7 @@ class _WeightedRows:
         assert classes is None  # replicates are asked for no class
         measured, ends = self._measured, np.cumsum(self._weights)
         chosen = np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), ends.size - 1)
-        return {name: column.codes(measured.cells(name)[chosen], rng) for name, column in measured.columns.items()}
+        return {name: measured.drawn_again(name, chosen, rng) for name in measured.columns}
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
         """Replicates are drawn whole: nothing of a row is given."""

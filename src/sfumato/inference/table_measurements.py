@@ -116,13 +116,14 @@ class TableMeasurements:
         self._check_total()
 
     def _finest(self) -> dict[str, ColumnGrid]:
-        """Each column's cells, of those that it was counted in by themselves the finest."""
+        """The finest cells that each column was counted in by itself, or else those of its features."""
         finest: dict[str, Cells] = {}
         features = [] if self.products is None else [entries.cells for entries in self.products.query.features]
-        for cells in [*(axis for table in self.tables for axis in table.axes), *features]:
+        for cells in (axis for table in self.tables for axis in table.axes):
             known = finest.get(cells.column)
             if cells.column != ALL_ROWS and (known is None or cells.base > known.base):
                 finest[cells.column] = cells
+        finest = {cells.column: cells for cells in features} | finest
         kinds = plain_schema(self.release.schema).of_kind(TabularKind)
         known = {name: finest[name] for name in kinds if name in finest}
         return {name: column_grid(name, kinds[name], cells.edges, cells.base) for name, cells in known.items()}
@@ -316,7 +317,15 @@ class TableMeasurements:
     def free_codes(self) -> dict[str, np.ndarray]:
         """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
         rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._model_rows
-        return {**codes, **{name: column.codes(cells[name], rng) for name, column in self.columns.items()}}
+        moved = {name: column.codes(cells[name], rng) for name, column in self.columns.items()}
+        for name, column in self.columns.items():
+            moved[name] = np.where(column.cells(codes[name]) == cells[name], codes[name], moved[name])
+        return {**codes, **moved}
+
+    def drawn_again(self, name: str, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The codes of some of the model's rows, each drawn anew within the cell that the model has it in."""
+        cells = next((c for c in getattr(self._sampler, "columns", ()) if c.name == name), self.columns[name])
+        return cells.codes(cells.cells(self.free_codes[name][rows]), rng)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -24,8 +24,8 @@ class SizeConstants:
     level_groups: int = 64  # levels of a column with an indicator each, by default | chosen on adult; decision 3
     fewest_cells: int = 32  # cells of a number at least | not tuned
     most_cells: int = 256  # cells of a number at most | not tuned
-    whole: int = 512  # steps up to which each is a cell, where noise is small | chosen on Adult; decision 98
-    clear: float = 40.0  # rows in the noise of a column's one histogram, from which it is | chosen on hours, ages
+    most_values: int = 1 << 17  # of a column whose single values are counted | not tuned: memory and time of noise
+    all_values: int = 1 << 19  # of all columns of a table | not tuned: memory and time of noise
     cells_without_noise: int = 512  # cells of a number | not tuned
     public_runs: int = 32  # runs of a number's cells, as even as can be, counted by areas | not tuned
     counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing
@@ -83,6 +83,21 @@ class CurveConstants:
     window: int = 8  # part of the cells that the start averages over, inverse | not tuned
     window_floor: float = 0.05  # noise deviations of a cell, below which the start does not fall | not tuned
     missed: float = 6.0  # noise deviations of a run, from which its cells are as counted | noise: 6 deviations
+
+
+@dataclass(frozen=True)
+class AtomConstants:
+    """Which single values are cells of their own (`atoms.py`)."""
+
+    false: float = 0.02  # false atoms of a column without any, on average | not tuned
+    few_values: int = 1_000  # below which the last digit alone is an ending | not tuned
+    most_zeros: int = 5  # at the end of a value, behind the digits of an ending | not tuned
+    rounds: int = 8  # in which values that stand out are found | not tuned
+    most: int = 512  # atoms of a column | not tuned: memory and time of what follows
+    uneven: float = 0.3  # of a cell's rest, as cells beside say it | chosen on twelve made-up columns; decision 99
+    least_rows: float = 0.01  # of a cell, in its logarithm | not tuned: keeps it finite
+    ease: float = 1.0  # deviations by which less stands out, of what may be an atom | not tuned
+    least_factor: float = 1e-4  # of an ending, and most is its inverse | not tuned
 
 
 @dataclass(frozen=True)
@@ -340,6 +355,7 @@ class LevelConstants:
 
 SIZES = SizeConstants()
 CURVE = CurveConstants()
+ATOMS = AtomConstants()
 TAILS = TailConstants()
 VECTORS = VectorConstants()
 EVIDENCE = EvidenceConstants()

@@ -48,23 +48,23 @@ class TableSoftmax:
         self._grid, target = Grid.stored(schema, parameters), settings.get("target")
         if target is not None and target not in schema.released:
             raise ReleaseError("Expected the release's target to be one of its columns.")
-        self._columns = self._grid.columns
-        self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self._columns))
+        self.columns = self._grid.columns
+        self._chain = SoftmaxChain.from_arrays(parameters, tuple(c.n_cells for c in self.columns))
         self.class_column: str | None = None
         self.possible = np.ones(1, dtype=bool)
-        if target is not None and not self._columns[place := schema.released.index(target)].numeric:
+        if target is not None and not self.columns[place := schema.released.index(target)].numeric:
             self.class_column, self.possible = target, self._chain.columns[place].shares > 0
         runs = max((column.tilts.size for column in self._chain.columns), default=1)
-        self.width = len(self._chain.weights) + 2 * runs + len(self._columns)
+        self.width = len(self._chain.weights) + 2 * runs + len(self.columns)
 
     def among_labels(self) -> TableSoftmax:
         """Return the sampler given that no cell has a hidden level."""
-        hiding = {j: column.shown for j, column in enumerate(self._columns) if column.kind.hides_blank}
+        hiding = {j: column.shown for j, column in enumerate(self.columns) if column.kind.hides_blank}
         sampler = copy.copy(self)
         sampler.__dict__.pop("_of_classes", None)
         columns = (c.without(hiding[j]) if j in hiding else c for j, c in enumerate(self._chain.columns))
         sampler._chain, sampler.possible = replace(self._chain, columns=tuple(columns)), self.possible.copy()
-        target = next((j for j, column in enumerate(self._columns) if column.name == self.class_column), -1)
+        target = next((j for j, column in enumerate(self.columns) if column.name == self.class_column), -1)
         sampler.possible[hiding.get(target, sampler.possible.size) :] = False
         return sampler
 
@@ -78,7 +78,7 @@ class TableSoftmax:
         Raises:
             ConfigError: rows of the chain do not have these.
         """
-        columns = enumerate(self._columns)
+        columns = enumerate(self.columns)
         cells = {j: int(c.cells(np.array([codes[c.name]]))[0]) for j, c in columns if c.name in codes}
         chain = SoftmaxGiven(self._chain, cells)
         if not chain.possible:
@@ -119,9 +119,9 @@ class TableSoftmax:
         """
         rough, never = rough or {}, never or {}
         self.require_first(len(codes) + len(rough))
-        first, at = self._columns[: len(codes) + len(rough)], {**codes, **rough}
+        first, at = self.columns[: len(codes) + len(rough)], {**codes, **rough}
         known = np.stack([column.cells(at[column.name]) for column in first], axis=1)
-        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self._columns) if c.name in never}
+        barred = {j: c.cells(np.asarray(never[c.name])) for j, c in enumerate(self.columns) if c.name in never}
         cells = self._chain.followed(known, rng, rough=len(rough), never=barred)
         return {**self.coded(cells, rng), **codes}
 

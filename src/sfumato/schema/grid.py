@@ -23,8 +23,9 @@ from sfumato.maths.arrays import malformed
 from sfumato.schema.schema import Schema
 
 MOST_NUMERIC_CELLS = 4096
-EDGES = "edges"
-"""The array of a release that holds the cells of numbers, so that no later definition of a grid moves its rows."""
+EDGES, WEIGHTS = "edges", "weights"
+"""The arrays of a release that hold the cells of numbers, and the weights of a column's values by its place, so that no
+later definition of a grid moves its rows."""
 
 _MOST_LOOKED_UP = 1 << 16  # steps
 _LINEAR_SHARE, _NARROW_SHARE = 100, 1000
@@ -87,6 +88,7 @@ class ColumnGrid:
         steps: for a numeric column, its steps.
         zero: for a numeric column that holds 0, the cell of 0 and its code.
         ends: whether the first and the last step are cells of their own among wider ones.
+        weights: of a numeric column's steps within their cell, shape (steps,); None where they are alike.
     """
 
     name: str
@@ -96,6 +98,7 @@ class ColumnGrid:
     steps: Steps | None = None
     zero: tuple[int, float] | None = None
     ends: bool = False
+    weights: np.ndarray | None = None
 
     @classmethod
     def numbers(
@@ -125,13 +128,17 @@ class ColumnGrid:
         return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero, ends)
 
     @classmethod
-    def stored(cls, name: str, kind: NumericKind, edges: np.ndarray) -> ColumnGrid:
-        """The cells between edges that a release holds, int64, shape (cells + 1,).
+    def stored(cls, name: str, kind: NumericKind, edges: np.ndarray, weights: np.ndarray | None = None) -> ColumnGrid:
+        """The cells between edges that a release holds, int64, shape (cells + 1,), and weights of steps, float32.
 
         Raises:
             ReleaseError: they are not of all steps of the column.
         """
         steps, code, zero = kind.steps, kind.zero_code, None
+        if weights is not None and not (
+            weights.dtype == np.float32 and weights.shape == (steps.last + 1,) and (weights >= 0).all()
+        ):
+            raise malformed(WEIGHTS)
         if not (edges.size > 1 and edges[-1] == steps.last + 1 and (np.diff(edges) > 0).all()):
             raise ReleaseError(
                 f"Expected cells of all values of the column {name!r} in the release, got others: its steps are not "
@@ -141,7 +148,16 @@ class ColumnGrid:
             step = int(steps.at(np.array(code)))
             cell = int(np.searchsorted(edges, step, side="right")) - 1
             zero = (cell, code) if edges[cell + 1] - edges[cell] == 1 else None
-        return cls(name, kind, edges.size - 1 + kind.nullable, edges, steps, zero)
+        return cls(name, kind, edges.size - 1 + kind.nullable, edges, steps, zero, weights=weights)
+
+    def whole(self) -> ColumnGrid:
+        """The values of a numeric column, each a cell."""
+        assert self.steps is not None
+        return self.cut(np.arange(self.steps.last + 2))
+
+    def cut(self, edges: np.ndarray, weights: np.ndarray | None = None) -> ColumnGrid:
+        """The column in other cells, by their edges, with weights of its values."""
+        return ColumnGrid.stored(self.name, self.kind, edges, weights)  # type: ignore[arg-type] - of numbers
 
     @property
     def shown(self) -> int:
@@ -158,11 +174,18 @@ class ColumnGrid:
         return cell_of(codes, self.edges, self.steps, self.n_cells)
 
     def codes(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a code for each cell: its level, or a step drawn uniformly from the cell."""
+        """Return a code for each cell: its level, or a step of the cell, drawn evenly or by weights."""
         if self.edges is None or self.steps is None:
             return cells.astype(np.int32)
         inside = np.minimum(cells, len(self.edges) - 2)
-        codes = self.steps.codes(rng.integers(self.edges[inside], self.edges[inside + 1]))
+        first, end = self.edges[inside], self.edges[inside + 1]
+        if self.weights is None:
+            steps = rng.integers(first, end)
+        else:
+            sums = np.cumsum(np.append(0.0, self.weights), dtype=np.float64)
+            steps = np.searchsorted(sums, rng.uniform(sums[first], sums[end]), side="right") - 1
+            steps = np.clip(steps, first, end - 1)
+        codes = self.steps.codes(steps)
         if self.zero is not None:
             # a step is near 0, not at it, where the steps are not those of the resolution
             cell, code = self.zero
@@ -224,9 +247,7 @@ class Grid:
     columns: tuple[ColumnGrid, ...]
 
     @classmethod
-    def of(
-        cls, schema: Schema, *, numeric_cells: int, ends: bool = False, narrow: bool = False, whole: int = 0
-    ) -> Grid:
+    def of(cls, schema: Schema, *, numeric_cells: int, ends: bool = False, narrow: bool = False) -> Grid:
         """Cut the released columns of a schema.
 
         Args:
@@ -234,7 +255,6 @@ class Grid:
             numeric_cells: most cells of a numeric column, 2 to 4096; those of 0, missing and bounds come on top.
             ends: whether bounds have cells of their own.
             narrow: whether cells shrink down to a step, also toward a bound at 0, or near 0 of two that lie far apart.
-            whole: columns of at most so many steps have a cell for each of them.
 
         Raises:
             ConfigError: a column is an image, or `numeric_cells` is out of range.
@@ -245,8 +265,7 @@ class Grid:
         columns = []
         for name, kind in table_kinds(schema).items():
             if name in numbers:
-                most = max(numeric_cells, whole if numbers[name].steps.last < whole else 0)
-                cut = ColumnGrid.numbers(name, numbers[name], most, ends=ends, narrow=narrow)
+                cut = ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
             else:
                 cut = ColumnGrid(name, kind, kind.n_levels)
             columns.append(cut)
@@ -269,17 +288,18 @@ class Grid:
             raise malformed(EDGES)
         left = iter(each)
         columns = (
-            ColumnGrid.stored(name, numbers[name], next(left))
+            ColumnGrid.stored(name, numbers[name], next(left), parameters.get(f"{WEIGHTS}.{place}"))
             if name in numbers
             else ColumnGrid(name, kind, kind.n_levels)
-            for name, kind in kinds.items()
+            for place, (name, kind) in enumerate(kinds.items())
         )
         return cls(tuple(columns))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The edges of every number's cells, one column after the other: each begins with its step 0."""
+        """The edges of numbers' cells, one column after the other, each from its step 0 on, and weights."""
         edges = [column.edges for column in self.columns if column.edges is not None]
-        return {EDGES: np.concatenate([np.zeros(0, dtype=np.int64), *edges])}
+        weights = {f"{WEIGHTS}.{j}": c.weights for j, c in enumerate(self.columns) if c.weights is not None}
+        return {EDGES: np.concatenate([np.zeros(0, dtype=np.int64), *edges]), **weights}
 
     def cells(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the cells of coded rows, shape (n, columns), int64."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.cases import STEPS_AT_MOST, step_moments, step_rows, table_grid
 from harness.privacy import FakeRecords, contribution, join
 from sfumato.methods.linked.statistics import WEIGHT_BITS, Sharing, StepCounts, flattened, step_bits
-from sfumato.methods.tables.cell_counts import CELL_STEP, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, CellCounts
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 from sfumato.records.sequences import STEPS
 
@@ -26,7 +26,7 @@ def test_a_step_counts_whole_where_a_unit_has_few():
     grid, units = table_grid(), [unit for unit in step_rows(12) if unit[STEPS][0] <= 3]
     counted = StepCounts(grid, sharing=Sharing(3))
     rows, _, _ = flattened(join(units))
-    plain = TwoResolutionCounts(grid)
+    plain = CellCounts(grid)
     whole = plain.zero()
     plain.add(whole, rows)
     found = counted.split(reduce(counted, FakeRecords([join(units)])).open_in_mechanism())

@@ -5,7 +5,17 @@ import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
 from sfumato.maths.constants import SIZES
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts, public_runs
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.atoms import endings_of
+from sfumato.methods.tables.cell_counts import (
+    CELL_STEP,
+    ENDING_STEP,
+    RUN_STEP,
+    VALUE_STEP,
+    CellCounts,
+    counted_values,
+    public_runs,
+)
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -40,7 +50,7 @@ def total_of(statistic, *chunks):
 
 
 def test_counts_are_those_of_the_records():
-    statistic, data = TwoResolutionCounts(grid_of()), rows()
+    statistic, data = CellCounts(grid_of()), rows()
     of_runs, of_cells = statistic.split(total_of(statistic, data))
     assert len(of_runs) == len(of_cells) == 4
     for column, runs, counts, cells in zip(statistic.grid.columns, statistic.runs, of_runs, of_cells, strict=True):
@@ -50,18 +60,41 @@ def test_counts_are_those_of_the_records():
 
 
 def test_chunks_add_up():
-    statistic, data = TwoResolutionCounts(grid_of()), rows()
+    statistic, data = CellCounts(grid_of()), rows()
     parts = [{name: values[half] for name, values in data.items()} for half in (slice(0, 100), slice(100, None))]
     np.testing.assert_array_equal(total_of(statistic, *parts), total_of(statistic, data))
 
 
 def test_a_records_norm_is_the_bound():
-    statistic = TwoResolutionCounts(grid_of())
+    statistic = CellCounts(grid_of())
     one = {name: values[:1] for name, values in rows().items()}
     assert np.linalg.norm(total_of(statistic, one)) == pytest.approx(statistic.norm_bound, rel=1e-12)
-    assert statistic.norm_bound**2 == pytest.approx(4 * (RUN_STEP**2 + CELL_STEP**2), rel=1e-12)
+    squares = 4 * (RUN_STEP**2 + CELL_STEP**2) + VALUE_STEP**2 + ENDING_STEP**2
+    assert statistic.norm_bound**2 == pytest.approx(squares, rel=1e-12)
     assert statistic.replace_bound == pytest.approx(np.sqrt(2) * statistic.norm_bound)
     assert 0.99 < RUN_STEP**2 + CELL_STEP**2 < 1.01
+
+
+def test_values_and_endings_are_those_of_the_records():
+    statistic, data = CellCounts(grid_of()), rows()
+    assert statistic.valued == [0]
+    age = np.rint(99 * data["age"][~np.isnan(data["age"])]).astype(int)
+    found = statistic.values(Noisy(total_of(statistic, data), 2.0))
+    assert found.keys() == {0}
+    np.testing.assert_allclose(found[0].counts, np.bincount(age, minlength=100), atol=1e-9)
+    endings = endings_of(SCHEMA.columns["age"])
+    np.testing.assert_allclose(found[0].endings, np.bincount(endings[age], minlength=endings.max() + 1), atol=1e-9)
+    assert (found[0].std, found[0].endings_std) == (2 / VALUE_STEP, 2 / ENDING_STEP)
+
+
+def test_values_are_counted_where_cells_hold_several_and_memory_allows():
+    few, many = Integer(lower=0, upper=31), Integer(lower=0, upper=SIZES.most_values - 1)
+    more, cents = Integer(lower=0, upper=SIZES.most_values), Continuous(lower=0, upper=1)
+    label = Categorical(categories=tuple(map(str, range(40))))
+    kinds = [few, many, more, label, cents, *[many] * (SIZES.all_values // SIZES.most_values)]
+    counted = list(counted_values((kind, 32) for kind in kinds))
+    assert counted == [False, True, False, False, False, *[True] * (len(kinds) - 6), False]
+    assert list(counted_values([(few, 31), (few, 32)])) == [True, False]
 
 
 def test_runs_are_even_and_keep_zero_and_missing_apart():

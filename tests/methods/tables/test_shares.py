@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import RUN_STEP, CellCounts
 from sfumato.methods.tables.features import Waves, hermite_coefficients
 from sfumato.methods.tables.shares import Resolution, _runs, column_shares, released_total
 from sfumato.schema.grid import Grid
@@ -41,7 +41,7 @@ def rows(seed=0):
 
 
 def release(std=0.0, seed=0):
-    statistic = TwoResolutionCounts(Grid.of(SCHEMA, numeric_cells=64))
+    statistic = CellCounts(Grid.of(SCHEMA, numeric_cells=64))
     total = statistic.zero()
     statistic.add(total, rows())
     noise = std * np.random.default_rng(seed).standard_normal(total.shape)
@@ -50,7 +50,16 @@ def release(std=0.0, seed=0):
 
 def shares_of(std=0.0, seed=0):
     noisy, statistic = release(std, seed)
-    return column_shares(noisy, statistic, released_total(noisy, statistic), RESOLUTION), statistic
+    return *column_shares(noisy, statistic, released_total(noisy, statistic), RESOLUTION), statistic
+
+
+def in_cells(column, cut, shares):
+    """Shares of a column's cells, of those of finer ones."""
+    if not column.numeric:
+        return shares
+    places = np.searchsorted(column.edges, cut.edges[:-1], side="right") - 1
+    assert np.isin(column.edges, cut.edges).all()
+    return np.bincount(np.append(places, np.full(int(column.kind.nullable), column.n_cells - 1)), shares)
 
 
 def test_the_number_of_records_is_that_of_the_records():
@@ -73,28 +82,30 @@ def test_a_number_of_records_below_its_noise_is_what_noise_could_hide():
 
 
 def test_without_noise_shares_are_those_of_the_records():
-    columns, statistic = shares_of()
+    grid, columns, statistic = shares_of()
     data = rows()
-    for column, made in zip(statistic.grid.columns, columns, strict=True):
+    for column, cut, made in zip(statistic.grid.columns, grid.columns, columns, strict=True):
         counts = np.bincount(column.cells(data[column.name]), minlength=column.n_cells)
-        np.testing.assert_allclose(made.shares, counts / N, atol=1e-9)
+        np.testing.assert_allclose(in_cells(column, cut, made.shares), counts / N, atol=1e-9)
 
 
 def test_with_noise_they_are_nearer_than_the_counts():
-    exact, statistic = shares_of()
+    grid, exact, statistic = shares_of()
+    zipped = zip(statistic.grid.columns, grid.columns, exact, strict=True)
+    true = [in_cells(column, cut, made.shares) for column, cut, made in zipped]
     names = [column.name for column in statistic.grid.columns]
     ours, raw = np.zeros(len(names)), np.zeros(len(names))
     for seed in range(20):
         noisy, _ = release(30.0, seed=seed)
-        made = column_shares(noisy, statistic, released_total(noisy, statistic), RESOLUTION)
+        grid, made = column_shares(noisy, statistic, released_total(noisy, statistic), RESOLUTION)
         cells = statistic.split(noisy.value)[1]
-        for j, column in enumerate(made):
+        for j, (cut, column) in enumerate(zip(grid.columns, made, strict=True)):
             assert column.shares.sum() == pytest.approx(1)
             assert (column.shares >= 0).all()
             assert column.share_std == pytest.approx(30.0 / RUN_STEP / N, rel=0.1)
             clipped = np.maximum(cells[j], 0)
-            ours[j] += np.abs(column.shares - exact[j].shares).sum()
-            raw[j] += np.abs(clipped / clipped.sum() - exact[j].shares).sum()
+            ours[j] += np.abs(in_cells(statistic.grid.columns[j], cut, column.shares) - true[j]).sum()
+            raw[j] += np.abs(clipped / clipped.sum() - true[j]).sum()
     for name in ("age", "paid", "seen"):
         assert ours[names.index(name)] < 0.5 * raw[names.index(name)], name
     assert (ours <= raw + 1e-9).all()
@@ -102,8 +113,10 @@ def test_with_noise_they_are_nearer_than_the_counts():
 
 @pytest.mark.parametrize("std", [0.0, 30.0, 1e5])
 def test_runs_and_features_fit_their_cells(std):
-    columns, statistic = shares_of(std)
-    for grid, made in zip(statistic.grid.columns, columns, strict=True):
+    cut, columns, statistic = shares_of(std)
+    for public, grid, made in zip(statistic.grid.columns, cut.columns, columns, strict=True):
+        assert grid.n_cells >= public.n_cells
+        assert made.counted.size == grid.n_cells
         r, q = made.features.values.shape
         np.testing.assert_array_equal(np.unique(made.drawn), np.arange(r))
         assert made.vectors().shape == (grid.n_cells, q)
@@ -122,7 +135,7 @@ def test_runs_and_features_fit_their_cells(std):
 
 
 def test_missing_is_a_run_that_one_feature_tells():
-    columns, _ = shares_of()
+    _, columns, _ = shares_of()
     age = columns[0]
     assert (age.drawn == age.drawn[-1]).sum() == 1
     told = np.abs(age.features.values[-1]) > 1e-6
@@ -132,13 +145,13 @@ def test_missing_is_a_run_that_one_feature_tells():
 
 
 def test_rare_labels_share_a_group_and_weights_are_the_columns():
-    columns, _ = shares_of()
+    _, columns, _ = shares_of()
     city = columns[1]
     assert city.features.values.shape == (5, 3)
     assert np.bincount(city.drawn).tolist() == [1, 1, 1, 5, 1]  # the last one of no label
     plain = Resolution(24, Waves(3, 0.83), 4, {})
     noisy, statistic = release()
-    other = column_shares(noisy, statistic, released_total(noisy, statistic), plain)[1]
+    other = column_shares(noisy, statistic, released_total(noisy, statistic), plain)[1][1]
     np.testing.assert_allclose(city.features.weights, 2 * other.features.weights)
 
 
@@ -161,11 +174,11 @@ def test_columns_of_one_kind_are_drawn_together_as_far_as_noise_parts_them():
     errors = []
     for alike in (True, False):
         kinds = {f"x{j}": Integer(lower=0, upper=30 + (0 if alike else j)) for j in range(10)}
-        statistic = TwoResolutionCounts(Grid.of(Schema(columns=kinds, rows=N), numeric_cells=64))
+        statistic = CellCounts(Grid.of(Schema(columns=kinds, rows=N), numeric_cells=64))
         rng, total = np.random.default_rng(0), statistic.zero()
         statistic.add(total, {name: rng.integers(0, 31, N) / kind.upper for name, kind in kinds.items()})
         noisy = Noisy(total * statistic.step + 200.0 * rng.standard_normal(total.shape), 200.0)
-        made = column_shares(noisy, statistic, float(N), RESOLUTION)
+        _, made = column_shares(noisy, statistic, float(N), RESOLUTION)
         errors.append(np.mean([np.abs(c.shares[:31] - 1 / 31).sum() for c in made]))
     assert errors[0] < errors[1] / 1.5
 
@@ -173,12 +186,13 @@ def test_columns_of_one_kind_are_drawn_together_as_far_as_noise_parts_them():
 def test_columns_drawn_together_are_not_made_wider_by_noise_that_is_gone():
     """A hundred readings of a thousand persons: the mean of all counts is no noisier than it is."""
     n, kinds = 1_000, {f"x{j}": Integer(lower=0, upper=100) for j in range(100)}
-    statistic = TwoResolutionCounts(Grid.of(Schema(columns=kinds, rows=n), numeric_cells=32))
+    statistic = CellCounts(Grid.of(Schema(columns=kinds, rows=n), numeric_cells=32))
     rng, total = np.random.default_rng(0), statistic.zero()
     statistic.add(total, {name: rng.normal(50, 10, n).clip(0, 100).round() / 100 for name in kinds})
     noisy = Noisy(total * statistic.step + 100.0 * rng.standard_normal(total.shape), 100.0)
     spreads = []
-    for column, grid in zip(column_shares(noisy, statistic, float(n), RESOLUTION), statistic.grid.columns, strict=True):
+    cut, made = column_shares(noisy, statistic, float(n), RESOLUTION)
+    for column, grid in zip(made, cut.columns, strict=True):
         assert grid.edges is not None
         middles = (grid.edges[:-1] + grid.edges[1:] - 1) / 2
         shares = column.shares[: middles.size]

@@ -15,7 +15,7 @@ from sfumato.columns import Categorical, Continuous, Integer
 from sfumato.errors import ConfigError, EstimateError, ReleaseError
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.mechanisms.contributions import MOST_ROWS
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.methods.tables.feature_moments import MomentBits, PairCounts, TableMoments
 from sfumato.methods.tables.weighted import WeightedCounts, weight_bits
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
@@ -36,8 +36,11 @@ def test_a_counted_record_is_as_long_as_its_weight_says_exactly(record):
     statistic.add(total, record)
     k = int(whole_weights(record, "w")[0])
     norm = sum(Fraction(n) ** 2 * Fraction(step) ** 2 for n, step in zip(total, statistic.step, strict=True))
-    columns = len(statistic.grid.columns)
-    assert norm == Fraction(k, 1 << WEIGHT_BITS) ** 2 * columns * (Fraction(RUN_STEP) ** 2 + Fraction(CELL_STEP) ** 2)
+    columns, valued = len(statistic.grid.columns), len(statistic.valued)
+    assert valued
+    squares = columns * (Fraction(RUN_STEP) ** 2 + Fraction(CELL_STEP) ** 2)
+    squares += valued * (Fraction(VALUE_STEP) ** 2 + Fraction(ENDING_STEP) ** 2)
+    assert norm == Fraction(k, 1 << WEIGHT_BITS) ** 2 * squares
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -87,7 +90,7 @@ def test_sums_fit_into_64_bits(n):
 def test_rows_of_the_largest_weight_are_unweighted_rows():
     rows = join([row for row in weighted_rows(20) if row["w"][0] == 1.0])
     plain = {name: column for name, column in rows.items() if name != "w"}
-    weighted, counted = WeightedCounts(table_grid(), column="w"), TwoResolutionCounts(table_grid())
+    weighted, counted = WeightedCounts(table_grid(), column="w"), CellCounts(table_grid())
     for ours, theirs in zip(
         weighted.split(reduce(weighted, FakeRecords([rows])).open_in_mechanism()),
         counted.split(reduce(counted, FakeRecords([plain])).open_in_mechanism()),

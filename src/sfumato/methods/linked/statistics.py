@@ -29,7 +29,7 @@ from sfumato.inference.unit_questions import UnitMeasurements
 from sfumato.lenses.weights import WEIGHT_BITS as UNIT_WEIGHT_BITS
 from sfumato.lenses.weights import whole_weights
 from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
-from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.question_stage import (
     NAME,
@@ -141,7 +141,7 @@ def step_bits(n_public: int) -> MomentBits:
 
 
 @dataclass(frozen=True)
-class StepCounts(TwoResolutionCounts):
+class StepCounts(CellCounts):
     """For every column, how many steps lie in each run of cells and in each cell, weighted by `Sharing`.
 
     A unit of k steps adds w(k)·a to one run and w(k)·b to one cell of each of the c columns for each step,

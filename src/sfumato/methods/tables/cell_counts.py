@@ -1,4 +1,4 @@
-"""Counts of every column's cells at two resolutions, measured with one Gaussian release: runs of cells, and cells.
+"""Counts of every column's runs of cells, cells, single values and their endings, measured with one Gaussian release.
 
 Proof: docs/proofs/cell_counts.md.
 """
@@ -6,34 +6,51 @@ Proof: docs/proofs/cell_counts.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from sfumato.columns.kinds import NumericKind, TabularKind
 from sfumato.maths.constants import SIZES
 from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery
+from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
+from sfumato.methods.tables.atoms import NoisyValues, endings_of
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
-RUN_STEP, CELL_STEP = 27 / 32, 17 / 32
-"""What a record adds to a run, and to a cell: 7 tenths of the squared norm, and 3. Exact in binary, as is the
-sum of their squares, so that norms are what they are said to be."""
+RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP = 27 / 32, 17 / 32, 10 / 32, 6 / 32
+"""What a record adds to a run, a cell, a value and an ending. Exact in binary, as are sums of their squares, so that
+norms are what they are said to be."""
+
+
+def counted_values(columns: Iterable[tuple[TabularKind, int]]) -> Iterator[bool]:
+    """Yield of which columns, of so many cells, single values are counted: of more values, as many as memory has."""
+    left = SIZES.all_values
+    for kind, cells in columns:
+        size = kind.steps.last + 1 if isinstance(kind, NumericKind) else 0
+        counted = cells < size <= min(SIZES.most_values, left)
+        left -= size * counted
+        yield counted
 
 
 @dataclass(frozen=True)
-class TwoResolutionCounts(Counts):
-    """For every column, how many records lie in each run of cells, and in each cell; runs by class of a column.
+class CellCounts(Counts):
+    """How many records lie in each run of cells of every column, and in each cell; runs by class of a column.
 
-    One record adds a = 27/32 to one run, or (class, run), of each column but that of the classes, and b = 17/32 to one
-    cell of each of the c columns, which has norm √(c(a² + b²)), or √((c − 1)a² + cb²). Two records are at most √2 times
-    that apart, as no entry is negative; so are two units, whose norms are as many times as large as they have records.
-    One `Gaussian` event for all of it.
+    Of numbers of more values than cells, as far as `counted_values`, also at each value, and with each ending.
 
-    Value: a times all columns' runs side by side, class after class, then b times all columns' cells, one vector.
+    One record adds a = 27/32 to one run, or (class, run), of each column but that of the classes, b = 17/32 to one
+    cell of each of the c columns, and of v of them s = 10/32 to one value and e = 6/32 to one ending: a vector of norm
+    √(c(a² + b²) + v(s² + e²)), less a² by class. Two records are at most √2 times that apart, as no entry is negative;
+    so are two units, whose norms are as many times as large as they have records. One `Gaussian` event for all of it.
+
+    Value: a times all columns' runs side by side, class after class, b times all columns' cells, s times values, e
+    times endings, one vector.
 
     Attributes:
         grid: the columns.
@@ -49,13 +66,20 @@ class TwoResolutionCounts(Counts):
 
     @property
     def squares(self) -> float:
-        """c(a² + b²), of c columns; of that of the classes b² alone."""
-        return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2
+        """c(a² + b²) + v(s² + e²), of c columns, v of which have values counted; of that of the classes b² alone."""
+        values = len(self.valued) * (VALUE_STEP**2 + ENDING_STEP**2)
+        return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2 + values
 
     @property
     def _counted(self) -> list[int]:
         """Places of the columns whose runs are counted."""
         return [j for j in range(len(self.grid.columns)) if j != self.by]
+
+    @cached_property
+    def valued(self) -> list[int]:
+        """Places of the columns whose single values are counted."""
+        columns = [(column.kind, column.n_cells - column.kind.nullable) for column in self.grid.columns]
+        return [j for j, of in enumerate(counted_values(columns)) if of]
 
     @property
     def n_classes(self) -> int:
@@ -79,6 +103,27 @@ class TwoResolutionCounts(Counts):
         """The cells of all columns, one after the other."""
         return MarginalQuery(tuple((Cells.of(column),) for column in self.grid.columns), **self.how_counted)
 
+    @cached_property
+    def value_query(self) -> MarginalQuery:
+        """The single values of columns that have them counted, one column after the other."""
+        columns = (self.grid.columns[j].whole() for j in self.valued)
+        return MarginalQuery(tuple((Cells.of(column),) for column in columns), **self.how_counted)
+
+    @cached_property
+    def ending_query(self) -> MarginalQuery:
+        """The endings of these columns' values."""
+        columns = [self.grid.columns[j].whole() for j in self.valued]
+        endings = [endings_of(column.kind) for column in columns]  # type: ignore[arg-type] - of numbers
+        groups = [
+            np.append(of, of.max() + 1) if c.kind.nullable else of for c, of in zip(columns, endings, strict=True)
+        ]
+        tables = tuple((Cells.of(column, own),) for column, own in zip(columns, groups, strict=True))
+        return MarginalQuery(tables, **self.how_counted)
+
+    @cached_property
+    def _queries(self) -> tuple[MarginalQuery, ...]:
+        return self.run_query, self.cell_query, self.value_query, self.ending_query
+
     @property
     def how_counted(self) -> dict[str, Any]:
         """How a record counts, where that is not once."""
@@ -86,14 +131,15 @@ class TwoResolutionCounts(Counts):
 
     @property
     def step(self) -> np.ndarray:
-        """What 1 is worth: a in a run, b in a cell, times 2^-shift."""
+        """What 1 is worth: a in a run, b in a cell, s at a value, e with an ending, times 2^-shift."""
         return self._each * 2.0**-self.shift
 
     @cached_property
     def _each(self) -> np.ndarray:
-        """What a record adds to each entry, a or b."""
-        runs, cells = (math.prod(query.shape) for query in (self.run_query, self.cell_query))
-        return np.concatenate([np.full(runs, RUN_STEP), np.full(cells, CELL_STEP)])
+        """What a record adds to each entry, a, b, s or e."""
+        steps = (RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)
+        sizes = (math.prod(query.shape) for query in self._queries)
+        return np.concatenate([np.full(size, step) for size, step in zip(sizes, steps, strict=True)])
 
     def zero(self) -> np.ndarray:
         """Return empty tables."""
@@ -106,14 +152,30 @@ class TwoResolutionCounts(Counts):
     def add_weighted(self, total: np.ndarray, rows: Rows, weights: np.ndarray | None) -> None:
         """Count some records, each so many times, shape (n,); None is once."""
         base = BaseCells(rows)
-        runs, cells = self._parts(total)
-        self.run_query.add(runs, base, weights)
-        self.cell_query.add(cells, base, weights)
+        for query, part in zip(self._queries, self._parts(total), strict=True):
+            query.add(part, base, weights)
 
-    def _parts(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The counts of runs and of cells in a value, not copied."""
-        place = math.prod(self.run_query.shape)
-        return value[:place].reshape(self.run_query.shape), value[place:]
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Where the counts of runs end in a value, those of cells and those of single values."""
+        return np.cumsum([math.prod(query.shape) for query in self._queries[:-1]])
+
+    def _parts(self, value: np.ndarray) -> list[np.ndarray]:
+        """The counts of runs, of cells, of values and of endings in a value, not copied."""
+        runs, *others = np.split(value, self.ends)
+        return [runs.reshape(self.run_query.shape), *others]
+
+    def values(self, noisy: Noisy) -> dict[int, NoisyValues]:
+        """Return the counts of single values and of endings in records, by the place of their column."""
+        if not self.valued:
+            return {}
+        *_, values, endings = self._parts(noisy.value / self._each)
+        stds, split = (noisy.noise_std / VALUE_STEP, noisy.noise_std / ENDING_STEP), {}
+        parts = zip(self.valued, self.value_query.split(values), self.ending_query.split(endings), strict=True)
+        for j, of_values, of_endings in parts:
+            last = -1 if self.grid.columns[j].kind.nullable else None  # that of missing
+            split[j] = NoisyValues(of_values[:last], stds[0], of_endings[:last], stds[1])
+        return split
 
     def by_class(self, value: np.ndarray) -> dict[int, np.ndarray]:
         """Return the counts of runs by class, shape (classes, r), of each column but that of the classes, by place."""

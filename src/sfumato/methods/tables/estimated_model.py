@@ -30,7 +30,7 @@ from sfumato.methods.tables.chain import Effort, fit_table_chain, lawful_moments
 from sfumato.methods.tables.features import ColumnShares, Features
 from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
 from sfumato.methods.tables.settings import TableFacts, waves_of
-from sfumato.methods.tables.shares import Resolution, shares_of
+from sfumato.methods.tables.shares import Resolution, drawn_shares, smoothed_shares
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.privacy.certificate import measured_elsewhere
 from sfumato.privacy.certificate_form import Protected
@@ -235,4 +235,5 @@ def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution
     if coarse is not None:
         runs = coarse.axes[0].grouped(np.arange(column.n_cells))
         counts = NoisyCounts(fine.value, std, coarse.value, float(np.sqrt(coarse.variance)), runs)
-    return shares_of(column, counts, float(n), resolution, min(std, counts.coarse_std) / n)
+    shares = smoothed_shares(column, resolution, np.inf, counts, float(n))
+    return drawn_shares(column, shares, counts.runs, resolution, min(std, counts.coarse_std) / n)

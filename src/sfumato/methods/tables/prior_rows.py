@@ -9,7 +9,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from sfumato.maths.constants import PRIOR
 from sfumato.maths.shrinkage import toward
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, CellCounts
 from sfumato.methods.tables.features import ColumnShares
 from sfumato.schema.grid import Grid
 
@@ -42,7 +42,7 @@ class RunShares:
     variances: Sequence[np.ndarray]
 
     @classmethod
-    def of(cls, noisy: Noisy, statistic: TwoResolutionCounts, total: float) -> RunShares:
+    def of(cls, noisy: Noisy, statistic: CellCounts, total: float) -> RunShares:
         """Read them off the first release; `total` is the number of records, estimated."""
         counts, cells = statistic.split(noisy.value)
         coarse, fine = (noisy.noise_std / RUN_STEP) ** 2 * statistic.n_classes, (noisy.noise_std / CELL_STEP) ** 2
@@ -59,11 +59,13 @@ class PriorRows:
     """Rows of an earlier release's model in this year's cells.
 
     Attributes:
+        codes: of each row, shape (N,) per column.
         cells: cell of each row in each column, shape (N,) each.
         weights: of the rows, shape (N,), sum 1.
         seen: what they were tilted to.
     """
 
+    codes: Mapping[str, np.ndarray]
     cells: tuple[np.ndarray, ...]
     weights: np.ndarray
     seen: RunShares | None = None
@@ -73,8 +75,11 @@ class PriorRows:
         """Draw them from a public stream."""
         assert not isinstance(sampler, DataSet)
         n = min(PRIOR.rows, PRIOR.most_cells // len(grid.columns))
-        codes = sampler.rows(n, public_stream(PRIOR.seed))
-        return cls(tuple(column.cells(codes[column.name]) for column in grid.columns), np.full(n, 1 / n))
+        return cls(sampler.rows(n, public_stream(PRIOR.seed)), (), np.full(n, 1 / n)).cut(grid)
+
+    def cut(self, grid: Grid) -> PriorRows:
+        """Return them in the cells of a grid."""
+        return replace(self, cells=tuple(column.cells(self.codes[column.name]) for column in grid.columns))
 
     def tilted(self, runs: RunShares) -> PriorRows:
         """Return the rows with weights that follow noisy shares of all columns' runs as far as these are known.

@@ -21,7 +21,7 @@ from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, CellCounts
 from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain, lawful_moments
 from sfumato.methods.tables.evidence import ClassCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -76,7 +76,7 @@ def table_stages(
             name=names.marginals,
             noise_multiplier=multiplier_for_share(share * marginal_share),
             replace_distance=float(np.sqrt(2)),
-            measures="how many rows lie in each cell of each column, and in runs of cells",
+            measures="how many rows lie in each cell of each column, in runs of cells, at each value and ending",
         ),
         (Measuring(names).second_stage(1.0) if stage is None else stage).stage(second),
     ]
@@ -147,9 +147,9 @@ class Measuring:
         resolution = replace(settings.resolution, weights=weights, narrow=self.narrow)
         return replace(settings, resolution=resolution, effort=effort)
 
-    def counts(self, grid: Grid, by: int | None) -> TwoResolutionCounts:
+    def counts(self, grid: Grid, by: int | None) -> CellCounts:
         """Return the statistic of the first stage; runs are counted by a column, if there is one."""
-        return TwoResolutionCounts(grid, by)
+        return CellCounts(grid, by)
 
     def clip_norm(self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noisy: bool) -> float:
         """Return the clip norm of a record."""
@@ -219,7 +219,7 @@ def measure_table(
         return measuring.weighted(Settings.of(fit, facts, level_groups, simulated, names, n))
 
     settings = choose(None)
-    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True, whole=settings.whole)
+    grid = Grid.of(schema, numeric_cells=settings.cells, ends=settings.ends, narrow=True)
     target = fit.facts.class_column if facts.n_classes else None
     place = None if target is None else schema.released.index(target)
     counting = measuring.counts(grid, place if facts.counted else None)
@@ -228,14 +228,14 @@ def measure_table(
     settings = measuring.resettled(settings, total, choose)
     public = None if fit.noise.silent else fit.prior
     prior = None if public is None else PriorRows.of(public, grid).tilted(RunShares.of(counts, counting, total))
-    columns = column_shares(counts, counting, total, settings.resolution, prior)
+    grid, columns = column_shares(counts, counting, total, settings.resolution, prior)
     distances = fit.facts.described.distances
     idle = {
         *unsaid_distances(distances, grid, columns, counts, counting.n_classes, total),
         *measuring.silent(grid.columns, [column.shares for column in columns], settings.entry),
     }
     columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
-    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, prior)
+    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, prior and prior.cut(grid))
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     evidence = replace(released.evidence, counts=_class_counts(counts, counting, total))
     last = place if place is not None and class_of_cells(columns[place]) is not None else None
@@ -252,7 +252,7 @@ def measure_table(
     return MeasuredTable(grid, labels, fit_chain, measurements)
 
 
-def _class_counts(counts: Noisy, counting: TwoResolutionCounts, total: float) -> ClassCounts | None:
+def _class_counts(counts: Noisy, counting: CellCounts, total: float) -> ClassCounts | None:
     """Return shares of runs by class, where they were counted so."""
     if counting.by is None:
         return None
@@ -268,13 +268,12 @@ def ties_of(distances: Mapping[str, Distance], grid: Grid, idle: Collection[str]
     ]
 
 
-def _count_measurements(
-    counts: Noisy, statistic: TwoResolutionCounts, worth: float = 1.0
-) -> tuple[tuple[str, Noisy], ...]:
+def _count_measurements(counts: Noisy, statistic: CellCounts, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
     """Return the first release in records, or in the weights' unit: runs of all columns, and cells."""
     runs = worth * np.concatenate(list(statistic.by_class(counts.value).values()), axis=1)
     cells = worth * np.concatenate(statistic.split(counts.value)[1])
+    first = statistic.ends[0]
     return (
         (RUN_COUNTS, unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
-        (CELL_COUNTS, unweighted(counts, cells, CELL_STEP / worth, slice(-1, None), statistic.cell_query)),
+        (CELL_COUNTS, unweighted(counts, cells, CELL_STEP / worth, slice(first, first + 1), statistic.cell_query)),
     )

@@ -14,7 +14,7 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import CURVE, LEADING, SIZES
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP
+from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, counted_values
 from sfumato.methods.tables.chain import Effort
 from sfumato.methods.tables.features import Waves
 from sfumato.methods.tables.second_stage import POOLED
@@ -118,6 +118,7 @@ class TableFacts:
     counted: bool = False
     unit_rows: float = 1
     n_levels: int = 0
+    n_valued: int = 0
 
     @classmethod
     def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
@@ -147,7 +148,8 @@ class TableFacts:
         levels = [kind.width for kind in kinds if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(kind.width for kind in kinds if kind.is_numeric)
-        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels))
+        valued = sum(counted_values((kind, SIZES.fewest_cells) for kind in kinds))
+        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels), valued)
 
     @property
     def n_counted(self) -> int:
@@ -157,8 +159,9 @@ class TableFacts:
 
     @property
     def squares(self) -> float:
-        """What a record adds to all counts of runs and cells, squared."""
-        return (self.n_columns - self.counted) * RUN_STEP**2 + self.n_columns * CELL_STEP**2
+        """What a record adds to all counts of runs, cells and values, squared."""
+        columns = (self.n_columns - self.counted) * RUN_STEP**2 + self.n_columns * CELL_STEP**2
+        return columns + self.n_valued * (VALUE_STEP**2 + ENDING_STEP**2)
 
     def dimension(self, waves: int) -> int:
         """Return about how many entries a record's vector has."""
@@ -195,7 +198,6 @@ class Settings:
     """How finely a table is modelled: by its noise alone, so that with less of it, more is seen."""
 
     cells: int
-    whole: int  # steps up to which each is a cell: what noise then leaves of one is seen
     ends: bool  # whether bounds have cells of their own: what is recorded as a bound would be seen there
     entry: float
     resolution: Resolution
@@ -230,12 +232,11 @@ class Settings:
         effort = Effort.of(entry, simulated, n)
         if entry < SIZES.faint:
             resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
-            return cls(SIZES.cells_without_noise, 0, True, entry, resolution, effort)
+            return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
         counts_std = plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.squares) / CELL_STEP
         cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
-        whole = SIZES.whole if n >= SIZES.clear * CELL_STEP * counts_std else 0
         ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
-        return cls(cells, whole, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)
+        return cls(cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)
 
 
 def waves_of(entry: float, facts: TableFacts) -> Waves:

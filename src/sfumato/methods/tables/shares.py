@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from sfumato.lenses.date_columns import idle_distances
 from sfumato.maths.constants import SIZES, VECTORS
 from sfumato.maths.shrinkage import shrunk_together
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, TwoResolutionCounts
+from sfumato.methods.tables.atoms import with_atoms
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, CellCounts
 from sfumato.methods.tables.features import ColumnShares, Features, Waves, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.prior_rows import PriorRows
@@ -42,7 +44,7 @@ class Resolution:
     narrow: Collection[str] = ()
 
 
-def released_total(noisy: Noisy, statistic: TwoResolutionCounts) -> float:
+def released_total(noisy: Noisy, statistic: CellCounts) -> float:
     """Return the number of records, by all columns' runs."""
     runs, _ = statistic.split(noisy.value)
     total = np.average([counts.sum() for counts in runs], weights=[1 / counts.size for counts in runs])
@@ -59,12 +61,12 @@ def _total_noise(runs: Sequence[np.ndarray]) -> float:
 
 def column_shares(
     noisy: Noisy,
-    statistic: TwoResolutionCounts,
+    statistic: CellCounts,
     total: float,
     resolution: Resolution,
     prior: PriorRows | None = None,
-) -> list[ColumnShares]:
-    """Return what is known of each column, and what an earlier release says of it."""
+) -> tuple[Grid, list[ColumnShares]]:
+    """Return what is known of each column, and what an earlier release says of it; the grid with atoms as cells."""
     runs, cells = statistic.split(noisy.value)
     features = statistic.grid.columns
     cells_std = noisy.noise_std / CELL_STEP
@@ -76,11 +78,16 @@ def column_shares(
     stds: Sequence[float | np.ndarray] = cells_stds.tolist()
     if prior is not None and noisy.noise_std:
         cells, stds = prior.counts(cells, cells_stds, total)
-    columns = []
+    grids, columns, values = [], [], statistic.values(noisy)
     for j, (column, run_of_cell) in enumerate(zip(features, statistic.runs, strict=True)):
         counts = NoisyCounts(cells[j], stds[j], runs[j], runs_stds[j], run_of_cell)
-        columns.append(shares_of(column, counts, total, resolution, runs_std / total, total_std=total_std))
-    return columns
+        shares = smoothed_shares(column, resolution, total_std, counts, total)
+        if j in values:
+            smooth = partial(smoothed_shares, column, resolution, total_std)
+            column, shares, run_of_cell = with_atoms(column, shares, counts, values[j], total, smooth)
+        grids.append(column)
+        columns.append(drawn_shares(column, shares, run_of_cell, resolution, runs_std / total))
+    return Grid(tuple(grids)), columns
 
 
 def unsaid_distances(
@@ -100,36 +107,37 @@ def unsaid_distances(
     return idle_distances(distances, grid.columns, [column.shares for column in columns], variance, total)
 
 
-def shares_of(
-    column: ColumnGrid,
-    counts: NoisyCounts,
-    total: float,
-    resolution: Resolution,
-    share_std: float,
-    *,
-    total_std: float = np.inf,
-) -> ColumnShares:
-    """One column's shares and features.
+def smoothed_shares(
+    column: ColumnGrid, resolution: Resolution, total_std: float, counts: NoisyCounts, total: float,
+    widths: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Return P(cell) of one column, shape (c,).
 
     Args:
         column: its cells.
-        counts: of them and of their runs.
-        total: number of records, estimated.
         resolution: how finely it is modelled.
-        share_std: of the noise of a run's share.
-        total_std: of that number; infinite where it is a declared one.
+        total_std: of the noise of the number of records; infinite where it is a declared one.
+        counts: of cells and of their runs.
+        total: number of records, estimated.
+        widths: of cells, by default how many steps each holds.
     """
-    ordered, widths = _on_curve(column)
-    axis = _axis(column)
+    ordered, steps = _on_curve(column)
+    axis, widths = _axis(column), steps if widths is None else widths
     shares = estimated_shares(counts, total, ordered, widths, axis, total_std=total_std)
     if axis is not None and column.name in resolution.narrow and counts.stds.any():
         shares = with_normal_tails(shares, counts, total, ordered, axis)
     if axis is None and counts.stds.any():  # rows may be asked for of a label that noise hides
         shares = np.maximum(shares, VECTORS.least_share) / np.maximum(shares, VECTORS.least_share).sum()
+    return shares
+
+
+def drawn_shares(
+    column: ColumnGrid, shares: np.ndarray, runs: np.ndarray, resolution: Resolution, share_std: float
+) -> ColumnShares:
+    """One column's shares and features, by the public run of each cell and the noise of a run's share."""
     run_of_cell, features = _drawn(column, shares, resolution)
     in_order = 0 if column.edges is None else len(features.values) - column.kind.nullable
-    hidden = column.n_cells > column.shown
-    return ColumnShares(shares, counts.runs, run_of_cell, features, share_std, in_order, hidden)
+    return ColumnShares(shares, runs, run_of_cell, features, share_std, in_order, column.n_cells > column.shown)
 
 
 def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:

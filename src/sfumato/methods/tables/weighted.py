@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.fitting.purposes import Facts
 from sfumato.lenses.weights import WEIGHT_BITS, whole_weights
 from sfumato.maths.constants import SIZES
-from sfumato.methods.tables.cell_counts import TwoResolutionCounts
+from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import Measuring
@@ -34,7 +34,7 @@ def weight_bits(n_public: int) -> MomentBits:
 
 
 @dataclass(frozen=True)
-class WeightedCounts(TwoResolutionCounts):
+class WeightedCounts(CellCounts):
     """For every column, the weights of the records in each run of cells and in each cell, ÷ the bound.
 
     A record of weight k/2^20 of the bound adds k·a to one run and k·b to one cell of each of the c columns, in
@@ -109,7 +109,7 @@ class MeasuringWeights(Measuring):
     def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
         """Return settings by the released sum of weights, but for cells, which the first release was counted in."""
         chosen = choose(total if self.total is None else self.total)
-        return replace(chosen, cells=settings.cells, whole=settings.whole, ends=settings.ends)
+        return replace(chosen, cells=settings.cells, ends=settings.ends)
 
     def counts(self, grid: Grid, by: int | None) -> WeightedCounts:
         """Return the weighted statistic of the first stage."""

@@ -1,0 +1,199 @@
+"""Values that many rows share: single values that stand out are cells of their own, and endings weigh the others.
+
+Counts of single values are noisier than those of cells, and there are many. One is an *atom* where its count is above
+its part of the rest of its cell by more than noise makes the largest of its kind. An *ending* is what values end in:
+their last two digits, or how many zeros; of dates the day of the month. Within a cell the rest lies as endings weigh
+its values, so that prices end in 99 where no single one is seen.
+
+A function of released values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from scipy import special
+
+from sfumato.columns.kinds import DateTime, NumericKind
+from sfumato.maths.constants import ATOMS
+from sfumato.methods.tables.tails import NoisyCounts
+from sfumato.schema.grid import ColumnGrid
+
+Smooth: TypeAlias = Callable[[NoisyCounts, float, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyValues:
+    """Noisy counts of a column's single values, and of their endings.
+
+    Attributes:
+        counts: shape (values,).
+        std: of their noise.
+        endings: counts, shape (endings,).
+        endings_std: of their noise.
+    """
+
+    counts: np.ndarray
+    std: float
+    endings: np.ndarray
+    endings_std: float
+
+
+def endings_of(kind: NumericKind) -> np.ndarray:
+    """Return the ending of each value, by its size: a number from 0 on, shape (values,).
+
+    Of numbers the last two digits, in steps, or of few values the last one; of what has only zeros there how many these
+    are, and whether 5 stands before them; each by the number of digits. Of dates the day of the month, 1 January apart.
+    """
+    steps = kind.steps
+    numbers = np.asarray(kind.decoded(steps.codes(np.arange(steps.last + 1)))[0])
+    if isinstance(kind, DateTime):
+        days = (numbers.astype(np.int64) * kind.microseconds).astype("M8[us]").astype("M8[D]")
+        return np.where(days == days.astype("M8[Y]"), 0, 1 + (days - days.astype("M8[M]")).astype(np.int64))
+    lower, upper = kind.bounds
+    whole = np.abs(np.rint(numbers.astype(np.float64) * (steps.scale / (upper - lower)))).astype(np.int64)
+    base = 10 if steps.last < ATOMS.few_values else 100
+    zeros = sum((whole % (base * 10**more) == 0).astype(np.int64) for more in range(ATOMS.most_zeros))
+    five = whole // (base * 10 ** np.maximum(zeros - 1, 0)) % 10 == 5
+    ending = np.where(zeros > 0, base + 2 * zeros + five, whole % base)
+    digits = np.log10(np.maximum(whole, 1)).astype(np.int64)
+    return np.unique(ending * (digits.max() + 1) + digits, return_inverse=True)[1].reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """A column's cells, what was counted, and what follows: atoms, the rest of each cell, and how endings weigh it.
+
+    Attributes:
+        masses: rows in each cell, shape (c,).
+        cell: of each value, shape (values,).
+        ending: of each value.
+        stds: noise of a cell's count, shape (c,).
+        values: what was counted.
+        weights: of values within the rest of their cell, shape (values,).
+        places: the atoms, in order, shape (a,).
+        sizes: rows at each.
+        rest: rows in each cell beside them, shape (c,).
+    """
+
+    masses: np.ndarray
+    cell: np.ndarray
+    ending: np.ndarray
+    stds: np.ndarray
+    values: NoisyValues
+    weights: np.ndarray
+    places: np.ndarray
+    sizes: np.ndarray
+    rest: np.ndarray
+
+    @classmethod
+    def of(cls, column: ColumnGrid, masses: np.ndarray, counts: NoisyCounts, values: NoisyValues) -> _Law:
+        """Return what counts of cells, estimated, and of single values say together."""
+        assert column.edges is not None
+        widths, none = np.diff(column.edges), np.zeros(0)
+        cell = np.repeat(np.arange(widths.size), widths)
+        ending, own = endings_of(column.kind), masses[: widths.size]  # type: ignore[arg-type] - of numbers
+        stds, even = counts.stds[: widths.size], np.ones(cell.size)
+        law = cls(own, cell, ending, stds, values, even, none.astype(np.int64), none, own)
+        law = law.with_atoms(ATOMS.ease).weighed()  # what may be an atom says nothing of its ending
+        return law.with_atoms().weighed().with_atoms()
+
+    def of_cells(self, values: np.ndarray, places: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Return sums of numbers of some values by cell, shape (c,)."""
+        return np.bincount(self.cell[places], values, self.masses.size)
+
+    def spread(self, rest: np.ndarray, atoms: np.ndarray | slice = slice(0)) -> np.ndarray:
+        """Return the rows at each value but some, where those of a cell lie as endings weigh them."""
+        weights = self.weights.copy()
+        weights[atoms] = 0.0
+        return (rest / np.maximum(self.of_cells(weights), 1e-300))[self.cell] * weights
+
+    def with_atoms(self, ease: float = 0.0) -> _Law:
+        """Return the law with the values whose counts are above their part of the cell's rest by more than noise."""
+        kinds, wide = np.maximum(np.bincount(self.ending), 1), (np.bincount(self.cell) > 1)[self.cell]
+        limits = (special.ndtri(1 - ATOMS.false / (kinds.size * kinds)) - ease)[self.ending] * self.values.std
+        rest, places = self.masses, np.zeros(0, dtype=np.int64)
+        for _ in range(ATOMS.rounds):
+            above = np.where(wide, self.values.counts - self.spread(rest), -np.inf)
+            highest = np.flatnonzero(above > limits)
+            highest = np.sort(highest[np.argsort(-above[highest], kind="stable")[: ATOMS.most]])
+            if np.array_equal(highest, places):
+                break
+            places = highest
+            rest = np.maximum(self.masses - self.of_cells(above[places], places), 0.0)
+        return self._sized(places)
+
+    def _sized(self, places: np.ndarray) -> _Law:
+        """Return the law with these atoms.
+
+        The rest is near what the cells beside say, as far as counts allow: what is missing between an atom's count, the
+        cell's and that is shared out by their variances.
+        """
+        of_cells, atoms = self.of_cells(self.weights), np.bincount(self.cell[places], minlength=self.masses.size)
+        left, has, plain = of_cells - self.of_cells(self.weights[places], places), atoms > 0, np.flatnonzero(atoms == 0)
+        beside = self.masses.copy()
+        if plain.size:
+            density = np.log(np.maximum(self.masses[plain], ATOMS.least_rows) / of_cells[plain])
+            beside[has] = np.exp(np.interp(np.flatnonzero(has), plain, density)) * left[has]
+        own = self.values.counts[places]
+        missing = self.masses - self.of_cells(own, places) - beside
+        counted = self.stds**2 + atoms * self.values.std**2
+        unsure = (ATOMS.uneven * beside) ** 2
+        unsure += np.where(left > 0, np.maximum(missing**2 - counted - unsure, 0.0), 0.0)
+        part = missing / np.maximum(counted + unsure, 1e-300)
+        rest = np.where(has, np.maximum(beside + part * unsure, 0.0), self.masses)
+        sizes = np.maximum(own + part[self.cell[places]] * self.values.std**2, 0.0)
+        return replace(self, places=places, sizes=sizes, rest=rest)
+
+    def weighed(self) -> _Law:
+        """Return the law with values weighed so that the rest has the counts of endings that stand out."""
+        n, places = self.values.endings.size, self.places
+        own = self.ending[places]
+        wanted = self.values.endings - np.bincount(own, self.values.counts[places], n)
+        variance = self.values.endings_std**2 + np.bincount(own, minlength=n) * self.values.std**2
+        least = special.ndtri(1 - ATOMS.false / n)
+        factors, law = np.ones(n), replace(self, weights=np.ones_like(self.weights))
+        for _ in range(ATOMS.rounds):
+            expected = np.maximum(np.bincount(self.ending, law.spread(self.rest, places), n), 1e-9)
+            z = (wanted - expected) / np.sqrt(np.maximum(variance, 1e-12))
+            known = np.where(np.abs(z) > least, 1 - 1 / np.maximum(z**2, 1.0), 0.0)
+            factors *= np.maximum(1 + known * (wanted - expected) / expected, ATOMS.least_factor)
+            factors = np.clip(factors, ATOMS.least_factor, 1 / ATOMS.least_factor)
+            law = replace(law, weights=factors[self.ending])
+        return law
+
+
+def with_atoms(
+    column: ColumnGrid, shares: np.ndarray, counts: NoisyCounts, values: NoisyValues, total: float, smooth: Smooth
+) -> tuple[ColumnGrid, np.ndarray, np.ndarray]:
+    """Return a numeric column's cells, their shares and their public runs, with atoms as cells.
+
+    Args:
+        column: its cells.
+        shares: P(cell), shape (c,).
+        counts: of them and of their runs.
+        values: of single values and of endings.
+        total: number of records, estimated.
+        smooth: shares of cells by counts, a total and the width of each cell.
+    """
+    assert column.edges is not None
+    law = _Law.of(column, shares * total, counts, values)
+    atoms = np.zeros(shares.size)
+    atoms[: law.masses.size] = law.of_cells(law.sizes, law.places)
+    if atoms.any() or (law.weights != 1).any():  # the curve of what is left, at the widths that endings leave
+        fewer = np.bincount(counts.runs, atoms, counts.coarse.size)
+        rest = replace(counts, fine=counts.fine - atoms, coarse=counts.coarse - fewer)
+        left, widths = max(total - float(atoms.sum()), 1.0), np.ones(shares.size)
+        widths[: law.masses.size] = law.of_cells(law.weights)
+        widths *= np.median(np.diff(column.edges)) / np.median(widths[: law.masses.size])
+        law = _Law.of(column, atoms + left * smooth(rest, left, widths), counts, values)
+    edges = np.unique(np.concatenate([column.edges, law.places, law.places + 1]))
+    pieces = np.add.reduceat(law.spread(law.rest, law.places), edges[:-1])
+    pieces[np.searchsorted(edges, law.places)] += law.sizes
+    pieces = np.append(pieces, shares[law.masses.size :] * total)
+    of = np.append(law.cell[edges[:-1]], np.arange(law.masses.size, shares.size))  # the cell of each piece
+    weights = law.weights.astype(np.float32) if (law.weights != 1).any() else None
+    return column.cut(edges, weights), pieces / pieces.sum(), counts.runs[of]
