@@ -273,14 +273,14 @@ BUGS = [
     ),
     PlantedBug(
         "counts: an edge takes a count below 0",
-        "methods/tables/edges.py",
+        "methods/tables/tails.py",
         "own = np.maximum(combined[outer[are_seen]], 0.0)",
         "own = combined[outer[are_seen]]",
         "tests/methods/tables/test_edges.py -k negative",
     ),
     PlantedBug(
         "counts: what tails put beyond an end is shared out among the rest",
-        "methods/tables/edges.py",
+        "methods/tables/tails.py",
         "total += known * (counted - total)",
         "total += 0 * known * (counted - total)",
         "tests/methods/tables/test_histograms.py -k law_that_ends",
@@ -294,14 +294,14 @@ BUGS = [
     ),
     PlantedBug(
         "counts: nothing is an answer where records are",
-        "methods/tables/edges.py",
+        "methods/tables/tails.py",
         "inner = min(inner, int(sure[0])) if sure.size else inner",
         "inner = inner if sure.size else inner",
         "tests/methods/tables/test_histograms.py -k law_that_ends",
     ),
     PlantedBug(
         "counts: where a count stands out of its noise, the edge of a curve is scaled all the same",
-        "methods/tables/edges.py",
+        "methods/tables/tails.py",
         "            result[outer[are_seen]] = own\n",
         "            are_seen[:] = False\n",
         "tests/methods/tables/test_histograms.py -k law_that_ends",

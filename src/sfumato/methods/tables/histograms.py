@@ -17,8 +17,7 @@ from scipy import linalg
 from sfumato.maths.constants import CURVE
 from sfumato.maths.gaussian import project_to_simplex
 from sfumato.maths.shrinkage import likely_counts
-from sfumato.methods.tables.edges import with_edges
-from sfumato.methods.tables.tails import Axis, NoisyCounts, with_tails
+from sfumato.methods.tables.tails import Axis, NoisyCounts, with_edges, with_tails
 
 
 def estimated_shares(

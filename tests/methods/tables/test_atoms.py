@@ -1,0 +1,162 @@
+"""Atoms and endings: found where they are and nowhere else, exact without noise, and summing up to their cells."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import MaxEntropy, NonPrivate, Schema
+from sfumato.columns.kinds import Continuous, DateTime, Integer
+from sfumato.maths.constants import ATOMS
+from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.atoms import endings_of
+from sfumato.methods.tables.cell_counts import CellCounts
+from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.shares import Resolution, column_shares
+from sfumato.schema.grid import Grid
+
+RESOLUTION = Resolution(most_runs=24, waves=Waves(3, 0.83), level_groups=4, weights={})
+CENTS = Continuous(lower=0, upper=60, resolution=0.01)
+N = 10_000
+
+
+def prices(rng):
+    """Six of ten end in .99."""
+    value = rng.lognormal(2.2, 0.6, N).clip(0.01, 59)
+    return np.where(rng.random(N) < 0.6, np.floor(value) + 0.99, value).round(2)
+
+
+def wages(rng):
+    """One of eight is 7.25."""
+    return np.where(rng.random(N) < 0.12, 7.25, 7.25 + rng.lognormal(2, 0.8, N)).clip(0, 60).round(2)
+
+
+def smooth(rng):
+    return rng.normal(30, 8, N).clip(0, 60).round(2)
+
+
+def law(kind, values, std, seed=0, nullable=0.0):
+    """The law of single values, cells and all, as one column's counts with noise of so many records say it."""
+    statistic = CellCounts(Grid.of(Schema(columns={"x": kind}, rows=N), numeric_cells=256, narrow=True))
+    rng, total = np.random.default_rng(seed), statistic.zero()
+    lower, upper = kind.bounds
+    codes = (np.asarray(values) - lower) / (upper - lower)
+    codes[rng.random(codes.size) < nullable] = np.nan
+    statistic.add(total, {"x": codes})
+    noisy = Noisy(total * statistic.step + std * rng.standard_normal(total.shape), std)
+    grid, [made] = column_shares(noisy, statistic, float(N), RESOLUTION)
+    column = grid.columns[0]
+    cells = np.diff(column.edges)
+    weights = np.ones(column.steps.last + 1) if column.weights is None else column.weights
+    sums = np.add.reduceat(weights, column.edges[:-1])
+    each = np.repeat(made.shares[: cells.size] / np.where(sums > 0, sums, 1), cells) * weights
+    return column, made, np.where(np.repeat(cells, cells) == 1, np.repeat(made.shares[: cells.size], cells), each)
+
+
+def true_law(kind, values):
+    lower, upper = kind.bounds
+    steps = kind.steps.at((np.asarray(values) - lower) / (upper - lower))
+    return np.bincount(steps, minlength=kind.steps.last + 1) / len(values)
+
+
+def distance(one, other):
+    return np.abs(one - other).sum() / 2
+
+
+def ending_of(kind, *values):
+    lower, upper = kind.bounds
+    return endings_of(kind)[kind.steps.at((np.array(values) - lower) / (upper - lower))]
+
+
+def test_an_ending_is_what_values_of_one_size_end_in():
+    kind = Continuous(lower=-50, upper=1000, resolution=0.01)
+    for one, other in ((3.99, 5.99), (30.99, 57.99), (300, 400), (350, 450), (20, 30), (-3.99, 4.99)):
+        assert len(set(ending_of(kind, one, other))) == 1, (one, other)
+    for one, other in ((3.99, 3.98), (3.99, 35.99), (300, 350), (300, 310), (20, 20.5), (0, 0.01), (1, 0)):
+        assert len(set(ending_of(kind, one, other))) == 2, (one, other)
+    few = Integer(lower=0, upper=120)
+    assert len(set(ending_of(few, 43, 53))) == len(set(ending_of(few, 20, 40))) == len(set(ending_of(few, 45, 95))) == 1
+    for one, other in ((43, 44), (20, 50), (20, 100), (3, 43)):
+        assert len(set(ending_of(few, one, other))) == 2, (one, other)
+
+
+def test_an_ending_of_a_date_is_its_day_of_the_month():
+    kind = DateTime(lower="2019-11-20", upper="2023-04-10")
+    days = np.arange(np.datetime64("2019-11-20"), np.datetime64("2023-04-11"))
+    found = endings_of(kind)
+    assert found.size == days.size
+    in_month = (days - days.astype("M8[M]")).astype(int)
+    first = days == days.astype("M8[Y]")
+    assert (found[first] == 0).all()
+    assert (np.bincount(found)[1:] > 0).all()
+    np.testing.assert_array_equal(found[~first], 1 + in_month[~first])
+
+
+@pytest.mark.parametrize("make", [prices, wages, smooth])
+def test_without_noise_it_is_the_law_of_the_records(make):
+    values = make(np.random.default_rng(0))
+    column, made, each = law(CENTS, values, 0.0)
+    assert column.n_cells <= 260 + 2 * ATOMS.most
+    assert made.shares.sum() == pytest.approx(1)
+    true = true_law(CENTS, values)
+    top = np.argsort(-true)[:200]
+    np.testing.assert_allclose(each[top], true[top], atol=1e-4)
+
+
+@pytest.mark.parametrize("std", [5.0, 20.0])
+def test_atoms_and_endings_are_found_in_noise(std):
+    values = wages(np.random.default_rng(1))
+    _, _, each = law(CENTS, values, std)
+    assert each[725] == pytest.approx(true_law(CENTS, values)[725], rel=0.15)
+    values = prices(np.random.default_rng(1))
+    _, _, each = law(CENTS, values, std)
+    assert each[99::100].sum() == pytest.approx((np.rint(values * 100) % 100 == 99).mean(), rel=0.1)
+
+
+@pytest.mark.parametrize("make", [prices, wages])
+def test_single_values_are_nearer_than_an_even_cell_has_them(make):
+    values = make(np.random.default_rng(2))
+    _, _, each = law(CENTS, values, 15.0)
+    true, even = true_law(CENTS, values), np.zeros(each.size)
+    public = Grid.of(Schema(columns={"x": CENTS}), numeric_cells=256, narrow=True).columns[0]
+    for first, end in pairwise(public.edges):
+        even[first:end] = true[first:end].mean()
+    assert distance(each, true) < 0.75 * distance(even, true)
+
+
+def test_a_smooth_column_has_hardly_an_atom_or_an_ending():
+    atoms = endings = 0
+    for seed in range(100):
+        values = smooth(np.random.default_rng(seed))
+        column, _, _ = law(CENTS, values, 15.0, seed)
+        public = Grid.of(Schema(columns={"x": CENTS}), numeric_cells=256, narrow=True).columns[0]
+        atoms += not np.array_equal(column.edges, public.edges)
+        endings += column.weights is not None
+    assert atoms <= 8
+    assert endings <= 3
+
+
+def test_cells_keep_their_rows_and_missing_its_own():
+    kind = Continuous(lower=0, upper=60, resolution=0.01, nullable=True)
+    column, made, each = law(kind, wages(np.random.default_rng(3)), 0.0, nullable=0.3)
+    assert made.shares[-1] == pytest.approx(0.3, abs=0.02)
+    assert made.shares[:-1].sum() == pytest.approx(each.sum())
+    assert (np.diff(made.counted) >= 0).all()
+    assert made.counted.size == made.drawn.size == column.n_cells
+
+
+@pytest.mark.parametrize("epsilon", [1.0, NonPrivate()])
+def test_samples_have_the_values_that_many_rows_share(epsilon):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"wage": wages(rng), "price": prices(rng), "hours": rng.choice([40, 38, 20, 33], N)})
+    cents = {"kind": "continuous", "lower": 0, "upper": 60, "resolution": 0.01}
+    columns = {"wage": cents, "price": cents, "hours": {"kind": "integer", "lower": 0, "upper": 99}}
+    release = MaxEntropy(epsilon=epsilon, delta=1e-5).fit(frame, schema={"columns": columns, "rows": N}, seed=0)
+    rows = release.sample(20_000, seed=0)
+    assert (rows["wage"] == 7.25).mean() == pytest.approx((frame["wage"] == 7.25).mean(), rel=0.15)
+    ends = [(np.rint(table["price"] * 100) % 100 == 99).mean() for table in (rows, frame)]
+    assert ends[0] == pytest.approx(ends[1], rel=0.1)
+    assert rows["hours"].isin([20, 33, 38, 40]).mean() > 0.9
+    replicate = release.replicates(2, seed=0)[0] if isinstance(epsilon, float) else rows
+    assert (replicate["wage"] == 7.25).mean() == pytest.approx((frame["wage"] == 7.25).mean(), rel=0.25)
