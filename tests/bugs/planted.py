@@ -1600,14 +1600,14 @@ BUGS = [
         "methods/tables/cell_counts.py",
         "return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2 + values\n",
         "return len(self._counted) * RUN_STEP**2 + values\n",
-        "tests/mechanisms/test_queries.py -k resolutions",
+        "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
         "a number's value counted for nothing in the norm",
         "methods/tables/cell_counts.py",
         "len(self.valued) * (VALUE_STEP**2 + ENDING_STEP**2)\n",
         "len(self.valued) * ENDING_STEP**2\n",
-        "tests/mechanisms/test_queries.py -k resolutions",
+        "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
         "values are counted of columns whose records have many",
@@ -1769,18 +1769,18 @@ BUGS = [
         LAW,
     ),
     PlantedBug(
-        "counts of two resolutions at half the noise of the finer ones",
+        "counts of runs and cells, at half the noise of cells",
         "methods/tables/cell_counts.py",
         "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
         "(RUN_STEP, 2 * CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
-        "tests/mechanisms/test_queries.py -k resolutions",
+        "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
         "endings at half the noise",
         "methods/tables/cell_counts.py",
         "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
         "(RUN_STEP, CELL_STEP, VALUE_STEP, 2 * ENDING_STEP)\n",
-        "tests/mechanisms/test_queries.py -k resolutions",
+        "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
         "norms added up in an order that depends on the other records",

@@ -689,7 +689,7 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("counts of cells of columns", MarginalCounts(MarginalLayout.of(TABLE, (), ways=1)), table),
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
         StatisticCase("counts of scores by class", score_counts(), table),
-        StatisticCase("counts at two resolutions", CellCounts(grid), table),
+        StatisticCase("counts of runs, cells and values", CellCounts(grid), table),
         StatisticCase("second moments", table_moments(1.0), table),
         StatisticCase("second moments, tight", table_moments(0.5), table),
         StatisticCase("second moments, loose", table_moments(40.0), table, attained=0.0),
@@ -761,7 +761,7 @@ MECHANISMS = {
     case.name: case
     for case in (
         MechanismCase("noise_share, counts", _of_holders(), STATISTICS["class cell counts"]),
-        MechanismCase("noise_share", _of_holders(), STATISTICS["counts at two resolutions"]),
+        MechanismCase("noise_share", _of_holders(), STATISTICS["counts of runs, cells and values"]),
         MechanismCase(
             "noise_share, second moments", _of_holders(symmetric=True), STATISTICS["second moments"], symmetric=True
         ),
@@ -790,7 +790,9 @@ MECHANISMS = {
         MechanismCase(
             "noisy_second_moment, weighed", noisy_second_moment, STATISTICS["weighed pooled squares"], symmetric=True
         ),
-        MechanismCase("noisy_histogram, two resolutions", noisy_histogram, STATISTICS["counts at two resolutions"]),
+        MechanismCase(
+            "noisy_histogram, runs, cells and values", noisy_histogram, STATISTICS["counts of runs, cells and values"]
+        ),
         MechanismCase("noisy_second_moment", noisy_second_moment, STATISTICS["second moments"], symmetric=True),
         MechanismCase("noisy_sum, named questions", noisy_sum, STATISTICS["named questions"]),
         MechanismCase("noisy_sum, of linked rows", noisy_sum, STATISTICS["named questions of linked rows"]),

@@ -27,7 +27,7 @@ from sfumato.records.engine import ROWS_AT_ONCE, reduce
 ABOVE = 1 + Fraction(1, 2**50)
 """Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""
 TABLES = [
-    "counts at two resolutions",
+    "counts of runs, cells and values",
     "second moments",
     "second moments, loose",
     "second moments, a constant",

@@ -1,6 +1,6 @@
 """MaxEntropy: a few noisy sums, then the model of most entropy that has them, of which samples are a function.
 
-Tables: counts at two resolutions, then second moments of features; a lawful mixture near these, and a chain of
+Tables: counts of runs, cells and values, then second moments of features; a lawful mixture near these, and a chain of
 softmaxes, each the conditional law of most entropy with the mixture's moments (`sfumato.methods.tables.recipe`).
 Weighted tables: the same, each record times its weight (`sfumato.methods.tables.weighted`).
 Linked rows of units: two such tables, of first rows and of steps (`sfumato.methods.linked.recipe`).

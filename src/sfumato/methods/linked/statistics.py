@@ -142,11 +142,11 @@ def step_bits(n_public: int) -> MomentBits:
 
 @dataclass(frozen=True)
 class StepCounts(CellCounts):
-    """For every column, how many steps lie in each run of cells and in each cell, weighted by `Sharing`.
+    """How many steps lie in each run, cell, value and ending, as `CellCounts` has them of records, by `Sharing`.
 
-    A unit of k steps adds w(k)·a to one run and w(k)·b to one cell of each of the c columns for each step,
-    k·w(k) ≤ K. In each column these add up to vectors of norms K·a and K·b at most, however the steps lie; together
-    K·√(c(a² + b²)). No entry is negative, so that two units are at most √2 times that apart. One `Gaussian` event.
+    A unit of k steps adds w(k) times what a record does for each step, k·w(k) ≤ K. In each block of a column these add
+    up to a vector whose norm is at most K times a record's, however the steps lie; so do they together. No entry is
+    negative, so that two units are at most √2 times that apart. One `Gaussian` event.
     """
 
     shift: ClassVar[int] = WEIGHT_BITS
@@ -161,7 +161,7 @@ class StepCounts(CellCounts):
 
     @property
     def squares(self) -> float:
-        """K²·c(a² + b²)."""
+        """K² times a record's."""
         return self.sharing.full**2 * super().squares
 
     def add(self, total: np.ndarray, rows: Rows) -> None:

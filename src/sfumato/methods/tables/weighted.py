@@ -35,11 +35,11 @@ def weight_bits(n_public: int) -> MomentBits:
 
 @dataclass(frozen=True)
 class WeightedCounts(CellCounts):
-    """For every column, the weights of the records in each run of cells and in each cell, ÷ the bound.
+    """The weights of the records in each run, cell, value and ending, ÷ the bound, as `CellCounts` counts records.
 
-    A record of weight k/2^20 of the bound adds k·a to one run and k·b to one cell of each of the c columns, in
-    steps of 2^-20: norm (k/2^20)·√(c(a² + b²)), at most that of an unweighted one. No entry is negative, so that two
-    records, or units, are at most √2 times the bound apart, whatever their weights. One `Gaussian` event.
+    A record of weight k/2^20 of the bound adds k times what an unweighted one does, in steps of 2^-20: its norm is
+    k/2^20 of that one's. No entry is negative, so that two records, or units, are at most √2 times the bound apart,
+    whatever their weights. One `Gaussian` event.
     """
 
     least: ClassVar[float] = SIZES.least_weight
