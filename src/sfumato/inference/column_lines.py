@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sfumato.cards.html import shown
 from sfumato.columns.facts import grouped
-from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier
+from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier, NumericKind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
@@ -34,6 +34,7 @@ _FEWEST = 0.005  # a share that is told
 _STANDS_OUT = 2.0  # standard deviations of noise
 _IN_PART = 0.49  # most that is lost of labels that are known together
 _MOST_LABELS, _LONGEST_LABELS = 6, 60
+_MOST_FREQUENT, _MANY_VALUES = 3, 20  # that are named, of a column of more values
 _SOURCE_WORDS = {DISCOVERED: "estimated", DATA: "read off the records"}
 _DECLARED = "declared"
 _BOUNDS, _GROUPS = "lower and upper", "parents for groups of its rare labels"
@@ -92,7 +93,7 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
         names = [name for columns in own.values() for name in columns]
         return tuple(_line(release, name, None) if name in alone else lines[name] for name in names)
     # of pictures, many would be drawn for their labels alone
-    has_shares = not release.is_data_set and bool(schema.of_kind(LevelKind)) and not schema.images
+    has_shares = not release.is_data_set and not schema.images
     if rows is None and has_shares:
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
     left_out = {name for name in schema.of_kind(Identifier) if schema.sources.get(name) == DISCOVERED}
@@ -127,7 +128,7 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
         return ColumnLine(name, kind.name, known, "nothing kept", 1.0, loss, "its kind, with public labels or bounds")
     if isinstance(kind, LevelKind):
         return _labels(name, kind, known, rows)
-    line = _numbers(name, kind, known)
+    line = _numbers(name, kind, known, rows)
     if not line.is_number or line.loss or _SOURCE_WORDS[DISCOVERED] not in known or is_clock(kind):
         return line
     return _with_beyond(line, release)
@@ -174,15 +175,26 @@ def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.
     return replace(line, lost=min(share, _IN_PART), loss=loss, cure=cure)
 
 
-def _numbers(name: str, kind: ColumnKind, known: str) -> ColumnLine:
+def _numbers(name: str, kind: ColumnKind, known: str, rows: pa.Table | None) -> ColumnLine:
     facts = kind.to_dict()
     if not {"lower", "upper"} <= facts.keys():
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
-    line = ColumnLine(name, kind.name, known, f"{_bound(lower)} to {_bound(upper)}", is_number=True)
+    kept = f"{_bound(lower)} to {_bound(upper)}{_frequent(rows, name, kind)}"
+    line = ColumnLine(name, kind.name, known, kept, is_number=True)
     if _SOURCE_WORDS[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
     return line
+
+
+def _frequent(rows: pa.Table | None, name: str, kind: ColumnKind) -> str:
+    """Return which values of a number many rows of the model share, in words: those of 5 % of the rows and more."""
+    if rows is None or not isinstance(kind, NumericKind) or kind.steps.last < _MANY_VALUES or is_clock(kind):
+        return ""
+    counts = rows[name].drop_null().value_counts().to_pylist()
+    most = sorted(((entry["counts"], shown(entry["values"])) for entry in counts), reverse=True)[:_MOST_FREQUENT]
+    shares = [f"{value} in {percent(count / rows.num_rows)}" for count, value in most if count >= FEW * rows.num_rows]
+    return f", {', '.join(shares)} of rows" if shares else ""
 
 
 def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
