@@ -690,6 +690,9 @@ def _cases() -> dict[str, StatisticCase]:
         StatisticCase("counts of cells of two", MarginalCounts(MarginalLayout.of(TABLE, (), ways=2)), table),
         StatisticCase("counts of scores by class", score_counts(), table),
         StatisticCase("counts of runs, cells and values", CellCounts(grid), table),
+        StatisticCase(
+            "counts of runs by areas, cells and values", CellCounts(grid, list(TABLE.columns).index("city")), table
+        ),
         StatisticCase("second moments", table_moments(1.0), table),
         StatisticCase("second moments, tight", table_moments(0.5), table),
         StatisticCase("second moments, loose", table_moments(40.0), table, attained=0.0),

@@ -246,6 +246,12 @@ def test_values_of_a_cell_are_drawn_by_their_weights(nullable):
         assert (found[parts == 0] == 0).all()
         off = found[parts > 0] - 40_000 * parts[parts > 0]
         assert (off**2 / (40_000 * parts[parts > 0])).sum() < stats.chi2.isf(1e-6, off.size)
+    masses = np.arange(1.0, cut.n_cells + 1)
+    np.testing.assert_allclose(np.add.reduceat(cut.of_values(masses), edges[:-1]), masses[:5])
+    assert cut.of_values(masses)[10] == pytest.approx(3 * 40 / weights[4:50].sum())
+    empty = column.cut(edges, np.zeros(100, dtype=np.float32))
+    np.testing.assert_allclose(empty.of_values(masses), column.cut(edges).of_values(masses))
+    np.testing.assert_array_equal(empty.cells(empty.codes(cells, np.random.default_rng(2))), cells)
     whole = column.whole()
     np.testing.assert_array_equal(np.diff(whole.edges), 1)
     assert whole.n_cells == 100 + nullable
@@ -259,7 +265,12 @@ def test_weights_are_stored_with_cells():
     stored = Grid.stored(schema, cut.arrays())
     assert [column.weights is None for column in stored.columns] == [True, True, False]
     np.testing.assert_array_equal(stored.columns[2].weights, weights)
-    for wrong in (weights[:9], weights.astype(np.float64), -weights, np.full(10, np.nan, dtype=np.float32)):
+    for wrong in (
+        weights[:9],
+        weights.astype(np.float64),
+        -weights,
+        *(np.full(10, no, dtype=np.float32) for no in (np.nan, np.inf)),
+    ):
         with pytest.raises(ReleaseError, match="weights"):
             Grid.stored(schema, {**cut.arrays(), "weights.2": wrong})
 

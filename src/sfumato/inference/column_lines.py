@@ -96,7 +96,8 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     has_shares = not release.is_data_set and not schema.images
     if rows is None and has_shares:
         rows = pa.concat_tables(release.batches(ROWS, seed=_SEED)).slice(0, ROWS)
-    left_out = {name for name in schema.of_kind(Identifier) if schema.sources.get(name) == DISCOVERED}
+    left_out = {name for name, kind in schema.columns.items() if isinstance(kind, Identifier)}
+    left_out = {name for name in left_out if schema.sources.get(name) == DISCOVERED}
     names = [name for name in schema.columns if name in schema.released or name in left_out]
     lines = {name: _line(release, name, rows) for name in names}
     for name, stands in (_standing_out(release) if rows is not None else {}).items():
@@ -180,8 +181,8 @@ def _numbers(name: str, kind: ColumnKind, known: str, rows: pa.Table | None) -> 
     if not {"lower", "upper"} <= facts.keys():
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
-    kept = f"{_bound(lower)} to {_bound(upper)}{_frequent(rows, name, kind)}"
-    line = ColumnLine(name, kind.name, known, kept, is_number=True)
+    words = f"{_bound(lower)} to {_bound(upper)}{_frequent(rows, name, kind)}"
+    line = ColumnLine(name, kind.name, known, words, is_number=True)
     if _SOURCE_WORDS[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
     return line
@@ -192,8 +193,8 @@ def _frequent(rows: pa.Table | None, name: str, kind: ColumnKind) -> str:
     if rows is None or not isinstance(kind, NumericKind) or kind.steps.last < _MANY_VALUES or is_clock(kind):
         return ""
     counts = rows[name].drop_null().value_counts().to_pylist()
-    most = sorted(((entry["counts"], shown(entry["values"])) for entry in counts), reverse=True)[:_MOST_FREQUENT]
-    shares = [f"{value} in {percent(count / rows.num_rows)}" for count, value in most if count >= FEW * rows.num_rows]
+    top = sorted(((entry["counts"], _bound(entry["values"])) for entry in counts), reverse=True)[:_MOST_FREQUENT]
+    shares = [f"{value} in {percent(count / rows.num_rows)}" for count, value in top if count >= FEW * rows.num_rows]
     return f", {', '.join(shares)} of rows" if shares else ""
 
 

@@ -116,14 +116,11 @@ class TableMeasurements:
         self._check_total()
 
     def _finest(self) -> dict[str, ColumnGrid]:
-        """The finest cells that each column was counted in by itself, or else those of its features."""
-        finest: dict[str, Cells] = {}
+        """The finest cells in which each column was counted one by one, or else in groups, or those of its features."""
         features = [] if self.products is None else [entries.cells for entries in self.products.query.features]
-        for cells in (axis for table in self.tables for axis in table.axes):
-            known = finest.get(cells.column)
-            if cells.column != ALL_ROWS and (known is None or cells.base > known.base):
-                finest[cells.column] = cells
-        finest = {cells.column: cells for cells in features} | finest
+        axes = [axis for table in self.tables for axis in table.axes if axis.column != ALL_ROWS]
+        axes.sort(key=lambda axis: (axis.groups is None, axis.base))
+        finest = {cells.column: cells for cells in (*features, *axes)}
         kinds = plain_schema(self.release.schema).of_kind(TabularKind)
         known = {name: finest[name] for name in kinds if name in finest}
         return {name: column_grid(name, kinds[name], cells.edges, cells.base) for name, cells in known.items()}

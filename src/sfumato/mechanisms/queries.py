@@ -162,9 +162,8 @@ def noisy_histogram(exact: Exact, *, stage: str, ledger: Ledger, noise: NoiseSou
     """Release counts: `noisy_sum` of one-hot contributions.
 
     Privacy: as `noisy_sum`. A record that adds a single 1 to each of c tables has norm √c, and two records are at
-        most √(2c) apart. One that adds a and b to each of c pairs of tables has norm √(c(a² + b²)), and two are at
-        most √2 times that apart, as no entry is negative. Counts may come out negative: clamping and normalising
-        them is free.
+        most √(2c) apart. One that adds a_i to one cell of the table i has norm √(Σ a_i²), and two are at most √2 times
+        that apart, as no entry is negative. Counts may come out negative: clamping and normalising them is free.
         Proofs: docs/proofs/gaussian_sum.md, docs/proofs/cell_counts.md.
     """
     return noisy_sum(exact, stage=stage, ledger=ledger, noise=noise)

@@ -82,7 +82,8 @@ class ReleaseValue(ReleaseContent):
         certificate: what it cost.
         sampler: name and public settings of its sampler.
         parameters: the sampler's arrays; functions of the measurements.
-        measurements: every noisy statistic that left the records.
+        measurements: the noisy statistics that answers rest on; of single values and endings, the arrays hold what
+            follows from them.
         form: the form in which samples come back.
         part_of: of the part of a database that is of one table, the whole release and the table's name; else None.
     """

@@ -264,6 +264,7 @@ class TiltedTable(TiltedRows):
 
     def __init__(self, schema: Schema, settings: Mapping[str, Any], parameters: Mapping[str, np.ndarray]) -> None:
         self._plain = TableSoftmax(schema, settings, parameters)
+        self.columns = self._plain.columns
         super().__init__(self._plain, _read_tilts(settings, parameters, schema))
 
     def among_labels(self) -> TiltedRows:

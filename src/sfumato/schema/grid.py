@@ -27,6 +27,7 @@ EDGES, WEIGHTS = "edges", "weights"
 """The arrays of a release that hold the cells of numbers, and the weights of a column's values by its place, so that no
 later definition of a grid moves its rows."""
 
+MOST_WEIGHTS = 1 << 20
 _MOST_LOOKED_UP = 1 << 16  # steps
 _LINEAR_SHARE, _NARROW_SHARE = 100, 1000
 # cells that widen away from 0 are about equally wide within bound ÷ this of it
@@ -135,10 +136,10 @@ class ColumnGrid:
             ReleaseError: they are not of all steps of the column.
         """
         steps, code, zero = kind.steps, kind.zero_code, None
-        if weights is not None and not (
-            weights.dtype == np.float32 and weights.shape == (steps.last + 1,) and (weights >= 0).all()
-        ):
-            raise malformed(WEIGHTS)
+        if weights is not None:
+            fits = weights.dtype == np.float32 and weights.shape == (steps.last + 1,) and weights.size <= MOST_WEIGHTS
+            if not (fits and np.isfinite(weights).all() and (weights >= 0).all()):
+                raise malformed(f"{WEIGHTS} of {name}")
         if not (edges.size > 1 and edges[-1] == steps.last + 1 and (np.diff(edges) > 0).all()):
             raise ReleaseError(
                 f"Expected cells of all values of the column {name!r} in the release, got others: its steps are not "
@@ -173,6 +174,16 @@ class ColumnGrid:
         """Return the cell of each code, shape (n,), int64 in [0, n_cells)."""
         return cell_of(codes, self.edges, self.steps, self.n_cells)
 
+    def of_values(self, masses: np.ndarray) -> np.ndarray:
+        """Return the mass at each value of a numeric column, missing apart, of those of cells: shape (steps,)."""
+        assert self.edges is not None
+        widths = np.diff(self.edges)
+        weights = np.ones(self.edges[-1]) if self.weights is None else self.weights.astype(np.float64)
+        sums = np.repeat(np.add.reduceat(weights, self.edges[:-1]), widths)
+        even = np.repeat(1.0 / widths, widths)
+        parts = np.divide(weights, sums, out=even, where=sums > 0)
+        return np.repeat(masses[: widths.size], widths) * parts
+
     def codes(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a code for each cell: its level, or a step of the cell, drawn evenly or by weights."""
         if self.edges is None or self.steps is None:
@@ -182,7 +193,7 @@ class ColumnGrid:
         if self.weights is None:
             steps = rng.integers(first, end)
         else:
-            sums = np.cumsum(np.append(0.0, self.weights), dtype=np.float64)
+            sums = _sums(self.weights.tobytes())
             steps = np.searchsorted(sums, rng.uniform(sums[first], sums[end]), side="right") - 1
             steps = np.clip(steps, first, end - 1)
         codes = self.steps.codes(steps)
@@ -215,6 +226,12 @@ def cell_of(codes: np.ndarray, edges: np.ndarray | None, steps: Steps | None, n_
     if n_cells == edges.size:
         cells[missing] = n_cells - 1
     return cells
+
+
+@lru_cache(maxsize=64)
+def _sums(weights: bytes) -> np.ndarray:
+    """Return sums of the first 0, 1, … weights, by their bytes."""
+    return np.cumsum(np.append(0.0, np.frombuffer(weights, dtype=np.float32)))
 
 
 @lru_cache(maxsize=256)

@@ -1,5 +1,6 @@
 """Atoms and endings: found where they are and nowhere else, exact without noise, and summing up to their cells."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Continuous, DateTime, Integer
+from sfumato.columns.wall_clock import moments_of
+from sfumato.inference.linked_rows import questions_of
 from sfumato.maths.constants import ATOMS
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.atoms import endings_of
@@ -36,9 +39,9 @@ def smooth(rng):
     return rng.normal(30, 8, N).clip(0, 60).round(2)
 
 
-def law(kind, values, std, seed=0, nullable=0.0):
+def law(kind, values, std, seed=0, nullable=0.0, cells=256):
     """The law of single values, cells and all, as one column's counts with noise of so many records say it."""
-    statistic = CellCounts(Grid.of(Schema(columns={"x": kind}, rows=N), numeric_cells=256, narrow=True))
+    statistic = CellCounts(Grid.of(Schema(columns={"x": kind}, rows=N), numeric_cells=cells, narrow=True))
     rng, total = np.random.default_rng(seed), statistic.zero()
     lower, upper = kind.bounds
     codes = (np.asarray(values) - lower) / (upper - lower)
@@ -91,6 +94,15 @@ def test_an_ending_of_a_date_is_its_day_of_the_month():
     assert (found[first] == 0).all()
     assert (np.bincount(found)[1:] > 0).all()
     np.testing.assert_array_equal(found[~first], 1 + in_month[~first])
+
+
+@pytest.mark.parametrize("resolution", ["month", "week", "hour"])
+def test_other_steps_of_dates_are_of_the_day_they_begin(resolution):
+    kind = DateTime(lower="2019-01-01", upper="2023-04-10", resolution=resolution)
+    values = kind.decoded(kind.steps.codes(np.arange(kind.steps.last + 1)))[0].astype(np.int64)
+    days = moments_of(values, resolution).astype("M8[us]").astype("M8[D]")
+    in_month = 1 + (days - days.astype("M8[M]")).astype(int)
+    np.testing.assert_array_equal(endings_of(kind), np.where(days == days.astype("M8[Y]"), 0, in_month))
 
 
 @pytest.mark.parametrize("make", [prices, wages, smooth])
@@ -158,5 +170,31 @@ def test_samples_have_the_values_that_many_rows_share(epsilon):
     ends = [(np.rint(table["price"] * 100) % 100 == 99).mean() for table in (rows, frame)]
     assert ends[0] == pytest.approx(ends[1], rel=0.1)
     assert rows["hours"].isin([20, 33, 38, 40]).mean() > 0.9
-    replicate = release.replicates(2, seed=0)[0] if isinstance(epsilon, float) else rows
-    assert (replicate["wage"] == 7.25).mean() == pytest.approx((frame["wage"] == 7.25).mean(), rel=0.25)
+
+
+@pytest.mark.parametrize("questions", [(), ("ols: wage ~ hours",), ({"table": ["wage", "sex"]},)], ids=str)
+def test_replicates_have_them_too_and_counts_of_cells_are_known(questions):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {"wage": wages(rng), "hours": rng.choice([40, 38, 20, 33], N), "sex": rng.choice(["f", "m"], N)}
+    )
+    columns = {
+        "wage": {"kind": "continuous", "lower": 0, "upper": 60, "resolution": 0.01},
+        "hours": {"kind": "integer", "lower": 0, "upper": 99}, "sex": {"kind": "categorical", "categories": ["f", "m"]},
+    }  # fmt: skip
+    schema = {"columns": columns, "rows": N, **({"questions": list(questions)} if questions else {})}
+    release = MaxEntropy(epsilon=3.0, delta=1e-5).fit(frame, schema=schema, seed=0)
+    replicate = release.replicates(2, seed=0)[0]
+    assert (replicate["wage"] == 7.25).mean() == pytest.approx((frame["wage"] == 7.25).mean(), rel=0.2)
+    measured = questions_of(release).measured
+    assert all(measured.counts(name) is not None for name in measured.names)
+
+
+def test_much_noise_warns_of_nothing():
+    kind = DateTime(lower="2024-02-02", upper="2024-03-20")
+    values = np.datetime64("2024-02-02") + np.random.default_rng(0).integers(0, 40, N)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for std in (0.0, 1e3, 1e6):
+            _, made, _ = law(kind, values.astype("M8[D]").astype(int), std, cells=8)
+            assert made.shares.sum() == pytest.approx(1)

@@ -1,5 +1,7 @@
 """Counts of runs and of cells: those of the records, and runs that keep 0 and missing apart."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,15 @@ def test_values_and_endings_are_those_of_the_records():
     endings = endings_of(SCHEMA.columns["age"])
     np.testing.assert_allclose(found[0].endings, np.bincount(endings[age], minlength=endings.max() + 1), atol=1e-9)
     assert (found[0].std, found[0].endings_std) == (2 / VALUE_STEP, 2 / ENDING_STEP)
+
+
+def test_a_statistic_that_was_used_travels_without_what_it_looked_up():
+    statistic = CellCounts(Grid.of(Schema(columns={"x": Integer(lower=0, upper=100_000)}, rows=9), numeric_cells=32))
+    fresh = len(pickle.dumps(statistic))
+    assert statistic.zero().size > 100_000
+    assert len(pickle.dumps(statistic)) == fresh < 20_000
+    again = pickle.loads(pickle.dumps(statistic))
+    np.testing.assert_array_equal(again.step, statistic.step)
 
 
 def test_values_are_counted_where_cells_hold_several_and_memory_allows():

@@ -302,9 +302,7 @@ def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
 def number_of_rows(tables: LinkedTables, units: FittedModel) -> np.ndarray:
     """Return P(m) of a unit's number of rows, 0 first, as the chain of units has it, shape (max_rows + 1,)."""
     column, shares = _stored_shares(tables, units, tables.count)
-    assert column.edges is not None
-    widths = np.diff(column.edges)
-    return np.concatenate([np.zeros(tables.fewest), np.repeat(shares / widths, widths)])
+    return np.concatenate([np.zeros(tables.fewest), column.of_values(shares)])
 
 
 def _stored_shares(tables: LinkedTables, units: FittedModel, name: str) -> tuple[ColumnGrid, np.ndarray]:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from sfumato.columns.kinds import DateTime, NumericKind
+from sfumato.columns.wall_clock import moments_of
 from sfumato.maths.constants import ATOMS
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.schema.grid import ColumnGrid
@@ -51,7 +52,7 @@ def endings_of(kind: NumericKind) -> np.ndarray:
     steps = kind.steps
     numbers = np.asarray(kind.decoded(steps.codes(np.arange(steps.last + 1)))[0])
     if isinstance(kind, DateTime):
-        days = (numbers.astype(np.int64) * kind.microseconds).astype("M8[us]").astype("M8[D]")
+        days = moments_of(numbers.astype(np.int64), kind.resolution).astype("M8[us]").astype("M8[D]")
         return np.where(days == days.astype("M8[Y]"), 0, 1 + (days - days.astype("M8[M]")).astype(np.int64))
     lower, upper = kind.bounds
     whole = np.abs(np.rint(numbers.astype(np.float64) * (steps.scale / (upper - lower)))).astype(np.int64)
@@ -59,7 +60,7 @@ def endings_of(kind: NumericKind) -> np.ndarray:
     zeros = sum((whole % (base * 10**more) == 0).astype(np.int64) for more in range(ATOMS.most_zeros))
     five = whole // (base * 10 ** np.maximum(zeros - 1, 0)) % 10 == 5
     ending = np.where(zeros > 0, base + 2 * zeros + five, whole % base)
-    digits = np.log10(np.maximum(whole, 1)).astype(np.int64)
+    digits = np.searchsorted(10 ** np.arange(1, ATOMS.most_digits), whole, side="right")
     return np.unique(ending * (digits.max() + 1) + digits, return_inverse=True)[1].reshape(-1)
 
 
@@ -168,16 +169,17 @@ class _Law:
     def shrunk(self) -> _Law:
         """Return the law with every value's count beside endings', as far as those of its ending differ beyond noise.
 
-        Reference: James and Stein 1961, by ending; one is kept even where noise alone may make it as uneven.
+        Reference: James and Stein 1961, by ending; one is left even where noise alone may make it as uneven.
         """
         even, n = self.spread(self.rest, self.places), np.maximum(np.bincount(self.ending), 1)
         off = self.values.counts - even
         off[self.places] = 0.0
         noise = self.values.std**2 * special.chdtri(n, ATOMS.false_endings / n.size)
-        kept = np.maximum(1 - noise / np.maximum(np.bincount(self.ending, off**2), 1e-300), 0.0)[self.ending]
-        if not kept.any():
+        squares = np.maximum(np.bincount(self.ending, off**2), noise)
+        part = np.divide(squares - noise, squares, out=np.zeros(n.size), where=squares > 0)[self.ending]
+        if not part.any():
             return self
-        weights = np.where(kept > 0, np.maximum(even + kept * off, 0.0), even)
+        weights = np.where(part > 0, np.maximum(even + part * off, 0.0), even)
         weights[self.places] = 1.0
         return replace(self, weights=np.where(self.of_cells(weights)[self.cell] > 0, weights, 1.0))
 

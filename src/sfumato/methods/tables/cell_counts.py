@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -63,6 +63,10 @@ class CellCounts(Counts):
     grid: Grid
     by: int | None = None
     name: str = "counts of runs and cells"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is not looked up: arrays as long as all values need not travel."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def squares(self) -> float:

@@ -76,7 +76,7 @@ def table_stages(
             name=names.marginals,
             noise_multiplier=multiplier_for_share(share * marginal_share),
             replace_distance=float(np.sqrt(2)),
-            measures="how many rows lie in each cell of each column, in runs of cells, at each value and ending",
+            measures="how many rows lie in each cell of a column, in runs of cells, at values and endings of numbers",
         ),
         (Measuring(names).second_stage(1.0) if stage is None else stage).stage(second),
     ]
