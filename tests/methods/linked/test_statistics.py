@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.cases import STEPS_AT_MOST, step_moments, step_rows, table_grid
 from harness.privacy import FakeRecords, contribution, join
 from sfumato.methods.linked.statistics import WEIGHT_BITS, Sharing, StepCounts, flattened, step_bits
-from sfumato.methods.tables.cell_counts import CELL_STEP, CellCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 from sfumato.records.sequences import STEPS
 
@@ -111,4 +111,6 @@ def test_units_are_taken_whole_however_few_are_taken_at_once(monkeypatch):
 
 
 def test_counts_are_worth_what_the_schema_of_steps_says():
-    assert StepCounts(table_grid(), sharing=Sharing(2)).step[-1] == CELL_STEP / 2**WEIGHT_BITS
+    statistic = StepCounts(table_grid(), sharing=Sharing(2))
+    steps = [part[0] for part in np.split(statistic.step, statistic.ends)]
+    assert steps == [step / 2**WEIGHT_BITS for step in (RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)]
