@@ -143,7 +143,8 @@ class _Law:
         missing = self.masses - self.of_cells(own, places) - beside
         counted = self.stds**2 + atoms * self.values.std**2
         unsure = (ATOMS.uneven * beside) ** 2
-        unsure += np.where(left > 0, np.maximum(missing**2 - counted - unsure, 0.0), 0.0)
+        more = (left > 0) & (missing > 0)  # the rest may be more than those beside say, and not less than nothing
+        unsure += np.where(more, np.maximum(missing**2 - counted - unsure, 0.0), 0.0)
         part = missing / np.maximum(counted + unsure, 1e-300)
         rest = np.where(has, np.maximum(beside + part * unsure, 0.0), self.masses)
         sizes = np.maximum(own + part[self.cell[places]] * self.values.std**2, 0.0)
