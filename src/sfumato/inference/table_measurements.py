@@ -314,10 +314,12 @@ class TableMeasurements:
     def free_codes(self) -> dict[str, np.ndarray]:
         """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
         rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._model_rows
-        moved = {name: column.codes(cells[name], rng) for name, column in self.columns.items()}
+        free = dict(codes)
         for name, column in self.columns.items():
-            moved[name] = np.where(column.cells(codes[name]) == cells[name], codes[name], moved[name])
-        return {**codes, **moved}
+            again, moved = column.codes(cells[name], rng), column.cells(codes[name]) != cells[name]
+            if moved.any():  # else nothing is held twice
+                free[name] = np.where(moved, again, codes[name])
+        return free
 
     def drawn_again(self, name: str, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The codes of some of the model's rows, each drawn anew within the cell that the model has it in."""
