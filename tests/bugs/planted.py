@@ -1605,8 +1605,8 @@ BUGS = [
     PlantedBug(
         "a number's value counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "len(self.valued) * (VALUE_STEP**2 + ENDING_STEP**2)\n",
-        "len(self.valued) * ENDING_STEP**2\n",
+        "return len(endings) * VALUE_STEP**2 + sum(endings) * ENDING_STEP**2\n",
+        "return sum(endings) * ENDING_STEP**2\n",
         "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
@@ -1760,6 +1760,13 @@ BUGS = [
         NOISY_MATRIX,
         NOISY_MATRIX.replace("steps[index].item()", "steps.flat[0]"),
         LAW,
+    ),
+    PlantedBug(
+        "of a date's two endings one counted in the norm",
+        "methods/tables/cell_counts.py",
+        "return len(endings) * VALUE_STEP**2 + sum(endings) * ENDING_STEP**2\n",
+        "return len(endings) * (VALUE_STEP**2 + ENDING_STEP**2)\n",
+        "tests/methods/tables/test_cell_counts.py -k dates",
     ),
     PlantedBug(
         "half the noise on the diagonal",

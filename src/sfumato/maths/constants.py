@@ -24,8 +24,8 @@ class SizeConstants:
     level_groups: int = 64  # levels of a column with an indicator each, by default | chosen on adult; decision 3
     fewest_cells: int = 32  # cells of a number at least | not tuned
     most_cells: int = 256  # cells of a number at most | not tuned
-    most_values: int = 1 << 17  # of a column whose single values are counted | not tuned: memory and time of noise
-    all_values: int = 1 << 19  # of all columns of a table | not tuned: memory and time of noise
+    most_values: int = 1 << 20  # of a column whose single values are counted | not tuned: memory and time of noise
+    all_values: int = 1 << 22  # of all columns of a table | not tuned: memory and time of noise
     cells_without_noise: int = 512  # cells of a number | not tuned
     public_runs: int = 32  # runs of a number's cells, as even as can be, counted by areas | not tuned
     counted_cells: int = 37  # the same at most | theorem: public runs, cuts beside 0 and at bounds, and missing

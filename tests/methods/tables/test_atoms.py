@@ -13,7 +13,6 @@ from sfumato.columns.wall_clock import moments_of
 from sfumato.inference.linked_rows import questions_of
 from sfumato.maths.constants import ATOMS
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.atoms import endings_of
 from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.methods.tables.features import Waves
 from sfumato.methods.tables.shares import Resolution, column_shares
@@ -65,44 +64,6 @@ def true_law(kind, values):
 
 def distance(one, other):
     return np.abs(one - other).sum() / 2
-
-
-def ending_of(kind, *values):
-    lower, upper = kind.bounds
-    return endings_of(kind)[kind.steps.at((np.array(values) - lower) / (upper - lower))]
-
-
-def test_an_ending_is_what_values_of_one_size_end_in():
-    kind = Continuous(lower=-50, upper=1000, resolution=0.01)
-    for one, other in ((3.99, 5.99), (30.99, 57.99), (300, 400), (350, 450), (20, 30), (-3.99, 4.99)):
-        assert len(set(ending_of(kind, one, other))) == 1, (one, other)
-    for one, other in ((3.99, 3.98), (3.99, 35.99), (300, 350), (300, 310), (20, 20.5), (0, 0.01), (1, 0)):
-        assert len(set(ending_of(kind, one, other))) == 2, (one, other)
-    few = Integer(lower=0, upper=120)
-    assert len(set(ending_of(few, 43, 53))) == len(set(ending_of(few, 20, 40))) == len(set(ending_of(few, 45, 95))) == 1
-    for one, other in ((43, 44), (20, 50), (20, 100), (3, 43)):
-        assert len(set(ending_of(few, one, other))) == 2, (one, other)
-
-
-def test_an_ending_of_a_date_is_its_day_of_the_month():
-    kind = DateTime(lower="2019-11-20", upper="2023-04-10")
-    days = np.arange(np.datetime64("2019-11-20"), np.datetime64("2023-04-11"))
-    found = endings_of(kind)
-    assert found.size == days.size
-    in_month = (days - days.astype("M8[M]")).astype(int)
-    first = days == days.astype("M8[Y]")
-    assert (found[first] == 0).all()
-    assert (np.bincount(found)[1:] > 0).all()
-    np.testing.assert_array_equal(found[~first], 1 + in_month[~first])
-
-
-@pytest.mark.parametrize("resolution", ["month", "week", "hour"])
-def test_other_steps_of_dates_are_of_the_day_they_begin(resolution):
-    kind = DateTime(lower="2019-01-01", upper="2023-04-10", resolution=resolution)
-    values = kind.decoded(kind.steps.codes(np.arange(kind.steps.last + 1)))[0].astype(np.int64)
-    days = moments_of(values, resolution).astype("M8[us]").astype("M8[D]")
-    in_month = 1 + (days - days.astype("M8[M]")).astype(int)
-    np.testing.assert_array_equal(endings_of(kind), np.where(days == days.astype("M8[Y]"), 0, in_month))
 
 
 @pytest.mark.parametrize("make", [prices, wages, smooth])

@@ -5,10 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from sfumato.columns.kinds import Boolean, Categorical, Continuous, Integer
+from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.maths.constants import SIZES
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.atoms import endings_of
 from sfumato.methods.tables.cell_counts import (
     CELL_STEP,
     ENDING_STEP,
@@ -18,6 +17,7 @@ from sfumato.methods.tables.cell_counts import (
     counted_values,
     public_runs,
 )
+from sfumato.methods.tables.endings import endings_of
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 
@@ -77,6 +77,18 @@ def test_a_records_norm_is_the_bound():
     assert 0.99 < RUN_STEP**2 + CELL_STEP**2 < 1.01
 
 
+@pytest.mark.parametrize(("resolution", "endings"), [("week", 1), ("day", 2), ("hour", 3)])
+def test_a_records_norm_holds_all_endings_of_its_dates(resolution, endings):
+    kind = DateTime(lower="2019-01-01", upper="2020-12-31", resolution=resolution, nullable=True)
+    statistic = CellCounts(Grid.of(Schema(columns={"x": kind}, rows=9), numeric_cells=32))
+    assert statistic.valued == [0]
+    for code in (0.0, 0.31, 1.0, np.nan):
+        norm = np.linalg.norm(total_of(statistic, {"x": np.array([code])}))
+        assert norm == pytest.approx(statistic.norm_bound, rel=1e-12)
+    squares = RUN_STEP**2 + CELL_STEP**2 + VALUE_STEP**2 + endings * ENDING_STEP**2
+    assert statistic.norm_bound**2 == pytest.approx(squares, rel=1e-12)
+
+
 def test_values_and_endings_are_those_of_the_records():
     statistic, data = CellCounts(grid_of()), rows()
     assert statistic.valued == [0]
@@ -84,8 +96,8 @@ def test_values_and_endings_are_those_of_the_records():
     found = statistic.values(Noisy(total_of(statistic, data), 2.0))
     assert found.keys() == {0}
     np.testing.assert_allclose(found[0].counts, np.bincount(age, minlength=100), atol=1e-9)
-    endings = endings_of(SCHEMA.columns["age"])
-    np.testing.assert_allclose(found[0].endings, np.bincount(endings[age], minlength=endings.max() + 1), atol=1e-9)
+    [endings], [counted] = endings_of(SCHEMA.columns["age"]), found[0].endings
+    np.testing.assert_allclose(counted, np.bincount(endings[age], minlength=endings.max() + 1), atol=1e-9)
     assert (found[0].std, found[0].endings_std) == (2 / VALUE_STEP, 2 / ENDING_STEP)
 
 

@@ -1,25 +1,23 @@
 """Values that many rows share: single values that stand out are cells of their own, and endings weigh the others.
 
 Counts of single values are noisier than those of cells, and there are many. One is an *atom* where its count is above
-its part of the rest of its cell by more than noise makes the largest of its kind. An *ending* is what values end in:
-their last two digits, or how many zeros; of dates the day of the month. Within a cell the rest lies as endings weigh
-its values, so that prices end in 99 where no single one is seen.
+its part of the rest of its cell by more than noise makes the largest of its kind. Within a cell the rest lies as
+endings (`endings.py`) weigh its values, so that prices end in 99 where no single one is seen.
 
 A function of released values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from scipy import special
 
-from sfumato.columns.kinds import DateTime, NumericKind
-from sfumato.columns.wall_clock import moments_of
 from sfumato.maths.constants import ATOMS
+from sfumato.methods.tables.endings import endings_of
 from sfumato.methods.tables.tails import NoisyCounts
 from sfumato.schema.grid import ColumnGrid
 
@@ -33,35 +31,14 @@ class NoisyValues:
     Attributes:
         counts: shape (values,).
         std: of their noise.
-        endings: counts, shape (endings,).
+        endings: counts of each list of endings, shape (endings,).
         endings_std: of their noise.
     """
 
     counts: np.ndarray
     std: float
-    endings: np.ndarray
+    endings: Sequence[np.ndarray]
     endings_std: float
-
-
-def endings_of(kind: NumericKind) -> np.ndarray:
-    """Return the ending of each value, by its size: a number from 0 on, shape (values,).
-
-    Of numbers the last two digits, in steps, or of few values the last one; of what has only zeros there how many these
-    are, and whether 5 stands before them; each by the number of digits. Of dates the day of the month, 1 January apart.
-    """
-    steps = kind.steps
-    numbers = np.asarray(kind.decoded(steps.codes(np.arange(steps.last + 1)))[0])
-    if isinstance(kind, DateTime):
-        days = moments_of(numbers.astype(np.int64), kind.resolution).astype("M8[us]").astype("M8[D]")
-        return np.where(days == days.astype("M8[Y]"), 0, 1 + (days - days.astype("M8[M]")).astype(np.int64))
-    lower, upper = kind.bounds
-    whole = np.abs(np.rint(numbers.astype(np.float64) * (steps.scale / (upper - lower)))).astype(np.int64)
-    base = 10 if steps.last < ATOMS.few_values else 100
-    zeros = sum((whole % (base * 10**more) == 0).astype(np.int64) for more in range(ATOMS.most_zeros))
-    five = whole // (base * 10 ** np.maximum(zeros - 1, 0)) % 10 == 5
-    ending = np.where(zeros > 0, base + 2 * zeros + five, whole % base)
-    digits = np.searchsorted(10 ** np.arange(1, ATOMS.most_digits), whole, side="right")
-    return np.unique(ending * (digits.max() + 1) + digits, return_inverse=True)[1].reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +48,7 @@ class _Law:
     Attributes:
         masses: rows in each cell, shape (c,).
         cell: of each value, shape (values,).
-        ending: of each value.
+        endings: of each value, by list; the first says which values are of a kind.
         stds: noise of a cell's count, shape (c,).
         values: what was counted.
         weights: of values within the rest of their cell, shape (values,).
@@ -82,7 +59,7 @@ class _Law:
 
     masses: np.ndarray
     cell: np.ndarray
-    ending: np.ndarray
+    endings: Sequence[np.ndarray]
     stds: np.ndarray
     values: NoisyValues
     weights: np.ndarray
@@ -96,9 +73,9 @@ class _Law:
         assert column.edges is not None
         widths, none = np.diff(column.edges), np.zeros(0)
         cell = np.repeat(np.arange(widths.size), widths)
-        ending, own = endings_of(column.kind), masses[: widths.size]  # type: ignore[arg-type] - of numbers
+        endings, own = endings_of(column.kind), masses[: widths.size]  # type: ignore[arg-type] - of numbers
         stds, even = counts.stds[: widths.size], np.ones(cell.size)
-        law = cls(own, cell, ending, stds, values, even, none.astype(np.int64), none, own)
+        law = cls(own, cell, endings, stds, values, even, none.astype(np.int64), none, own)
         law = law.with_atoms(ATOMS.ease).weighed()  # what may be an atom says nothing of its ending
         return law.with_atoms().weighed().with_atoms().shrunk()
 
@@ -114,8 +91,9 @@ class _Law:
 
     def with_atoms(self, ease: float = 0.0) -> _Law:
         """Return the law with the values whose counts are above their part of the cell's rest by more than noise."""
-        kinds, wide = np.maximum(np.bincount(self.ending), 1), (np.bincount(self.cell) > 1)[self.cell]
-        limits = (special.ndtri(1 - ATOMS.false / (kinds.size * kinds)) - ease)[self.ending] * self.values.std
+        kinds, wide = np.maximum(np.bincount(self.endings[0]), 1), (np.bincount(self.cell) > 1)[self.cell]
+        chance = np.maximum((ATOMS.false / (kinds.size * kinds))[self.endings[0]], self._in_high_cells())
+        limits = (special.ndtri(1 - chance) - ease) * self.values.std
         rest, places = self.masses, np.zeros(0, dtype=np.int64)
         for _ in range(ATOMS.rounds):
             above = np.where(wide, self.values.counts - self.spread(rest), -np.inf)
@@ -126,6 +104,17 @@ class _Law:
             places = highest
             rest = np.maximum(self.masses - self.of_cells(above[places], places), 0.0)
         return self._sized(places)
+
+    def _in_high_cells(self) -> np.ndarray:
+        """Return how likely noise may make each value an atom, where it is in a cell that stands out of those beside.
+
+        Noise of cells says nothing of the noise of values, so it is shared out among the values of these cells alone.
+        """
+        widths = np.bincount(self.cell)
+        beside = np.lib.stride_tricks.sliding_window_view(np.pad(self.masses / widths, 4, mode="reflect"), 9)
+        beside = np.median(np.delete(beside, 4, axis=1), axis=1) * widths if widths.size > 4 else self.masses
+        high = self.masses - beside > special.ndtri(1 - ATOMS.false / widths.size) * self.stds
+        return (ATOMS.false / max(int(high.sum()), 1) * high / widths)[self.cell]
 
     def _sized(self, places: np.ndarray) -> _Law:
         """Return the law with these atoms.
@@ -152,19 +141,20 @@ class _Law:
 
     def weighed(self) -> _Law:
         """Return the law with values weighed so that the rest has the counts of endings that stand out."""
-        n, places = self.values.endings.size, self.places
-        own = self.ending[places]
-        wanted = self.values.endings - np.bincount(own, self.values.counts[places], n)
-        variance = self.values.endings_std**2 + np.bincount(own, minlength=n) * self.values.std**2
-        least = special.ndtri(1 - ATOMS.false_endings / n)
-        factors, stands_out = np.ones(n), np.zeros(n, dtype=bool)
-        law = replace(self, weights=np.ones_like(self.weights))
-        for _ in range(ATOMS.rounds):
-            even = np.maximum(np.bincount(self.ending, law.spread(self.rest, places), n), 1e-9)
-            stands_out |= np.abs(wanted - even) > least * np.sqrt(variance)
-            factors *= np.where(stands_out, np.maximum(wanted / even, ATOMS.least_factor), 1.0)
-            factors = np.clip(factors, ATOMS.least_factor, 1 / ATOMS.least_factor)
-            law = replace(law, weights=factors[self.ending])
+        law, places = replace(self, weights=np.ones_like(self.weights)), self.places
+        factors = [np.ones(counts.size) for counts in self.values.endings]
+        stands_out = [np.zeros(counts.size, dtype=bool) for counts in self.values.endings]
+        for _ in range(ATOMS.rounds):  # proportional fitting
+            for ending, counts, factor, out in zip(self.endings, self.values.endings, factors, stands_out, strict=True):
+                n, own = counts.size, ending[places]
+                wanted = counts - np.bincount(own, self.values.counts[places], n)
+                variance = self.values.endings_std**2 + np.bincount(own, minlength=n) * self.values.std**2
+                even = np.maximum(np.bincount(ending, law.spread(self.rest, places), n), 1e-9)
+                out |= np.abs(wanted - even) > special.ndtri(1 - ATOMS.false_endings / n) * np.sqrt(variance)
+                factor *= np.where(out, np.maximum(wanted / even, ATOMS.least_factor), 1.0)
+                np.clip(factor, ATOMS.least_factor, 1 / ATOMS.least_factor, out=factor)
+                weights = [each[of] for each, of in zip(factors, self.endings, strict=True)]
+                law = replace(law, weights=np.prod(weights, axis=0))
         return law
 
     def shrunk(self) -> _Law:
@@ -172,12 +162,12 @@ class _Law:
 
         Reference: James and Stein 1961, by ending; one is left even where noise alone may make it as uneven.
         """
-        even, n = self.spread(self.rest, self.places), np.maximum(np.bincount(self.ending), 1)
+        even, n = self.spread(self.rest, self.places), np.maximum(np.bincount(self.endings[0]), 1)
         off = self.values.counts - even
         off[self.places] = 0.0
         noise = self.values.std**2 * special.chdtri(n, ATOMS.false_endings / n.size)
-        squares = np.maximum(np.bincount(self.ending, off**2), noise)
-        part = np.divide(squares - noise, squares, out=np.zeros(n.size), where=squares > 0)[self.ending]
+        squares = np.maximum(np.bincount(self.endings[0], off**2), noise)
+        part = np.divide(squares - noise, squares, out=np.zeros(n.size), where=squares > 0)[self.endings[0]]
         if not part.any():
             return self
         weights = np.where(part > 0, np.maximum(even + part * off, 0.0), even)

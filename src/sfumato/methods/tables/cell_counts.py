@@ -19,13 +19,20 @@ from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
-from sfumato.methods.tables.atoms import NoisyValues, endings_of
+from sfumato.methods.tables.atoms import NoisyValues
+from sfumato.methods.tables.endings import endings_of, n_endings
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
 RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP = 27 / 32, 17 / 32, 10 / 32, 6 / 32
 """What a record adds to a run, a cell, a value and an ending. Exact in binary, as are sums of their squares, so that
 norms are what they are said to be."""
+
+
+def value_squares(kinds: Iterable[TabularKind]) -> float:
+    """Return s² + e² for each of some columns of numbers whose values are counted, with as many e² as it has endings."""
+    endings = [n_endings(kind) for kind in kinds if isinstance(kind, NumericKind)]
+    return len(endings) * VALUE_STEP**2 + sum(endings) * ENDING_STEP**2
 
 
 def counted_values(columns: Iterable[tuple[TabularKind, int]]) -> Iterator[bool]:
@@ -45,8 +52,8 @@ class CellCounts(Counts):
     Of numbers of more values than cells, as far as `counted_values`, also at each value, and with each ending.
 
     One record adds a = 27/32 to one run, or (class, run), of each column but that of the classes, b = 17/32 to one
-    cell of each of the c columns, and of v of them s = 10/32 to one value and e = 6/32 to one ending: a vector of norm
-    √(c(a² + b²) + v(s² + e²)), less a² by class. Two records are at most √2 times that apart, as no entry is negative;
+    cell of each of the c columns, and of v of them s = 10/32 to one value and e = 6/32 to one ending of each list, of
+    which these columns have l in all: a vector of norm √(c(a² + b²) + v s² + l e²), less a² by class. Two records are at most √2 times that apart, as no entry is negative;
     so are two units, whose norms are as many times as large as they have records. One `Gaussian` event for all of it.
 
     Value: a times all columns' runs side by side, class after class, b times all columns' cells, s times values, e
@@ -70,8 +77,8 @@ class CellCounts(Counts):
 
     @property
     def squares(self) -> float:
-        """c(a² + b²) + v(s² + e²), of c columns, v of which have values counted; of that of the classes b² alone."""
-        values = len(self.valued) * (VALUE_STEP**2 + ENDING_STEP**2)
+        """c(a² + b²) + v s² + l e², of c columns, v of which have values counted; of that of the classes b² alone."""
+        values = value_squares(self.grid.columns[j].kind for j in self.valued)
         return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2 + values
 
     @property
@@ -115,14 +122,13 @@ class CellCounts(Counts):
 
     @cached_property
     def ending_query(self) -> MarginalQuery:
-        """The endings of these columns' values."""
-        columns = [self.grid.columns[j].whole() for j in self.valued]
-        endings = [endings_of(column.kind) for column in columns]  # type: ignore[arg-type] - of numbers
-        groups = [
-            np.append(of, of.max() + 1) if c.kind.nullable else of for c, of in zip(columns, endings, strict=True)
-        ]
-        tables = tuple((Cells.of(column, own),) for column, own in zip(columns, groups, strict=True))
-        return MarginalQuery(tables, **self.how_counted)
+        """The endings of these columns' values, one list after the other."""
+        tables = []
+        for column in (self.grid.columns[j].whole() for j in self.valued):
+            for own in endings_of(column.kind):  # type: ignore[arg-type] - of numbers
+                groups = np.append(own, own.max() + 1) if column.kind.nullable else own
+                tables.append((Cells.of(column, groups),))
+        return MarginalQuery(tuple(tables), **self.how_counted)
 
     @cached_property
     def _queries(self) -> tuple[MarginalQuery, ...]:
@@ -175,10 +181,12 @@ class CellCounts(Counts):
             return {}
         *_, values, endings = self._parts(noisy.value / self._each)
         stds, split = (noisy.noise_std / VALUE_STEP, noisy.noise_std / ENDING_STEP), {}
-        parts = zip(self.valued, self.value_query.split(values), self.ending_query.split(endings), strict=True)
-        for j, of_values, of_endings in parts:
-            last = -1 if self.grid.columns[j].kind.nullable else None  # that of missing
-            split[j] = NoisyValues(of_values[:last], stds[0], of_endings[:last], stds[1])
+        lists = iter(self.ending_query.split(endings))
+        for j, counts in zip(self.valued, self.value_query.split(values), strict=True):
+            kind = self.grid.columns[j].kind
+            last = -1 if kind.nullable else None  # that of missing
+            own = [next(lists)[:last] for _ in range(n_endings(kind))]  # type: ignore[arg-type] - of numbers
+            split[j] = NoisyValues(counts[:last], stds[0], own, stds[1])
         return split
 
     def by_class(self, value: np.ndarray) -> dict[int, np.ndarray]:

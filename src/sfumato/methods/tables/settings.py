@@ -6,6 +6,7 @@ What a table of many columns takes is of these too: what cannot be fitted is ref
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from sfumato.errors import SchemaError
 from sfumato.fitting.driver import Fit
 from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import CURVE, LEADING, SIZES
-from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, counted_values
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, counted_values, value_squares
 from sfumato.methods.tables.chain import Effort
 from sfumato.methods.tables.features import Waves
 from sfumato.methods.tables.second_stage import POOLED
@@ -109,6 +110,7 @@ class TableFacts:
         counted: whether runs are counted by it: by areas.
         n_levels: of labels, all of them.
         unit_rows: how many rows of a unit count whole.
+        value_squares: what a record adds to counts of single values and endings, squared.
     """
 
     n_columns: int
@@ -118,7 +120,7 @@ class TableFacts:
     counted: bool = False
     unit_rows: float = 1
     n_levels: int = 0
-    n_valued: int = 0
+    value_squares: float = 0.0
 
     @classmethod
     def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
@@ -148,8 +150,8 @@ class TableFacts:
         levels = [kind.width for kind in kinds if not kind.is_numeric]
         cells = sum(levels if level_groups is None else (min(n, level_groups) for n in levels))
         entries = sum(kind.width for kind in kinds if kind.is_numeric)
-        valued = sum(counted_values((kind, SIZES.fewest_cells) for kind in kinds))
-        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels), valued)
+        valued = compress(kinds, counted_values((kind, SIZES.fewest_cells) for kind in kinds))
+        return cls(len(kinds), cells, entries, n_classes, counted, facts.unit_rows, sum(levels), value_squares(valued))
 
     @property
     def n_counted(self) -> int:
@@ -161,7 +163,7 @@ class TableFacts:
     def squares(self) -> float:
         """What a record adds to all counts of runs, cells and values, squared."""
         columns = (self.n_columns - self.counted) * RUN_STEP**2 + self.n_columns * CELL_STEP**2
-        return columns + self.n_valued * (VALUE_STEP**2 + ENDING_STEP**2)
+        return columns + self.value_squares
 
     def dimension(self, waves: int) -> int:
         """Return about how many entries a record's vector has."""
