@@ -19,7 +19,7 @@ TABLE = Schema(
     columns={
         "age": Integer(lower=0, upper=99, nullable=True),
         "city": Categorical(categories=("a", "b", "c"), other="z"),
-        "paid": Integer(lower=-5, upper=10**6),
+        "paid": Integer(lower=-5, upper=2 * 10**6),
         "member": Boolean(),
     },
     rows=100,
