@@ -21,6 +21,7 @@ _ALSO = _SURE | {-n for n in range(1, 10)}  # beside a sure one
 _HIGH = {*_NINES, 98, 97, 88, 77, 998, 997, 888, 777, 9998, 9997, 8888, 7777, 99998, 99997}
 _FEWEST_OTHERS = 2  # different values beside those that stand for none
 _FEWEST_CELLS = 2
+_FEWEST_BELOW, _DENSE = 6, 2 / 3  # numbers below 0 of a scale, and part of those up to the last that occur
 _ALWAYS = ("0001-01-01", "1753-01-01", "1899-12-30", "2999-12-31", "9999-01-01", "9999-12-30", "9999-12-31")
 _IF_FAR = ("1800-01-01", "1900-01-01", "1970-01-01", "2099-12-31", "2100-01-01")
 _FAR = 10 * 365 * MICROSECONDS["day"]  # from all other dates
@@ -96,7 +97,8 @@ def sentinel_numbers(counts: Mapping[float, int]) -> set[float]:
         ([-99.0, 999.0], set())
     """
     below = {number for number in counts if number < 0}
-    low = below if below & _SURE and below <= _ALSO and sum(counts[n] for n in below) >= _FEWEST_CELLS else set()
+    codes = below & _SURE and below <= _ALSO and not _is_scale(counts, sorted(below, reverse=True))
+    low = below if codes and sum(counts[n] for n in below) >= _FEWEST_CELLS else set()
     rest = sorted(number for number in counts if number not in low)
     high: set[float] = set()
     while rest and rest[-1] in _HIGH:
@@ -105,6 +107,13 @@ def sentinel_numbers(counts: Mapping[float, int]) -> set[float]:
     if not (is_far and high & set(_NINES)):
         rest, high = sorted({*rest, *high}), set()
     return low | high if len(rest) >= _FEWEST_OTHERS else set()
+
+
+def _is_scale(counts: Mapping[float, int], below: list[float]) -> bool:
+    """Whether numbers below 0, from 0 on, go on a scale, as degrees do: most occur, and fewer cells hold farther ones."""
+    half = len(below) // 2
+    dense = 0 in counts and half >= _FEWEST_BELOW // 2 and len(below) > -below[-1] * _DENSE
+    return bool(dense and sum(counts[n] for n in below[:half]) > sum(counts[n] for n in below[-half:]))
 
 
 def _note_dates(survey: ColumnSurvey, counts: Mapping[str, int]) -> None:
