@@ -134,6 +134,30 @@ class Steps:
         return np.minimum((steps + self.offset) / (self.scale or 1.0), 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class ListedSteps(Steps):
+    """A step for each of some values, however far apart these are.
+
+    Attributes:
+        places: their codes, ascending.
+    """
+
+    places: tuple[float, ...]
+
+    def at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the step nearest to each code in [0, 1], int64."""
+        return nearest(np.array(self.places), np.asarray(codes))
+
+    def codes(self, steps: np.ndarray) -> np.ndarray:
+        """Return the code of each step, and between two of them what lies between their codes."""
+        return np.interp(steps, np.arange(len(self.places)), self.places)
+
+
+def nearest(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return the place of the value nearest to each number, of some in ascending order; of two as near the larger."""
+    return np.searchsorted((values[1:] + values[:-1]) / 2, numbers, side="right").astype(np.int64)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:

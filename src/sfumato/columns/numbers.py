@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.bounded import NumericKind, Steps, WholeKind
+from sfumato.columns.bounded import ListedSteps, NumericKind, Steps, WholeKind, nearest
 from sfumato.columns.cells import read_floats, read_integers
 from sfumato.columns.facts import as_fraction, check_order, decimals_of, flag, real_number, shown, whole_number
 from sfumato.columns.kind import refuse, settle
@@ -27,6 +27,7 @@ _ROUNDING = 2.0**-50
 _GIVEN_ROUNDING = 1e-3  # of a resolution: float32 numbers are no exact multiples
 _INT64_MAX = np.uint64(2**63 - 1)
 _MOST_DIGITS = 17
+MOST_LISTED = 1024
 _LONGEST_NUMBER = 1e9  # larger ones are shown with an exponent
 
 
@@ -109,12 +110,15 @@ class Continuous(NumericKind):
         lower: smallest value; smaller ones are clamped to it.
         upper: largest value; larger ones are clamped to it.
         resolution: values are rounded to multiples of it; None keeps float64.
+        values: the only ones there are, ascending from `lower` to `upper`; others are read as the nearest. None for all.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
         written: how it is written as text, where that is not plain.
 
     Example:
         >>> Continuous(lower=0, upper=1, resolution=0.25)  # samples are 0, 0.25, 0.5, 0.75 and 1
-        Continuous(lower=0.0, upper=1.0, resolution=0.25, nullable=False)
+        Continuous(lower=0.0, upper=1.0, resolution=0.25, values=None, nullable=False)
+        >>> Continuous(lower=1 / 3, upper=1, values=(1 / 3, 2 / 3, 1)).snapped(np.array([0.6, 7.0]))
+        array([0.66666667, 1.        ])
     """
 
     name: ClassVar[str] = "continuous"
@@ -122,6 +126,7 @@ class Continuous(NumericKind):
     lower: float
     upper: float
     resolution: float | None = None
+    values: Sequence[float] | None = None
     nullable: bool = False
     written: Written | None = field(default=None, repr=False)
 
@@ -140,8 +145,10 @@ class Continuous(NumericKind):
             faults.append("Expected a finite upper - lower. Narrow the bounds.")
         if not faults and resolution is not None:
             _check_grid(lower, upper, resolution, faults)
+        values = None if self.values is None else _listed(self.values, (lower, upper), resolution, faults)
         refuse(faults)
-        settle(self, lower=lower, upper=upper, resolution=resolution, nullable=nullable, written=written)
+        facts = {"lower": lower, "upper": upper, "resolution": resolution, "values": values}
+        settle(self, **facts, nullable=nullable, written=written)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -155,7 +162,10 @@ class Continuous(NumericKind):
 
     @property
     def steps(self) -> Steps:
-        """The multiples of the resolution."""
+        """The multiples of the resolution, or the listed values."""
+        if self.values is not None and not self.is_constant:
+            places = (np.array(self.values) - self.lower) / (self.upper - self.lower)
+            return ListedSteps(places.size - 1, float(places.size - 1), 0.0, tuple(places.tolist()))
         return Steps.between(self.lower, self.upper, self.resolution)
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -190,12 +200,14 @@ class Continuous(NumericKind):
         return self.snapped(values), absent if self.nullable else np.zeros(len(codes), dtype=bool)
 
     def snapped(self, values: np.ndarray) -> np.ndarray:
-        """Return values clamped to the bounds and rounded to the resolution, as the nearest float64.
+        """Return values clamped to the bounds and rounded to the resolution or a listed value, as the nearest float64.
 
         The resolution is taken as the decimal that was written, p / q, so 3 steps of 0.1 give 0.3
         and not 0.30000000000000004.
         """
         clamped = np.clip(values, self.lower, self.upper)
+        if self.values is not None:
+            return np.where(np.isnan(clamped), clamped, np.array(self.values)[nearest(np.array(self.values), clamped)])
         if self.resolution is None:
             return clamped
         first, last, numerator, denominator = _grid(self)
@@ -257,6 +269,27 @@ def _grid(kind: Continuous) -> tuple[float, float, float, float]:
     first = math.ceil(as_fraction(kind.lower) / step)
     last = math.floor(as_fraction(kind.upper) / step)
     return float(first), float(last), float(step.numerator), float(step.denominator)
+
+
+def _listed(
+    values: object, bounds: tuple[float, float], resolution: float | None, faults: list[str]
+) -> tuple[float, ...]:
+    """Return the numbers of a list, noting what is wrong with it."""
+    if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
+        faults.append(f"Expected values to be a list of numbers, got {shown(values)}.")
+        return ()
+    numbers = tuple(real_number("each of values", value, faults) for value in values)
+    if faults:
+        return ()
+    if not numbers or (numbers[0], numbers[-1]) != bounds or any(a >= b for a, b in itertools.pairwise(numbers)):
+        faults.append(
+            f"Expected values in ascending order, each once, from lower={bounds[0]!r} to upper={bounds[1]!r}."
+        )
+    if resolution is not None:
+        faults.append("Expected values or a resolution, got both. Leave one out.")
+    if len(numbers) > MOST_LISTED:
+        faults.append(f"Expected at most {MOST_LISTED} values, got {len(numbers)}. Declare a resolution in their place.")
+    return numbers
 
 
 def _check_grid(lower: float, upper: float, resolution: float, faults: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sfumato.columns.bounded import Steps
+from sfumato.columns.bounded import ListedSteps, Steps
 from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
@@ -31,6 +31,7 @@ class _Cells:
     edges: str | None = entry(str, default=None)
     scale: float | None = entry(number(0, LARGEST), default=None)
     offset: float = entry(number(0, 1), default=0.0)
+    places: str | None = entry(str, default=None)
     groups: str | None = entry(str, default=None)
 
 
@@ -111,9 +112,9 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         steps = known.steps or Steps(0, 0.0, 0.0)
         scale = None if known.steps is None else steps.scale
         edges, groups = keep(known.edges), keep(known.groups)
-        return _Cells(
-            column=known.column, base=known.base, edges=edges, scale=scale, offset=steps.offset, groups=groups
-        )
+        places = keep(np.array(steps.places).view(np.int64)) if isinstance(steps, ListedSteps) else None
+        of_steps = {"scale": scale, "offset": steps.offset, "places": places}
+        return _Cells(column=known.column, base=known.base, edges=edges, groups=groups, **of_steps)
 
     if isinstance(query, ItemQuery | ItemPairQuery):
         return plain(_items_form(query, keep))
@@ -262,6 +263,9 @@ class QueryArrays:
             if edges is None or form.scale is None or form.base - edges.size not in (-1, 0):
                 return place.refuse("has cells of numbers that do not follow each other from step 0")
             steps = Steps(int(edges[-1]) - 1, float(form.scale), float(form.offset))
+            places = None if form.places is None else self._array(form.places, 1)
+            if places is not None:  # the bits of floats
+                steps = ListedSteps(steps.last, steps.scale, steps.offset, tuple(places.view(np.float64).tolist()))
         if form.groups is not None:
             groups = self._groups(form.groups)
             if groups is None or groups[0].size != form.base:
