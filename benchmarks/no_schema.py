@@ -79,6 +79,8 @@ def table(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 def words(column: pd.Series) -> pd.Series:
     """Values as texts that compare: numbers by their value."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        column = column.dt.strftime("%Y-%m-%d")
     numbers = pd.to_numeric(column, errors="coerce")
     texts = np.where(numbers.notna(), numbers.round(6).map("{:.6f}".format), column.astype(str))
     return pd.Series(np.where(column.isna(), "", texts))
@@ -130,7 +132,7 @@ def main() -> None:
             rows = release.sample(20_000, seed=seed)
             for name in frame:
                 real, rng = words(frame[name]), np.random.default_rng(seed)
-                entry = {"column": name, "distinct": real.nunique(), "raw": raw(real, std, rng)}
+                entry = {"column": name, "distinct": real.nunique(), "tv": 1.0, "raw": raw(real, std, rng)}
                 if name in rows:
                     drawn = words(rows[name])
                     shown = drawn[drawn != ""]
@@ -138,7 +140,11 @@ def main() -> None:
                 kinds[name][said(release.schema.columns[name])] += 1
                 found.append(entry)
         means = pd.DataFrame(found).groupby("column", sort=False).mean()[["distinct", "cover", "tv", "raw"]].round(3)
-        means["kinds"] = ["; ".join(f"{k} ({c})" if c < args.fits else k for k, c in kinds[name].items()) for name in means.index]
+        means["kinds"] = [
+            "; ".join(f"{k} ({c})" if c < args.fits else k for k, c in kinds[name].items()) for name in means.index
+        ]
+        named = means.drop(["subject", "surname"])["tv"]
+        print(f"mean tv of all but persons' names and numbers {named.mean():.4f}")
         print(f"\n{n:,} rows, epsilon {args.epsilon:g}, {args.fits} fits\n{means.to_string()}", flush=True)
 
 

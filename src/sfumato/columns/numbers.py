@@ -110,7 +110,7 @@ class Continuous(NumericKind):
         lower: smallest value; smaller ones are clamped to it.
         upper: largest value; larger ones are clamped to it.
         resolution: values are rounded to multiples of it; None keeps float64.
-        values: the only ones there are, ascending from `lower` to `upper`; others are read as the nearest. None for all.
+        values: all there are, from `lower` to `upper`; others are read as the nearest. None if any is possible.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
         written: how it is written as text, where that is not plain.
 
@@ -288,7 +288,7 @@ def _listed(
     if resolution is not None:
         faults.append("Expected values or a resolution, got both. Leave one out.")
     if len(numbers) > MOST_LISTED:
-        faults.append(f"Expected at most {MOST_LISTED} values, got {len(numbers)}. Declare a resolution in their place.")
+        faults.append(f"Expected at most {MOST_LISTED} values, got {len(numbers)}. Declare a resolution.")
     return numbers
 
 

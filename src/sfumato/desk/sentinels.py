@@ -110,7 +110,7 @@ def sentinel_numbers(counts: Mapping[float, int]) -> set[float]:
 
 
 def _is_scale(counts: Mapping[float, int], below: list[float]) -> bool:
-    """Whether numbers below 0, from 0 on, go on a scale, as degrees do: most occur, and fewer cells hold farther ones."""
+    """Whether numbers below 0 are on a scale, as degrees are: most occur, and fewer cells hold the farther ones."""
     half = len(below) // 2
     dense = 0 in counts and half >= _FEWEST_BELOW // 2 and len(below) > -below[-1] * _DENSE
     return bool(dense and sum(counts[n] for n in below[:half]) > sum(counts[n] for n in below[-half:]))

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.bounded import BEYOND, MIDDLE_YEAR, OPEN_UNITS, PARTS, SIDE, cell_span, counts_name, open_edges
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
+from sfumato.columns.numbers import MOST_LISTED
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of
 from sfumato.columns.text_forms import is_code
@@ -29,7 +30,6 @@ from sfumato.fitting.domain_counts import (
     PRESENT,
     DomainCounts,
     KindCounts,
-    Reason,
     coded_of,
     domain_counts,
     kinds_of,
@@ -90,8 +90,23 @@ def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str
                 last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
                 kinds[name] = _whole(first, max(last, first), nullable)
             else:
-                kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
+                kinds[name] = _continuous(noisy.words.get(name, {}), (lower, upper), size, std, nullable)
     return kinds
+
+
+def _continuous(
+    words: Mapping[str, float], bounds: tuple[float, float], present: float, std: float, nullable: bool
+) -> Continuous:
+    """Return numbers between bounds, or the published ones where these are nearly all there are."""
+    numbers = sorted(map(float, words))
+    if 1 < len(numbers) <= MOST_LISTED and _may_be_all(words, present, std):
+        return Continuous(lower=numbers[0], upper=numbers[-1], values=numbers, nullable=nullable)
+    return Continuous(lower=bounds[0], upper=bounds[1], nullable=nullable)
+
+
+def _may_be_all(words: Mapping[str, float], present: float, std: float) -> bool:
+    """Whether published words are 95 % of the cells, with what a deviation of their noise may have hidden."""
+    return sum(words.values()) + std * math.sqrt(len(words) + 1) >= _CODED * max(present, 1.0)
 
 
 def _dates(cells: tuple[int, int], nullable: bool) -> DateTime:
@@ -143,8 +158,7 @@ def _reasons(
     counts: DomainCounts,
     n: int,
     kinds: Mapping[str, ColumnKind],
-    known: Mapping[str, Reason],
-    coded: Collection[str],
+    known: _Known,
 ) -> dict[str, str]:
     """Return the reasons to leave columns out, such as labels of which published words make up next to nothing. Free.
 
@@ -155,8 +169,7 @@ def _reasons(
         counts: what was counted.
         n: public or measured number of rows.
         kinds: that were found, none where nothing stood out.
-        known: reasons by the counts of kinds.
-        coded: columns of which most cells are codes.
+        known: by the counts of kinds.
     """
     reasons: dict[str, str] = {}
     std = noisy.listed.noise_std
@@ -165,12 +178,11 @@ def _reasons(
         if kind == "categorical":
             words = noisy.words[name]
             share = sum(words.values()) / present
-            most = share + std * math.sqrt(len(words) + 1) / present  # what a deviation of their noise may have hidden
             if _are_people(name, words):
                 reasons[name] = "people"
             elif share < _SPARSE:
-                reasons[name] = known.get(name, "rare")
-            elif name in coded and not isinstance(kinds[name], Boolean) and most < _CODED:
+                reasons[name] = known.reasons.get(name, "rare")
+            elif name in known.coded and not isinstance(kinds[name], Boolean) and not _may_be_all(words, present, std):
                 reasons[name] = "codes"
         elif kind in ("integer", "continuous") and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
             reasons[name] = "large"
@@ -237,7 +249,7 @@ def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
                 measures="per column of no declared kind or resolution, how many cells are numbers, dates or texts",
             )
         )
-    worded = WORDED & set(schema.open.values())
+    worded = (WORDED | {"continuous"}) & set(schema.open.values())
     if schema.open:
         stages.append(
             Stage(
@@ -277,39 +289,50 @@ def discover(
         engine: sums over the records; words that nobody listed are counted here.
         target: is not left out.
     """
-    records = OpenData(source, one_row_a_unit(schema), engine)
-    opened = dict(schema.of_kind(Open))
-    written = {name: kind.written for name, kind in opened.items()}
-    unknown = tuple(name for name, kind in schema.open.items() if kind == "unknown")
-    resolutions: dict[str, float] = {}
-    reasons: dict[str, Reason] = {}
-    coded: frozenset[str] = frozenset()
-    if some := _of_unknown_form(schema):
-        statistic = KindCounts(some, written=written)
-        noisy = account.measure(KINDS, statistic, records)
-        forms = kinds_of(noisy, some)
-        for name in unknown:
-            opened[name] = replace(forms[name], written=written[name] if forms[name].may_be_number else None)
-        resolutions, coded = resolutions_of(noisy, some), coded_of(noisy, some)
-        reasons = {name: why for name, why in reasons_of(noisy, some).items() if name in unknown}
-        measured.append((statistic.name, noisy))
-    kinds: dict[str, OpenKind] = {name: opened[name].kind for name in schema.open}
-    formats = {name: opened[name].format for name in unknown}
-    counts = replace(
-        domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, written=written, formats=formats
-    )
+    opened, known = _opened(source, schema, account, measured, engine)
+    unknown = {name for name, kind in schema.open.items() if kind == "unknown"}
+    kinds: dict[str, OpenKind] = {name: kind.kind for name, kind in opened.items()}
+    single = frozenset(n for n, kind in kinds.items() if kind == "continuous" and n not in known.resolutions)
+    records = OpenData(source, one_row_a_unit(replace(schema, columns={**schema.columns, **opened})), engine)
+    counts = replace(domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, single=single)
     released, n = _measure(counts, records, n, account, measured)
     facts = {name: _as_declared(kind, opened[name]) for name, kind in kinds_of_counts(released, counts, n).items()}
     _say_beyond(released, counts, n)
-    left = _reasons(released, counts, n, facts, reasons, coded)
+    left = _reasons(released, counts, n, facts, known)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why not in _OF_LABELS)}
     nothing = Categorical(categories=(OTHER,), other=OTHER, nullable=True)
     closed_kinds: dict[str, ColumnKind] = {name: opened[name].narrowest for name in schema.open} | facts
     closed_kinds |= {name: nothing for name, why in left.items() if why in _OF_LABELS}
     closed_kinds |= dict.fromkeys(_names_to_leave_out(schema, left), Identifier())
     _say_constant({name: facts.get(name) for name, kind in closed_kinds.items() if kind.is_released})
-    estimated = {n: _with_resolution(k, resolutions.get(n)) for n, k in closed_kinds.items()}
+    estimated = {n: _with_resolution(k, known.resolutions.get(n)) for n, k in closed_kinds.items()}
     return closed(schema, {name: estimated.get(name, kind) for name, kind in schema.columns.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What counts of cells that parse say of columns, but their kinds: resolutions, which hold codes, what is wrong."""
+
+    resolutions: Mapping[str, float]
+    coded: Collection[str]
+    reasons: Mapping[str, str]
+
+
+def _opened(
+    source: Source, schema: Schema, account: Account, measured: list[tuple[str, Noisy]], engine: Engine | None
+) -> tuple[dict[str, Open], _Known]:
+    """Return the open columns, none of unknown kind, and what else is known of them."""
+    opened = dict(schema.of_kind(Open))
+    if not (some := _of_unknown_form(schema)):
+        return opened, _Known({}, frozenset(), {})
+    statistic = KindCounts(some, written={name: kind.written for name, kind in opened.items()})
+    noisy = account.measure(KINDS, statistic, OpenData(source, one_row_a_unit(schema), engine))
+    measured.append((statistic.name, noisy))
+    for name, form in kinds_of(noisy, some).items():
+        if opened[name].kind == "unknown":
+            opened[name] = replace(form, written=opened[name].written if form.may_be_number else None)
+    reasons = {name: why for name, why in reasons_of(noisy, some).items() if schema.open[name] == "unknown"}
+    return opened, _Known(resolutions_of(noisy, some), coded_of(noisy, some), reasons)
 
 
 def _measure(

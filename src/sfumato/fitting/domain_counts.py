@@ -32,9 +32,8 @@ from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_c
 from sfumato.columns.written import Written
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
-from sfumato.mechanisms.unlisted_words import Tally
+from sfumato.mechanisms.unlisted_words import NumberCounts, Tally
 from sfumato.records.engine import Rows
-from sfumato.records.private import numbers_of, years_of
 from sfumato.schema.schema import Schema
 
 PRESENT = 4.0
@@ -239,28 +238,27 @@ def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
 class DomainCounts(Counts):
     """Per open column, how many records lie in each cell of the public grid, are missing, or hold each word.
 
-    One record adds a single 1 to each of the c columns: norm √c. Two records are at most √(2c) apart. Where records are
-    counted too, that is one more 1, the same for all: norm √(c + 1). Value: a `Tally`.
+    One record adds a single 1 to each of the c columns, and one more to each of l of numbers of which single ones are
+    counted: norm √(c + l). Two records are at most √(2(c + l)) apart. Where records are counted too, that is one more
+    1, the same for all: norm √(c + l + 1). Value: a `Tally`.
 
     Attributes:
         kinds: the open columns with their kinds, none unknown.
-        formats: of those of unknown kind that are dates, the format.
         unit_rows: most rows of a unit.
-        written: how the numbers of some are written as text.
         with_records: whether a last listed cell counts the records, whose number is not public.
+        single: columns of numbers of which each is counted, as a word is.
     """
 
     kinds: Mapping[str, OpenKind]
     unit_rows: int = 1
     name: str = "counts of open columns"
-    written: Mapping[str, Written | None] = field(default_factory=dict)
-    formats: Mapping[str, str | None] = field(default_factory=dict)
     with_records: bool = False
+    single: frozenset[str] = frozenset()
 
     @property
     def squares(self) -> float:
-        """The number of columns, and 1 where records are counted."""
-        return len(self.kinds) + self.with_records
+        """The number of columns, 1 more for each with single numbers, and 1 where records are counted."""
+        return len(self.kinds) + len(self.single) + self.with_records
 
     @property
     def ends(self) -> np.ndarray:
@@ -271,7 +269,8 @@ class DomainCounts(Counts):
     def zero(self) -> Tally:
         """Return an empty tally."""
         words = {name: Counter[str]() for name, kind in self.kinds.items() if kind == "categorical"}
-        return Tally(np.zeros(self.ends[-1] + self.with_records), words, self.unit_rows)
+        numbers = {name: NumberCounts() for name in sorted(self.single)}
+        return Tally(np.zeros(self.ends[-1] + self.with_records), words, self.unit_rows, numbers)
 
     def add(self, total: Tally, rows: Rows) -> None:
         """Count some records."""
@@ -281,12 +280,12 @@ class DomainCounts(Counts):
         for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
             column = rows[name]
             if kind in ("integer", "continuous"):
-                numbers = column if column.dtype.kind == "f" else numbers_of(column, self.written.get(name))
-                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)
+                part += np.bincount(cells_of(column), minlength=MISSING + 1)
+                if name in self.single:
+                    total.numbers[name].update(column[np.isfinite(column)])
                 continue
             if kind == "datetime":
-                years = column if column.dtype.kind == "f" else years_of(column, self.formats.get(name))
-                part += np.bincount(year_cells(years), minlength=MISSING + 1)
+                part += np.bincount(year_cells(column), minlength=MISSING + 1)
                 continue
             texts = read_text(pa.array(column, pa.string()))
             texts = pc.if_else(pc.equal(texts, ""), None, texts)

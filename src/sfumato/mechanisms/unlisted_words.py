@@ -6,8 +6,8 @@ Proof: docs/proofs/discovery.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,7 +18,39 @@ from sfumato.mechanisms.queries import Noisy, charge_event, grid_step, on_grid
 from sfumato.privacy.ledger import Ledger
 from sfumato.records.engine import Sealed
 
+_LATER = 1 << 16  # numbers that wait to be counted
 _UPWARD = 1 + 2.0**-48  # what rounding may take from the sum, and the noise may be above its scale, is less
+
+
+class NumberCounts:
+    """How many records hold each number, in 16 bytes a number that differs."""
+
+    __slots__ = ("_counts", "_later", "_numbers")
+
+    def __init__(self) -> None:
+        self._numbers, self._counts = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self._later: list[np.ndarray] = []
+
+    def update(self, numbers: np.ndarray) -> None:
+        """Count some more, shape (n,), none of them NaN."""
+        self._later.append(numbers + 0.0)  # of -0.0 and 0.0 one number
+        if sum(map(len, self._later)) > max(self._numbers.size, _LATER):
+            self._add()
+
+    def _add(self) -> None:
+        later, counts = np.unique(np.concatenate([np.zeros(0), *self._later]), return_counts=True)
+        self._numbers, places = np.unique(np.concatenate([self._numbers, later]), return_inverse=True)
+        self._counts = np.bincount(places, np.concatenate([self._counts, counts])).astype(np.int64)
+        self._later.clear()
+
+    def __iter__(self) -> Iterator[str]:
+        self._add()
+        return map(repr, self._numbers.tolist())
+
+    def values(self) -> np.ndarray:
+        """The counts, in the order of the numbers, shape (numbers,)."""
+        self._add()
+        return self._counts
 
 
 @dataclass(slots=True, repr=False)
@@ -29,11 +61,13 @@ class Tally:
         listed: counts of the listed cells of all columns, side by side.
         words: per column with words, how many records hold each.
         unit_rows: most rows of a unit, public.
+        numbers: the same per column of numbers that are counted one by one.
     """
 
     listed: np.ndarray
     words: dict[str, Counter[str]]
     unit_rows: int = 1
+    numbers: dict[str, NumberCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +108,11 @@ def threshold_of(extra_delta: float, *, noise_std: float, columns: int, unit_row
 def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: NoiseSource) -> NoisyTally:
     """Release a tally: every listed cell with noise, and the words whose noisy count reaches a threshold.
 
-    Statistic: counts; one record adds a single 1 to each of c columns, to a listed cell or to a word.
+    Statistic: counts; one record adds a single 1 to each of c columns, to a listed cell or to a word, or to both.
 
     Privacy: one `Gaussian(σ)` event of the stage, and its `extra_delta` p as an additive part of δ. ℓ2 sensitivity √c
-        under add/remove and √(2c) under replace-one, times the rows of a unit; words that only the unit at hand has are
-        shown with probability at most p. Proof: docs/proofs/discovery.md.
+        under add/remove and √(2c) under replace-one, a column of both twice among c, times the rows of a unit; words
+        that only the unit at hand has are shown with probability at most p. Proof: docs/proofs/discovery.md.
 
     Args:
         exact: the tally, opaque.
@@ -93,19 +127,20 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         differential-privacy library, "Delta for thresholding" (2020).
     """
     tally = exact.whole_in_mechanism()
+    unlisted = {**tally.words, **tally.numbers}
     extra_delta = ledger.plan[stage].extra_delta
-    if tally.words and extra_delta <= 0:
+    if unlisted and extra_delta <= 0:
         raise ConfigError(f"Expected an additive part of delta for stage {stage!r}, got none.")
     event = charge_event(exact, stage, ledger, extra_delta=extra_delta)
     noise_std = 0.0 if noise.silent else event.noise_std
     listed = Noisy(on_grid(tally.listed.astype(np.int64), 1.0, noise_std, noise), noise_std)
     threshold = 0.0
     shown: dict[str, dict[str, float]] = {}
-    if tally.words:
+    if unlisted:
         threshold = threshold_of(
-            event.extra_delta, noise_std=event.noise_std, columns=len(tally.words), unit_rows=tally.unit_rows
+            event.extra_delta, noise_std=event.noise_std, columns=len(unlisted), unit_rows=tally.unit_rows
         )
-    for name, counts in tally.words.items():
+    for name, counts in unlisted.items():
         values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)
         large = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
         shown[name] = dict(sorted(large))  # in an order that is not that of the records

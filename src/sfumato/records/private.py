@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.canonical import form_text
-from sfumato.columns.cells import is_text, plain, read_floats, read_text, total, values_of, without_tokens
+from sfumato.columns.cells import is_text, plain, read_floats, total, values_of, without_tokens
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.open import Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.storage import has_text, text_of
-from sfumato.columns.text_forms import is_truth
-from sfumato.columns.wall_clock import moments_of, read_microseconds
-from sfumato.columns.written import Written
+from sfumato.columns.wall_clock import moments_of
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.lenses.chain import plain_records, plain_schema, read_kinds
@@ -273,19 +271,6 @@ class OpenData(SourceRecords):
 
 _LABELS = Open(kind="categorical")
 _AS_NUMBERS = ("integer", "continuous", "datetime")
-
-
-def numbers_of(texts: np.ndarray, written: Written | None = None) -> np.ndarray:
-    """Return texts as float64, NaN where one is no number or None; total. Truth values are words here."""
-    cells = pa.array(texts, pa.string())
-    numbers = Open(kind="continuous", written=written)
-    return np.where(is_truth(read_text(cells)), np.nan, _total(numbers, cells, ()))
-
-
-def years_of(texts: np.ndarray, format: str | None) -> np.ndarray:
-    """Return the year of texts that are dates, float64, NaN where one is no date or None; total."""
-    read = lambda cells: _years(*read_microseconds(cells, (), format))  # noqa: E731
-    return total(read, pa.array(texts, pa.string()), lambda n: np.full(n, np.nan))
 
 
 def _years(micros: np.ndarray, valid: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ norms are what they are said to be."""
 
 
 def value_squares(kinds: Iterable[TabularKind]) -> float:
-    """Return s² + e² for each of some columns of numbers whose values are counted, with as many e² as it has endings."""
+    """Return s² + l e² for each of some columns of numbers, of l lists of endings, whose values are counted."""
     endings = [n_endings(kind) for kind in kinds if isinstance(kind, NumericKind)]
     return len(endings) * VALUE_STEP**2 + sum(endings) * ENDING_STEP**2
 
@@ -53,8 +53,9 @@ class CellCounts(Counts):
 
     One record adds a = 27/32 to one run, or (class, run), of each column but that of the classes, b = 17/32 to one
     cell of each of the c columns, and of v of them s = 10/32 to one value and e = 6/32 to one ending of each list, of
-    which these columns have l in all: a vector of norm √(c(a² + b²) + v s² + l e²), less a² by class. Two records are at most √2 times that apart, as no entry is negative;
-    so are two units, whose norms are as many times as large as they have records. One `Gaussian` event for all of it.
+    which these columns have l in all: a vector of norm √(c(a² + b²) + v s² + l e²), less a² by class. Two records are
+    at most √2 times that apart, as no entry is negative; so are two units, whose norms are as many times as large as
+    they have records. One `Gaussian` event for all of it.
 
     Value: a times all columns' runs side by side, class after class, b times all columns' cells, s times values, e
     times endings, one vector.

@@ -10,6 +10,7 @@ A function of a column's kind.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def _of_dates(kind: DateTime) -> list[Callable[[np.ndarray], np.ndarray]]:
     if step == _DAY or (step < _DAY and not kind.is_clock):
         endings.append(lambda moments: moments // _DAY % 7)
     units = [MICROSECONDS[unit] for unit in ("day", "hour", "minute", "second")]
-    for whole, unit in zip(units, units[1:], strict=False):
+    for whole, unit in pairwise(units):
         if step <= unit:
             endings.append(lambda moments, whole=whole, unit=unit: moments % whole // unit)
     return endings
