@@ -82,7 +82,7 @@ def words(column: pd.Series) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(column):
         column = column.dt.strftime("%Y-%m-%d")
     numbers = pd.to_numeric(column, errors="coerce")
-    texts = np.where(numbers.notna(), numbers.round(6).map("{:.6f}".format), column.astype(str))
+    texts = np.where(numbers.notna(), numbers.map("{:.7g}".format), column.astype(str))
     return pd.Series(np.where(column.isna(), "", texts))
 
 

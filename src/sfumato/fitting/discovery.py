@@ -53,6 +53,7 @@ OTHER = "other"
 _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what is found
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
 _CODED = 0.95  # the same of a column of codes
+_CENTS = 0.009  # resolution: of finer numbers there are too many for the fit to count each value
 _ANSWERS = 2  # to whether somebody is or has what a column names: `veteran`, `email`
 _MOST_NAMES = 6
 
@@ -201,7 +202,7 @@ def _are_people(name: str, words: Collection[str]) -> bool:
 
 def _with_resolution(kind: ColumnKind, resolution: float | None) -> ColumnKind:
     """Return a kind of numbers with the measured resolution, where its bounds have room for it."""
-    if not isinstance(kind, Continuous) or resolution is None or resolution > kind.upper - kind.lower:
+    if not isinstance(kind, Continuous) or kind.values or resolution is None or resolution > kind.upper - kind.lower:
         return kind
     return replace(kind, resolution=resolution)
 
@@ -231,8 +232,8 @@ def _labels(words: Mapping[str, float], present: float, std: float, nullable: bo
 KINDS, DOMAINS = "kinds of columns", "discovery"
 WORDED = {"unknown", "categorical"}
 """Kinds that may be found to be labels."""
-DOMAIN_SHARE = 0.1
-_KIND_SHARE = 0.02
+DOMAIN_SHARE = 0.18
+_KIND_SHARE = 0.05
 _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
 
 
@@ -292,7 +293,8 @@ def discover(
     opened, known = _opened(source, schema, account, measured, engine)
     unknown = {name for name, kind in schema.open.items() if kind == "unknown"}
     kinds: dict[str, OpenKind] = {name: kind.kind for name, kind in opened.items()}
-    single = frozenset(n for n, kind in kinds.items() if kind == "continuous" and n not in known.resolutions)
+    numbers = [name for name, kind in kinds.items() if kind == "continuous"]
+    single = frozenset(name for name in numbers if known.resolutions.get(name, 0.0) < _CENTS)
     records = OpenData(source, one_row_a_unit(replace(schema, columns={**schema.columns, **opened})), engine)
     counts = replace(domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, single=single)
     released, n = _measure(counts, records, n, account, measured)
