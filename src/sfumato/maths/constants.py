@@ -94,6 +94,9 @@ class AtomConstants:
     few_values: int = 1_000  # below which the last digit alone is an ending | not tuned
     most_digits: int = 19  # of a value, as it is told apart by | theorem: those of an int64
     most_zeros: int = 5  # at the end of a value, behind the digits of an ending | not tuned
+    beside: int = 4  # cells on either side that a cell stands out of | not tuned
+    alone: float = 4.0  # times as much as these hold: of a cell that holds most of what lies around it | not tuned
+    false_alone: float = 0.3  # false atoms of such a cell | chosen on made-up codes; decision 99
     rounds: int = 8  # in which values that stand out are found | not tuned
     most: int = 512  # atoms of a column | not tuned: memory and time of what follows
     uneven: float = 0.3  # of a cell's rest, as cells beside say it | chosen on twelve made-up columns; decision 99

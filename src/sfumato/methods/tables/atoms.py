@@ -106,15 +106,22 @@ class _Law:
         return self._sized(places)
 
     def _in_high_cells(self) -> np.ndarray:
-        """Return how likely noise may make each value an atom, where it is in a cell that stands out of those beside.
+        """Return how likely noise may make each value an atom, where its cell stands out of those beside.
 
-        Noise of cells says nothing of the noise of values, so it is shared out among the values of these cells alone.
+        Noise of cells says nothing of the noise of values, so it is shared out among the values of these cells alone;
+        of a cell that holds most of what lies around it, the largest is likely one.
         """
-        widths = np.bincount(self.cell)
-        beside = np.lib.stride_tricks.sliding_window_view(np.pad(self.masses / widths, 4, mode="reflect"), 9)
-        beside = np.median(np.delete(beside, 4, axis=1), axis=1) * widths if widths.size > 4 else self.masses
+        widths, near = np.bincount(self.cell), ATOMS.beside
+        if widths.size <= near:
+            return np.zeros(self.cell.size)
+        beside = np.pad(self.masses / widths, near, mode="reflect")
+        beside = np.delete(np.lib.stride_tricks.sliding_window_view(beside, 2 * near + 1), near, axis=1)
+        beside = np.median(beside, axis=1) * widths
         high = self.masses - beside > special.ndtri(1 - ATOMS.false / widths.size) * self.stds
-        return (ATOMS.false / max(int(high.sum()), 1) * high / widths)[self.cell]
+        alone = (high & (self.masses > ATOMS.alone * beside))[self.cell]
+        largest = np.maximum.reduceat(self.values.counts, np.cumsum(widths) - widths)[self.cell]
+        false = np.where(alone & (self.values.counts == largest), ATOMS.false_alone, ATOMS.false / max(high.sum(), 1))
+        return false * (high / widths)[self.cell]
 
     def _sized(self, places: np.ndarray) -> _Law:
         """Return the law with these atoms.
