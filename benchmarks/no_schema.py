@@ -6,7 +6,7 @@ its kind in the release, and over the seeds:
     distinct      values that the records have
     cover         part of the samples (of those with a value) that is a value of the records
     tv            total variation of single values, missing one of them
-    raw           the same of the simplest thing: words counted with a 24th of the budget, those above the threshold kept
+    raw           the same of the simplest thing: words counted with a 24th of the budget, kept above the threshold
     kinds         what the columns were read as, by seed
 
     python benchmarks/no_schema.py [--rows 5000] [--epsilon 1] [--fits 3]

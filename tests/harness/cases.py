@@ -606,7 +606,7 @@ def _flat_cases() -> list[StatisticCase]:
 
 
 class DenseTally:
-    """Counts of open columns with the words of a public list: what discovery adds up, as an array."""
+    """Counts of open columns with the words and numbers of a public list: what discovery adds up, as an array."""
 
     def __init__(self, counts: DomainCounts, words: dict[str, tuple[str, ...]]) -> None:
         self.counts, self.words = counts, words
@@ -619,9 +619,11 @@ class DenseTally:
     def add(self, total, rows):
         tally = self.counts.zero()
         self.counts.add(tally, rows)
-        assert all(set(tally.words[name]) <= set(words) for name, words in self.words.items())
+        of = dict(tally.words) | {n: dict(zip(c, c.values(), strict=True)) for n, c in tally.numbers.items()}
+        assert of.keys() == self.words.keys()
+        assert all(set(of[name]) <= set(words) for name, words in self.words.items())
         total += np.concatenate(
-            [tally.listed, [tally.words[name][word] for name, words in self.words.items() for word in words]]
+            [tally.listed, [of[name].get(word, 0) for name, words in self.words.items() for word in words]]
         )
 
 
@@ -632,12 +634,14 @@ def open_rows(n: int, seed: int = 0):
     words = ["a", " a", "b", "", "  ", None]
     codes = ["1", "2.5", "-3", "1e400", "nan", "x", None, "+7", "0x1", "007", "20210716", "1e16", "<5", "V57"]
     dates = ["2021-07-16", "5-Jan-2021", "2021-07-16T08:00:00+02:00", "2022-W05", "08:15", "0000-00-00", "03/04/2021"]
+    shares = [1 / 3, -0.0, 0.0, 1.5, np.nan, np.inf, 1e300]
     years = [1.0, 1707.0, 1708.0, 2000.0, 2292.0, 9999.0, np.nan]
     return [
         {
             "age": np.array([age]),
             "city": np.array([words[i % len(words)]], dtype=object),
             "code": np.array([codes[i % len(codes)]], dtype=object),
+            "share": np.array([shares[i % len(shares)]]),
             "member": np.array([["yes", None][i % 2]], dtype=object),
             "born": np.array([years[i % len(years)]]),
             "seen": np.array([dates[i % len(dates)]], dtype=object),
@@ -649,7 +653,7 @@ def open_rows(n: int, seed: int = 0):
 OPEN_KINDS: dict[str, OpenKind] = {
     "age": "integer",
     "city": "categorical",
-    "code": "continuous",
+    "share": "continuous",
     "member": "boolean",
     "born": "datetime",
 }
@@ -657,7 +661,13 @@ OPEN_KINDS: dict[str, OpenKind] = {
 
 def _discovery_cases() -> list[StatisticCase]:
     counts, counted = DomainCounts(OPEN_KINDS), DomainCounts(OPEN_KINDS, with_records=True)
+    single = DomainCounts(OPEN_KINDS, single=frozenset({"share"}))
+    numbers = ("0.0", repr(1 / 3), "1.5", "1e+300")
     return [
+        # of a number that is missing there is one 1, and not two
+        StatisticCase(
+            "open columns, single numbers", DenseTally(single, {"city": ("a", "b"), "share": numbers}), open_rows(20)
+        ),
         # the count is the same for all records: √2 of the norm overstates
         StatisticCase(
             "open columns, records counted", DenseTally(counted, {"city": ("a", "b")}), open_rows(20), attained=0.9

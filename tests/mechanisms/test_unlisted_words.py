@@ -12,7 +12,7 @@ from sfumato.errors import ConfigError, LedgerError
 from sfumato.fitting.domain_counts import DomainCounts
 from sfumato.mechanisms.noise import NoNoise, SeededNoise
 from sfumato.mechanisms.queries import grid_step
-from sfumato.mechanisms.unlisted_words import noisy_words, threshold_of
+from sfumato.mechanisms.unlisted_words import NumberCounts, noisy_words, threshold_of
 from sfumato.privacy.accounting import account, account_curve
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
@@ -58,6 +58,32 @@ def test_the_noise_is_that_of_the_charge():
     assert len(words) == 3_000
     assert stats.kstest(words, "norm").pvalue > 1e-6
     assert stats.kstest(words * 1.5, "norm").pvalue < 1e-6
+
+
+def test_single_numbers_are_words_too():
+    """As often as a lone word, each by its own noise, with the counts of the records."""
+    counts = DomainCounts({"city": "categorical", "share": "continuous"}, single=frozenset({"share"}))
+    assert counts.norm_bound == pytest.approx(3**0.5)
+    rng, runs, p = np.random.default_rng(0), 20_000, 0.05
+    rows = {"city": np.array(["x"] * (runs + 900), dtype=object)}
+    rows["share"] = np.concatenate([np.full(500, 1 / 3), np.full(300, -0.0), np.full(100, 0.0), rng.random(runs)])
+    noisy = release(counts, rows, SeededNoise(1), ledger(extra_delta=p))
+    assert stats.binomtest(len(noisy.words["share"]) - 2, runs, p / 2).pvalue > 1e-6
+    for word, count in ((repr(1 / 3), 500), ("0.0", 400)):
+        assert abs(noisy.words["share"][word] - count) < 5 * noisy.listed.noise_std
+
+
+def test_numbers_are_counted_in_any_pieces():
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 50_000, 300_000) / 7
+    counts = NumberCounts()
+    for piece in np.split(numbers, [1, 1, 70_000, 200_000]):
+        counts.update(piece)
+        values = counts.values() if piece.size == 1 else None
+        assert values is None or values.tolist() == [1]
+    distinct, expected = np.unique(numbers, return_counts=True)
+    assert list(counts) == [repr(number) for number in distinct.tolist()]
+    np.testing.assert_array_equal(counts.values(), expected)
 
 
 def test_a_lone_word_is_shown_as_rarely_as_its_part_of_delta_says():

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
-from sfumato.columns.kinds import Continuous, DateTime, Integer
-from sfumato.columns.wall_clock import moments_of
+from sfumato.columns.kinds import Continuous, DateTime
 from sfumato.inference.linked_rows import questions_of
 from sfumato.maths.constants import ATOMS
 from sfumato.mechanisms.queries import Noisy

@@ -62,7 +62,7 @@ def test_dates_and_times_end_in_all_that_is_coarser_than_their_resolution(bounds
     kind = DateTime(lower=bounds[0], upper=bounds[1], resolution=resolution, format=form)
     endings = endings_of(kind)
     assert n_endings(kind) == len(endings) == len(sizes)
-    assert all(0 <= ending.min() and ending.max() < size for ending, size in zip(endings, sizes, strict=True))
+    assert all(ending.min() >= 0 and ending.max() < size for ending, size in zip(endings, sizes, strict=True))
     moments = moments_of(kind.decoded(kind.steps.codes(np.arange(kind.steps.last + 1)))[0].astype(np.int64), resolution)
     if resolution in ("minute", "second"):
         np.testing.assert_array_equal(endings[sizes.index(24)], moments // MICROSECONDS["hour"] % 24)
