@@ -45,6 +45,7 @@ KINDS = [
     Integer(lower=3, upper=3),
     Continuous(lower=-1.5, upper=2.5),
     Continuous(lower=0, upper=1, resolution=0.1, nullable=True),
+    Continuous(lower=-1, upper=1, values=(-1, 1 / 3, 1), nullable=True),
     Continuous(lower=7.5, upper=7.5),
     DateTime(lower="1999-01-01", upper="2030-12-31", nullable=True),
     DateTime(lower="2020-01-01", upper="2020-01-02", resolution="microsecond"),

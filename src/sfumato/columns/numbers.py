@@ -238,7 +238,8 @@ class Continuous(NumericKind):
             faults.append(self._outside(column, value))
         nearest = 0.0 if faults else float(self.snapped(np.array([number]))[0])
         if not faults and abs(nearest - number) > _GIVEN_ROUNDING * (self.resolution or 0.0):
-            faults.append(f"Expected {column} to be a multiple of {self.resolution!r}, got {column}={shown(value)}.")
+            what = "one of its values" if self.values is not None else f"a multiple of {self.resolution!r}"
+            faults.append(f"Expected {column} to be {what}, got {column}={shown(value)}.")
         span = self.upper - self.lower
         return (nearest - self.lower) / span if span > 0 else 0.0, np.array([nearest])
 

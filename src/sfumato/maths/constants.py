@@ -102,7 +102,8 @@ class AtomConstants:
     uneven: float = 0.3  # of a cell's rest, as cells beside say it | chosen on twelve made-up columns; decision 99
     least_rows: float = 0.01  # of a cell, in its logarithm | not tuned: keeps it finite
     ease: float = 1.0  # deviations by which less stands out, of what may be an atom | not tuned
-    least_factor: float = 1e-4  # of an ending, and most is its inverse | not tuned
+    least_factor: float = 1e-4  # of an ending | not tuned
+    most_factor: float = 1e3  # the same | not tuned: 1 January alone is 365
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def cell_of(codes: np.ndarray, edges: np.ndarray | None, steps: Steps | None, n_
     return cells
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _sums(weights: bytes) -> np.ndarray:
     """Return sums of the first 0, 1, … weights, by their bytes."""
     return np.cumsum(np.append(0.0, np.frombuffer(weights, dtype=np.float32)))

@@ -92,7 +92,8 @@ class _Law:
     def with_atoms(self, ease: float = 0.0) -> _Law:
         """Return the law with the values whose counts are above their part of the cell's rest by more than noise."""
         kinds, wide = np.maximum(np.bincount(self.endings[0]), 1), (np.bincount(self.cell) > 1)[self.cell]
-        chance = np.maximum((ATOMS.false / (kinds.size * kinds))[self.endings[0]], self._in_high_cells())
+        chance = (ATOMS.false / (kinds.size * kinds))[self.endings[0]] / 2
+        chance = np.maximum(chance, self._in_high_cells())
         limits = (special.ndtri(1 - chance) - ease) * self.values.std
         rest, places = self.masses, np.zeros(0, dtype=np.int64)
         for _ in range(ATOMS.rounds):
@@ -120,7 +121,9 @@ class _Law:
         high = self.masses - beside > special.ndtri(1 - ATOMS.false / widths.size) * self.stds
         alone = (high & (self.masses > ATOMS.alone * beside))[self.cell]
         largest = np.maximum.reduceat(self.values.counts, np.cumsum(widths) - widths)[self.cell]
-        false = np.where(alone & (self.values.counts == largest), ATOMS.false_alone, ATOMS.false / max(high.sum(), 1))
+        false = np.where(
+            alone & (self.values.counts == largest), ATOMS.false_alone, ATOMS.false / 2 / max(high.sum(), 1)
+        )
         return false * (high / widths)[self.cell]
 
     def _sized(self, places: np.ndarray) -> _Law:
@@ -148,21 +151,36 @@ class _Law:
 
     def weighed(self) -> _Law:
         """Return the law with values weighed so that the rest has the counts of endings that stand out."""
-        law, places = replace(self, weights=np.ones_like(self.weights)), self.places
-        factors = [np.ones(counts.size) for counts in self.values.endings]
-        stands_out = [np.zeros(counts.size, dtype=bool) for counts in self.values.endings]
-        for _ in range(ATOMS.rounds):  # proportional fitting
-            for ending, counts, factor, out in zip(self.endings, self.values.endings, factors, stands_out, strict=True):
-                n, own = counts.size, ending[places]
-                wanted = counts - np.bincount(own, self.values.counts[places], n)
-                variance = self.values.endings_std**2 + np.bincount(own, minlength=n) * self.values.std**2
-                even = np.maximum(np.bincount(ending, law.spread(self.rest, places), n), 1e-9)
-                out |= np.abs(wanted - even) > special.ndtri(1 - ATOMS.false_endings / n) * np.sqrt(variance)
-                factor *= np.where(out, np.maximum(wanted / even, ATOMS.least_factor), 1.0)
-                np.clip(factor, ATOMS.least_factor, 1 / ATOMS.least_factor, out=factor)
+        law = replace(self, weights=np.ones_like(self.weights))
+        wanted = [
+            self._wanted(law, ending, counts) for ending, counts in zip(self.endings, self.values.endings, strict=True)
+        ]
+        factors = [np.ones(rows.size) for rows, _ in wanted]
+        for _ in range(ATOMS.rounds if any(out.any() for _, out in wanted) else 0):  # proportional fitting
+            for ending, factor, (rows, out) in zip(self.endings, factors, wanted, strict=True):
+                even = np.maximum(np.bincount(ending, law.spread(self.rest, self.places), rows.size), 1e-9)
+                factor *= np.where(out, rows / even, 1.0)
+                np.clip(factor, ATOMS.least_factor, ATOMS.most_factor, out=factor)
                 weights = [each[of] for each, of in zip(factors, self.endings, strict=True)]
                 law = replace(law, weights=np.prod(weights, axis=0))
         return law
+
+    def _wanted(self, even: _Law, ending: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows of each ending of a list beside atoms, and which are more or fewer than even cells have of it.
+
+        What they are beyond is shrunk by its noise, that of the cells and of the atoms with it.
+        """
+        n, own = counts.size, ending[self.places]
+        rows = np.bincount(ending, even.spread(self.rest, self.places), n)
+        beyond = counts - np.bincount(own, self.values.counts[self.places], n) - rows
+        parts = np.bincount(self.cell * n + ending, even.weights, self.masses.size * n).reshape(-1, n)
+        parts /= np.maximum(parts.sum(axis=1, keepdims=True), 1.0)
+        variance = self.values.endings_std**2 + np.bincount(own, minlength=n) * self.values.std**2
+        variance += np.square(parts).T @ np.square(self.stds)
+        chance = ATOMS.false_endings / (2 * n * len(self.endings))
+        out = np.abs(beyond) > special.ndtri(1 - chance) * np.sqrt(variance)
+        part = 1 - variance / np.maximum(beyond**2, 1e-300)
+        return np.maximum(np.where(out, rows + part * beyond, rows), ATOMS.least_factor * rows + 1e-9), out
 
     def shrunk(self) -> _Law:
         """Return the law with every value's count beside endings', as far as those of its ending differ beyond noise.
@@ -211,5 +229,7 @@ def with_atoms(
     pieces[np.searchsorted(edges, law.places)] += law.sizes
     pieces = np.append(pieces, shares[law.masses.size :] * total)
     of = np.append(law.cell[edges[:-1]], np.arange(law.masses.size, shares.size))  # the cell of each piece
-    weights = law.weights.astype(np.float32) if (law.weights != 1).any() else None
+    means = law.of_cells(law.weights) / np.bincount(law.cell)
+    weights = np.divide(law.weights, means[law.cell], out=np.ones(law.cell.size), where=means[law.cell] > 0)
+    weights = weights.astype(np.float32) if (law.weights != 1).any() else None
     return column.cut(edges, weights), pieces / pieces.sum(), counts.runs[of]
