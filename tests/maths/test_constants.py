@@ -46,9 +46,10 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
 WRITTEN = {  # numbers within functions of methods/tables: above rounding, and more than a half, 1, 2 or 3
     ("feature_moments", 8): "bytes of a float64",
     ("feature_moments", 256): SPEED,
-    ("atoms", 5): "the decimal system",
-    ("atoms", 10): "the decimal system",
-    ("atoms", 100): "the decimal system",
+    ("endings", 5): "the decimal system",
+    ("endings", 7): "days of the week",
+    ("endings", 10): "the decimal system",
+    ("endings", 100): "the decimal system",
     ("chain", 4): "the kurtosis",
     ("mixture_fit", 12): "the variance of a rank",
     ("histograms", 30.0): ROUNDING,
