@@ -238,9 +238,9 @@ BUGS = [
     PlantedBug(
         "discovery: bounds are read off the records before they are counted",
         "fitting/domain_counts.py",
-        "                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)\n",
-        "                numbers = numbers - np.nanmin(numbers, initial=0.0)\n"
-        "                part += np.bincount(cells_of(numbers), minlength=MISSING + 1)\n",
+        "                part += np.bincount(cells_of(column), minlength=MISSING + 1)\n",
+        "                column = column - np.nanmin(column, initial=0.0)\n"
+        "                part += np.bincount(cells_of(column), minlength=MISSING + 1)\n",
         "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
     ),
     PlantedBug(
@@ -2581,15 +2581,29 @@ BUGS = [
     PlantedBug(
         "discovery: the count of records is not in the norm",
         "fitting/domain_counts.py",
-        "return len(self.kinds) + self.with_records",
-        "return len(self.kinds)",
+        "return len(self.kinds) + len(self.single) + self.with_records",
+        "return len(self.kinds) + len(self.single)",
         "tests/mechanisms/test_queries.py",
+    ),
+    PlantedBug(
+        "discovery: numbers that are counted one by one are not in the norm",
+        "fitting/domain_counts.py",
+        "return len(self.kinds) + len(self.single) + self.with_records",
+        "return len(self.kinds) + self.with_records",
+        "tests/mechanisms/test_queries.py -k single",
+    ),
+    PlantedBug(
+        "discovery: the threshold of lone numbers forgets their columns",
+        "mechanisms/unlisted_words.py",
+        "columns=len(unlisted)",
+        "columns=max(len(tally.words), 1)",
+        "tests/mechanisms/test_unlisted_words.py -k single",
     ),
     PlantedBug(
         "discovery: of a unit all rows are read with the noise of one",
         "fitting/discovery.py",
-        "    records = OpenData(source, one_row_a_unit(schema), engine)\n",
-        "    records = OpenData(source, schema, engine)\n"
+        "    records = OpenData(source, one_row_a_unit(replace(schema, columns={**schema.columns, **opened})), engine)\n",
+        "    records = OpenData(source, replace(schema, columns={**schema.columns, **opened}), engine)\n"
         "    records.__class__ = type('R', (OpenData,), {'max_rows_per_unit': 1})\n",
         "tests/attacks/test_recipes.py -k units",
     ),
@@ -2613,8 +2627,8 @@ BUGS = [
     PlantedBug(
         "discovery: codes with a long tail are labels",
         "fitting/discovery.py",
-        "most < _CODED:",
-        "most < 0:",
+        "and not _may_be_all(words, present, std):",
+        "and False:",
         f"{PERSON_COLUMNS} -k long_tail",
     ),
     PlantedBug(
