@@ -181,7 +181,8 @@ def _numbers(name: str, kind: ColumnKind, known: str, rows: pa.Table | None) -> 
     if not {"lower", "upper"} <= facts.keys():
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
-    words = f"{_bound(lower)} to {_bound(upper)}{_frequent(rows, name, kind)}"
+    listed = f"{len(facts['values'])} values, " if facts.get("values") else ""
+    words = f"{listed}{_bound(lower)} to {_bound(upper)}{_frequent(rows, name, kind)}"
     line = ColumnLine(name, kind.name, known, words, is_number=True)
     if _SOURCE_WORDS[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)

@@ -153,7 +153,7 @@ def _cells(kind: Integer | Continuous | DateTime) -> tuple[int, int]:
         first, last = (int(bound[:4]) - MIDDLE_YEAR + SIDE for bound in (kind.lower, kind.upper))
         return first, last
     lower, upper = float(kind.lower), float(kind.upper)
-    if isinstance(kind, Continuous):
+    if isinstance(kind, Continuous) and kind.values is None:
         lower, upper = np.nextafter(lower, np.inf) if lower else lower, np.nextafter(upper, -np.inf) if upper else upper
     first, last = cells_of(np.array([lower, upper]))
     return int(first), int(last)
