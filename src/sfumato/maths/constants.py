@@ -91,6 +91,7 @@ class AtomConstants:
 
     false: float = 0.02  # false atoms of a column without any, on average | not tuned
     false_endings: float = 0.01  # the same of endings, each of which moves more rows | not tuned
+    usual_values: int = 10_000  # of a kind, by which a forecast says what stands out | not tuned
     few_values: int = 1_000  # below which the last digit alone is an ending | not tuned
     most_digits: int = 19  # of a value, as it is told apart by | theorem: those of an int64
     most_zeros: int = 5  # at the end of a value, behind the digits of an ending | not tuned

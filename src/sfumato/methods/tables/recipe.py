@@ -15,13 +15,14 @@ from functools import cache
 from typing import TypeAlias
 
 import numpy as np
+from scipy import special
 
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.maths.constants import SIZES
+from sfumato.maths.constants import ATOMS, SIZES
 from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, CellCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain, lawful_moments
 from sfumato.methods.tables.evidence import ClassCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
@@ -87,8 +88,11 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
     names = names or Names()
     share = one_way_error(plan, facts, names)
     joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), forecast_rows(facts))
+    seen_from = _count_noise(plan, facts, names) / VALUE_STEP * special.ndtri(1 - ATOMS.false / ATOMS.usual_values)
+    value = f", a number that many rows share is seen from about {seen_from:,.0f} rows on"
+    value = value if TableFacts.of(facts).value_squares else ""
     return {
-        names.marginals: f"standard error of a 1-way share ±{share:.2g}{forecast_weights(facts)[2]}",
+        names.marginals: f"standard error of a 1-way share ±{share:.2g}{forecast_weights(facts)[2]}{value}",
         names.moments: f"standard error of a correlation ±{joint:.2g}",
     }
 
@@ -96,9 +100,14 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
 def one_way_error(plan: Plan, facts: Facts, names: Names | None = None) -> float:
     """Return the noise of a label's share, from both counts of it."""
     sizes = TableFacts.of(facts)
-    noise_std = plan[(names or Names()).marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.squares)
     precision = RUN_STEP**2 / (sizes.n_classes if sizes.counted else 1) + CELL_STEP**2
-    return float(noise_std / np.sqrt(precision) / forecast_rows(facts))
+    return float(_count_noise(plan, facts, names or Names()) / np.sqrt(precision) / forecast_rows(facts))
+
+
+def _count_noise(plan: Plan, facts: Facts, names: Names) -> float:
+    """Return the noise of counts of which a record adds 1."""
+    sizes = TableFacts.of(facts)
+    return float(plan[names.marginals].noise_multiplier * sizes.unit_rows * np.sqrt(sizes.squares))
 
 
 Silent: TypeAlias = Callable[[Sequence[ColumnGrid], Sequence[np.ndarray], float], Collection[str]]
