@@ -43,22 +43,21 @@ _MOST = 2
 
 
 def _read_span(name: str, kind: TabularKind, value: object) -> tuple[float, float]:
-    """Return the ends of a span, both within, that a caller gives of a column of numbers or dates.
+    """Return the ends of a span, both within, that a caller gives of a column of numbers or dates, or one value twice.
 
     None, or no text, stands for an end that is open.
 
     Raises:
         ConfigError: it is none, or an end is no value within the column's bounds.
     """
-    ends: tuple[object, ...] = ()
+    ends: tuple[object, ...] = (value, value)
     if isinstance(value, str) and _BETWEEN in value:
         ends = tuple(part.strip() or None for part in value.split(_BETWEEN))
     elif isinstance(value, tuple):
         ends = value
     if len(ends) != _ENDS or all(end is None for end in ends):
         raise ConfigError(
-            f"Expected a span of {name!r}, such as (18, 65), (18, None) or '18..65', got {shown(value)}. "
-            "A column of labels has shares of each label, one of numbers of spans."
+            f"Expected a span of {name!r}, such as (18, 65), (18, None) or '18..65', or a value, got {shown(value)}."
         )
     # as the model's rows have them: of dates steps since 1970
     low, high = (
