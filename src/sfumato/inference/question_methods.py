@@ -98,7 +98,8 @@ class QuestionMethods(ABC):
     ) -> Estimate | Estimates:
         """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
 
-        Of numbers and dates: of rows in a span, both ends within, such as `{"age": (18, 65)}` or `{"age": (18, None)}`, or of a value.
+        Of numbers and dates: of rows in a span, both ends within, such as `{"age": (18, 65)}` or `{"age": (18, None)}`,
+        or of a value.
         A span that ends where cells of the release do is known best.
 
         Of sets: of rows that hold an item, or all items of a list, such as `{"diagnoses": ["E11", "I10"]}`. Of sets
