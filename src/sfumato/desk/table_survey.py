@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,9 +38,10 @@ from sfumato.desk.proposals import Guesses, beside_images
 from sfumato.desk.sentinels import settle_marks, settle_texts
 from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, TimeSpan, set_hint, survey_columns
 from sfumato.errors import DataError, SchemaError
-from sfumato.io.chunks import Source
+from sfumato.io.chunks import Source, attempt
 from sfumato.io.headers import require_names
-from sfumato.io.picture_cells import with_likely_pictures
+from sfumato.io.picture_cells import files_in, holds_files, with_pictures
+from sfumato.io.pictures import read_header, require_pillow, unheard
 from sfumato.schema.reader import Reader
 
 _DAY, _MONTH = re.compile("%-?d"), re.compile("%-?m")
@@ -86,7 +88,7 @@ class TableSurvey:
         """Read a table in one pass; arguments and errors as `draft_schema`."""
         if not names_are_public:
             require_names(source)
-        source = with_likely_pictures(source.measured())
+        source = _with_likely_pictures(source.measured())
         surveys = survey_columns(source)
         decimal = settle_texts(source, surveys)
         settle_marks(surveys)
@@ -110,6 +112,32 @@ class TableSurvey:
     def note(self, name: str, note: str) -> str:
         """Return the comment of a column, which begins with a note."""
         return f"{note}{column_note(self.columns[name])}{set_hint(self.columns[name])}"
+
+
+def _with_likely_pictures(source: Source) -> Source:
+    """Return a source in which columns whose cells mostly are pictures are decoded.
+
+    The size is the most frequent one.
+    """
+    names = [name for name, storage in source.storage.items() if holds_files(storage)]
+    if not names:
+        return source
+    require_pillow()
+    return attempt(lambda: with_pictures(source, _likely_pictures(source, names)), source.unreadable)
+
+
+def _likely_pictures(source: Source, names: list[str]) -> dict[str, Image]:
+    kinds: dict[str, Counter[Image | None]] = {name: Counter() for name in names}
+    with unheard():
+        for chunk in source.chunks(names):
+            for name in names:
+                kinds[name].update(read_header(file) for file in files_in(chunk.columns[name]) if file is not None)
+    likely = {}
+    for name, counts in kinds.items():
+        pictures = {kind: n for kind, n in counts.items() if kind is not None}
+        if sum(pictures.values()) > counts[None]:
+            likely[name] = max(pictures, key=lambda kind: (pictures[kind], repr(kind)))
+    return likely
 
 
 def _reader(source: Source, decimal: str | None) -> Reader:

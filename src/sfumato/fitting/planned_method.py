@@ -360,13 +360,9 @@ def epsilon_for_error(plan: Plan, *, noise: float, target_error: float, delta: f
             f"Expected a target error that some epsilon up to {LARGEST_EPSILON:g} reaches, got {target_error=}. "
             "Declare more rows, or a coarser schema."
         )
-    return _rounded_up(max(epsilon, _LEAST_OF_ERROR))
-
-
-def _rounded_up(epsilon: float) -> float:
-    """Return ε with three digits, a little above: calibrated plans have a ten-thousandth more noise than they need."""
     if epsilon <= _LEAST_OF_ERROR:
         return _LEAST_OF_ERROR
+    # three digits, a little above: calibrated plans have a ten-thousandth more noise than they need
     digits = 2 - math.floor(math.log10(epsilon))
     return min(math.ceil(epsilon * (1 + 2e-4) * 10**digits) / 10**digits, LARGEST_EPSILON)
 

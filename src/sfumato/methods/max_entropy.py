@@ -164,7 +164,8 @@ class MaxEntropy(Synthesizer):
         if facts.schema.images:
             return self._images.one_way_error(plan, facts)
         if facts.described.tree is not None:
-            return database_error(plan, facts)
+            name, view = next(iter(branch_views(facts.described).items()))
+            return linked_error(plan, _facts(view, facts), _names(name))
         return (linked_error if facts.schema.linked else one_way_error)(plan, facts)
 
     def noise_for_answer(self, plan: Plan, facts: Facts, question: str, target_error: float) -> float:
@@ -218,12 +219,6 @@ def answer_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:
     """Return what to expect of each named question, of whichever table."""
     views = branch_views(facts.described).items()
     return [one for name, view in views for one in question_forecasts(plan, _facts(view, facts), _questions(name))]
-
-
-def database_error(plan: Plan, facts: Facts) -> float:
-    """Return the noise of a label's share among units."""
-    name, view = next(iter(branch_views(facts.described).items()))
-    return linked_error(plan, _facts(view, facts), _names(name))
 
 
 def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: int | None) -> FittedModel:
