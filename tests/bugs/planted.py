@@ -229,7 +229,7 @@ BUGS = [
     ),
     PlantedBug(
         "questions of a database: told how many persons there are",
-        "methods/linked/branches.py",
+        "methods/max_entropy.py",
         "        fitted[name] = with_units_measured(own, linked",
         "        own = Fit(own.data, own.account, Facts(view.schema, None, data.level(view.branch.of).owners.size))\n"
         "        fitted[name] = with_units_measured(own, linked",

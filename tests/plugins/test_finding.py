@@ -14,7 +14,7 @@ from fixtures.packages import install
 from sfumato import entry_points, plugins
 from sfumato.cli.settings import make_method
 from sfumato.errors import ConfigError, PluginWarning, ReleaseError
-from sfumato.methods.registry import METHODS, OWN, make_synthesizer
+from sfumato.methods.registry import METHODS, OWN
 from sfumato.release.samplers import SAMPLERS, build_sampler
 
 METHOD = """
@@ -60,14 +60,14 @@ class TestMethods:
         assert list(METHODS) == [*OWN, "other"]
         assert METHODS["other"].about == "A method that fits nothing. [others 2.1]"
         assert METHODS["other"].private
-        assert make_synthesizer("other", 2.0, None).epsilon == 2.0
+        assert make_method("other", 2.0, None, {}).epsilon == 2.0
         with pytest.raises(ConfigError, match="purpose"):
             make_method("other", 2.0, None, {"purpose": "training"})
 
     def test_without_it_the_name_is_unknown(self):
         assert "other" not in METHODS
         with pytest.raises(ConfigError, match=r"--method\) to be one of max-entropy, "):
-            make_synthesizer("other", 1.0, None)
+            make_method("other", 1.0, None, {})
 
     def test_the_command_line(self, site, call, tmp_path):
         declare(site, other="others:Other")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato._lazy import later
 from sfumato.errors import ConfigError
 from sfumato.methods import registry
+from sfumato.privacy.budget import NonPrivate
 from sfumato.schema import documents
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def make_method(method: str, epsilon: float | None, delta: float | None, flat: F
         flat: settings by dotted names, of their types or as text. They go over those of the preset that `preset` names.
 
     Raises:
-        ConfigError: no such method or preset, a name that is no setting of it, or a value that it cannot have.
+        ConfigError: no such method or preset, a name that is no setting of it, a value that it cannot have, or an ε too
+            many or too few.
     """
     chosen = registry.find_method(method)
     flat = dict(flat)
@@ -115,7 +117,11 @@ def make_method(method: str, epsilon: float | None, delta: float | None, flat: F
         base[first] = replace(
             base[first], **setting_types.read_settings(type(base[first]), {rest: flat[name]}, what, f"{first}.")
         )
-    return registry.make_synthesizer(method, epsilon, delta, {**base, **read})
+    if chosen.private and epsilon is None:
+        raise ConfigError(f"Expected --epsilon for the method {method}, got none. Add it, such as --epsilon 1.")
+    if not chosen.private and epsilon is not None:
+        raise ConfigError(f"Expected no --epsilon for the method {method}, which has no noise, got {epsilon:g}.")
+    return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **{**base, **read})
 
 
 def presets_of(method: str) -> Mapping[str, Preset]:

@@ -27,13 +27,13 @@ All functions are elementwise: what a text is never depends on the texts beside 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.facts import LARGEST_EXACT, canonical_number
+from sfumato.columns.facts import LARGEST_EXACT, canonical_number, shown
 
 _DAY, _CLOCK = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _MOMENT = f"^{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}"
@@ -94,6 +94,28 @@ def canonical(text: pa.Array, *, exact: bool = False) -> pa.Array:
     if _any(pc.match_substring_regex(text, _MOMENT)):
         text = needed_time(pc.replace_substring_regex(text, rf"^({_DAY})T([0-9]{{2}}:[0-9]{{2}})", r"\1 \2"))
     return _replaced(_without_zeros(text), _ODD, _word)
+
+
+def canonical_faults(labels: Sequence[str]) -> list[str]:
+    """Return why labels cannot be told apart by their canonical texts, if they cannot."""
+    if not any(may_be_written_otherwise(label) for label in labels):
+        return []
+    texts = canonical(pa.array(labels, pa.string())).to_pylist()
+    if None in texts:
+        wide = labels[texts.index(None)]
+        return [
+            f"Expected `exact: true` beside labels that are numbers of 2^53 and more, such as {shown(wide)}, which a "
+            "program may have rounded. Declare it if the column was text from the start."
+        ]
+    first: dict[str | None, str] = {}
+    for label, text in zip(labels, texts, strict=True):
+        if first.setdefault(text, label) != label:
+            return [
+                f"Expected labels that are different values, got {shown(first[text])} and {shown(label)}, which a "
+                "program may write for each other. Remove one, or declare `exact: true` if the column was text from "
+                "the start."
+            ]
+    return []
 
 
 def may_be_written_otherwise(text: str) -> bool:

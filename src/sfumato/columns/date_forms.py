@@ -255,11 +255,6 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
     return DateForm(name, last.format, min(resolutions, key=MICROSECONDS.__getitem__), offset)
 
 
-def family_counts(counts: np.ndarray, form: DateForm) -> np.ndarray:
-    """Return the counts of the forms that a column of one form may hold, shape (some,)."""
-    return counts[[i for i, other in enumerate(DATE_FORMS) if other.family == form.family]]
-
-
 def _shapes_of(text: pa.Array) -> pa.Array:
     """Return texts with 9 for each digit and a mark for a month's name and half of a day; null for what is too long."""
     none = pa.scalar(None, text.type)

@@ -30,7 +30,7 @@ from sfumato.columns.date_text import (
     parse_dates,
     written,
 )
-from sfumato.columns.facts import EPOCH, flag, is_bare_date, label_text, microseconds_since_epoch, moment_text, shown
+from sfumato.columns.facts import EPOCH, flag, label_text, microseconds_since_epoch, moment_text, shown
 from sfumato.columns.kind import Fault, refuse, settle
 from sfumato.columns.storage import from_text, number_fault, store_integer, type_words
 from sfumato.columns.wall_clock import (
@@ -117,7 +117,7 @@ class DateTime(WholeKind):
     def bounds(self) -> tuple[int, int]:
         """The first and the last step, counted in the resolution from 1970-01-01."""
         lower, upper = (microseconds_since_epoch(_bound(bound)) for bound in (self.lower, self.upper))
-        if is_bare_date(self.upper):
+        if not any(sign in self.upper for sign in ":T "):  # a day without a time
             upper += MICROSECONDS["day"] - 1
         return step_of(lower, self.resolution), step_of(upper, self.resolution)
 

@@ -153,11 +153,6 @@ def moment_text(name: str, value: object, faults: list[str]) -> str:
     return str(text)
 
 
-def is_bare_date(text: str) -> bool:
-    """Whether ISO text names a day without a time."""
-    return ":" not in text and "T" not in text and " " not in text
-
-
 def microseconds_since_epoch(moment: datetime) -> int:
     """Return wall-clock microseconds since 1970-01-01."""
     return (moment - EPOCH) // timedelta(microseconds=1)

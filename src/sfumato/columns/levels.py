@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.columns.canonical import canonical
+from sfumato.columns.canonical import canonical, canonical_faults
 from sfumato.columns.cells import (
     are_tokens,
     dictionary_indices,
@@ -34,8 +34,7 @@ from sfumato.columns.cells import (
 from sfumato.columns.facts import flag, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
-from sfumato.columns.label_texts import canonical_faults, values_of_texts
-from sfumato.columns.storage import has_text, text_of, unmodelled
+from sfumato.columns.storage import has_text, text_of, unmodelled, values_of_texts
 from sfumato.errors import SchemaError
 
 UNKNOWN, MISSING = -1, -2

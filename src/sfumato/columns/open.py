@@ -38,6 +38,9 @@ _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
 }
 
 
+_UNDECLARED = "Expected a column that is declared, got one to discover. Fits estimate it; here it has to be declared."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier(ColumnKind):
     """A column that is never released; it is read only where the schema names it as the unit, or as a key of a table.
@@ -135,11 +138,11 @@ class Open(ColumnKind):
 
     def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> NoReturn:
         """Refuse: there are no codes before discovery."""
-        raise SchemaError(self._undeclared())
+        raise SchemaError(_UNDECLARED)
 
     def decode(self, codes: object, storage: pa.DataType) -> NoReturn:
         """Refuse: there are no values before discovery."""
-        raise SchemaError(self._undeclared())
+        raise SchemaError(_UNDECLARED)
 
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why whatever is found could not be stored in a type; None if it could."""
@@ -180,9 +183,6 @@ class Open(ColumnKind):
         """Return the year nearest to one, towards 2000, that the format gives back: of two digits not all do."""
         form, step = self.format or "", 1 if year < 2000 else -1
         return next(y for y in (*range(year, 2000, step), 2000) if _reads_back(y, form))
-
-    def _undeclared(self) -> str:
-        return "Expected a column that is declared, got one to discover. Fits estimate it; here it has to be declared."
 
 
 def _reads_back(year: int, form: str) -> bool:

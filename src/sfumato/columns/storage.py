@@ -8,7 +8,9 @@ With it one list of labels describes a column however it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +46,15 @@ def text_of(values: pa.Array) -> pa.Array:
     return values.cast(pa.string())
 
 
+def values_of_texts(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
+    """Return texts as values of a type, or None if one of them is no such value."""
+    read = _value_reader_of(storage)
+    try:
+        return None if read is None else pa.array([read(text) for text in texts], storage)
+    except (ValueError, TypeError, LookupError, ArithmeticError, pa.ArrowException):
+        return None
+
+
 def _each(values: pa.Array, text: Callable[..., str | None]) -> pa.Array:
     listed = values.to_pylist()
     return pa.array([None if value is None else text(value) for value in listed], pa.string())
@@ -60,6 +71,25 @@ def _float_text(values: pa.Array) -> pa.Array:
         return float_text(number if number.is_integer() else float(str(width(number))))
 
     return _each(values, text)
+
+
+def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:
+    """Return the map from a label to a value of a type; None if no label is such a value."""
+    if is_text(storage):
+        return str.encode if is_bytes(storage) else str
+    if types.is_integer(storage):
+        return int
+    if types.is_floating(storage):
+        return np.float16 if types.is_float16(storage) else float
+    if types.is_boolean(storage):
+        return lambda text: {"true": True, "false": False}[text.lower()]
+    if types.is_decimal(storage):
+        return Decimal
+    if types.is_date(storage):
+        return dt.date.fromisoformat
+    if types.is_time(storage):
+        return dt.time.fromisoformat
+    return dt.datetime.fromisoformat if types.is_timestamp(storage) else None
 
 
 def store_integer(

@@ -91,8 +91,8 @@ def decimals(text: pa.Array) -> np.ndarray:
     power = pc.if_else(pc.equal(pc.fill_null(power, ""), ""), "0", power).cast(pa.int64())
     written = _whole(pc.subtract(pc.utf8_length(after).cast(pa.int64()), power))
     needed = _whole(pc.subtract(pc.utf8_length(pc.ascii_rtrim(after, "0")).cast(pa.int64()), power))
-    tiny = _zero(parts)
-    digits = np.where((needed <= 0) | tiny, 0, written)
+    zero = _matches(pc.binary_join_element_wise(parts.field("whole"), after, pa.scalar("", after.type)), "^0+$")
+    digits = np.where((needed <= 0) | zero, 0, written)  # `0e-9` is whole
     return np.where(_matches(text, _NUMBER), np.maximum(digits, 0), -1)
 
 
@@ -257,13 +257,6 @@ def _exact(text: str) -> int:
     if not lowest < number < highest:
         return lowest if number < 0 else highest
     return int(number.to_integral_value())
-
-
-def _zero(parts: pa.Array) -> np.ndarray:
-    """Return where all digits are 0: `0e-9` is whole."""
-    whole = parts.field("whole")
-    digits = pc.binary_join_element_wise(whole, parts.field("after"), pa.scalar("", whole.type))
-    return _matches(digits, "^0+$")
 
 
 def _whole(numbers: pa.Array) -> np.ndarray:

@@ -2,12 +2,16 @@
 
 Candidates are looked for in the first rows, and kept if no row of the whole source breaks them. A candidate counts
 where columns that had nothing to do with each other would have broken it often.
+
+Implications are among events: a label of a column, a missing cell, a number up to some value. Events that are the same
+in all rows are one; of those that follow from each other in a row of steps, only the steps are rules, no shortcuts.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,19 +21,20 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.wall_clock import Resolution
 from sfumato.desk.rule_breaks import values_of
-from sfumato.desk.rule_events import LEAST_BREAKS, implications, label_of
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Source
 from sfumato.rules import read_rules
-from sfumato.rules.cells import Column, Table, coarsest, in_steps, joined, size
+from sfumato.rules.cells import Column, Table, absent, coarsest, in_steps, joined, size
 from sfumato.schema.schema import Schema
 
 _ROWS = 20_000  # in which candidates are looked for
 _MOST_LEVELS, _MOST_MAPPED = 200, 2_000  # of a label that follows, and of one that it follows from
-_LEAST_ROWS = 5  # of a label or span, on the mean
+_LEAST_ROWS = 5  # of a label or span, on the mean; of an event, and without it
 _MOST_SPANS = 24
 _MOST_NUMBERS = 40  # columns among which sums of two are looked for
 _MOST = 100
+_LEAST_BREAKS = 20.0  # how often columns that have nothing to do with each other would break what counts as a rule
+_MOST_EVENTS = 600
 
 Rule = dict[str, Any]
 
@@ -103,7 +108,7 @@ def _candidates(table: Table, kinds: Mapping[str, TabularKind], *, labels: bool)
         return
     maps = list(_maps(table, kinds))
     yield from maps
-    yield from implications(table, kinds, {(rule["from"], rule["derived"]) for rule in maps})
+    yield from _implications(table, kinds, {(rule["from"], rule["derived"]) for rule in maps})
 
 
 def _numbers(table: Table, kinds: Mapping[str, TabularKind]) -> dict[str, np.ndarray]:
@@ -139,7 +144,7 @@ def _in_steps(column: Column, kind: TabularKind, step: Resolution | None) -> np.
 def _same(x: np.ndarray, y: np.ndarray, tolerance: float) -> bool:
     """Whether two columns agree in all rows where both are there, and these are many."""
     both = ~np.isnan(x) & ~np.isnan(y)
-    return int(both.sum()) >= LEAST_BREAKS and bool((np.abs(x - y)[both] <= tolerance).all())
+    return int(both.sum()) >= _LEAST_BREAKS and bool((np.abs(x - y)[both] <= tolerance).all())
 
 
 def _tolerance(kind: TabularKind) -> float:
@@ -178,7 +183,7 @@ def _sum_of_several(name: str, numbers: Mapping[str, np.ndarray], tolerance: flo
     rows = ~np.isnan(numbers[name])
     for other in others:
         rows &= ~np.isnan(numbers[other])
-    if len(others) < 3 or rows.sum() < len(others) + LEAST_BREAKS:
+    if len(others) < 3 or rows.sum() < len(others) + _LEAST_BREAKS:
         return []
     x = np.stack([numbers[other][rows] for other in others], axis=1)
     scale = np.maximum(np.abs(x).max(axis=0), 1e-300)
@@ -213,7 +218,7 @@ def _ordered_pairs(table: Table, kinds: Mapping[str, TabularKind], computed: lis
             x, y = x[both], y[both]
             swapped = np.searchsorted(np.sort(x), y, side="left")  # rows that independent columns would break
             is_sharp = low in dates or (x == y).any()
-            if is_sharp and (x <= y).all() and (x < y).any() and np.mean(x.size - swapped) >= LEAST_BREAKS:
+            if is_sharp and (x <= y).all() and (x < y).any() and np.mean(x.size - swapped) >= _LEAST_BREAKS:
                 yield low, high
 
 
@@ -226,7 +231,7 @@ def _maps(table: Table, kinds: Mapping[str, TabularKind]) -> Iterator[Rule]:
         column = table[name]
         assert isinstance(column, np.ndarray)
         shares = np.bincount(column, minlength=kind.n_levels) / n
-        if n * (1 - shares.max()) < LEAST_BREAKS:
+        if n * (1 - shares.max()) < _LEAST_BREAKS:
             continue
         for other, source in kinds.items():
             if other == name or (isinstance(source, LevelKind) and source.n_levels > _MOST_MAPPED):
@@ -249,7 +254,7 @@ def _level_map(cells: np.ndarray, column: np.ndarray, kind: LevelKind, source: T
     few = support.min() < 1 or support.mean() < _LEAST_ROWS
     if few or (counts.max(axis=1) < support).any() or source.nullable:
         return None
-    return {label_of(source, i): label_of(kind, int(counts[i].argmax())) for i in range(source.width)}
+    return {_label_of(source, i): _label_of(kind, int(counts[i].argmax())) for i in range(source.width)}
 
 
 def _span_map(cells: Values, column: np.ndarray, kind: LevelKind, source: TabularKind) -> dict[Any, Any] | None:
@@ -267,4 +272,140 @@ def _span_map(cells: Values, column: np.ndarray, kind: LevelKind, source: Tabula
     firsts = [int(values[start]) for start in starts]
     texts: list[Any] = [low if low == high else f"{low}..{high}" for low, high in zip(firsts, lasts, strict=True)]
     texts[0], texts[-1] = f"..{lasts[0]}", f"{firsts[-1]}.."
-    return {text: label_of(kind, int(levels[start])) for text, start in zip(texts, starts, strict=True)}
+    return {text: _label_of(kind, int(levels[start])) for text, start in zip(texts, starts, strict=True)}
+
+
+@dataclass(frozen=True)
+class _Event:
+    column: str
+    label: Any
+    of_number: bool
+
+
+def _implications(table: Table, kinds: Mapping[str, TabularKind], known: set[tuple[str, str]]) -> Iterator[Rule]:
+    """Yield rules of the forms if/then and null_if that all rows keep.
+
+    Args:
+        table: rows.
+        kinds: of their columns.
+        known: pairs of columns of which one gives the other: their labels are not compared.
+    """
+    events, masks = _events(table, kinds)
+    if len(events) < 2:
+        return
+    support = masks.sum(axis=1)
+    together = masks.astype(np.float32) @ masks.T.astype(np.float32)
+    implied = (together == support[:, None]) & _comparable(events, known)
+    surprising = support[:, None] * (1 - support[None, :] / masks.shape[1]) >= _LEAST_BREAKS
+    classes = _classes(implied & implied.T)
+    leaders = np.array([members[0] for members in classes])
+    steps: dict[int, Rule] = {}
+    for members in classes:
+        if surprising[members[0], members[0]]:
+            yield from _equal(events, members)
+    yield from _spans(table, kinds, [(events[i], masks[i]) for i in leaders], known)
+    for place, _ in enumerate(leaders):
+        _steps(place, leaders, implied & surprising, events, steps)
+    yield from steps.values()
+
+
+def _events(table: Table, kinds: Mapping[str, TabularKind]) -> tuple[list[_Event], np.ndarray]:
+    """Return events and in which rows they are, shape (events, n); those of few rows are left out."""
+    n = size(table)
+    events: list[tuple[_Event, np.ndarray]] = []
+    for name, kind in kinds.items():
+        column = table[name]
+        if isinstance(kind, LevelKind):
+            assert isinstance(column, np.ndarray)
+            counts = np.bincount(column, minlength=kind.n_levels)[: kind.width]
+            for level in np.flatnonzero(counts)[:_MOST_EVENTS]:
+                events.append((_Event(name, _label_of(kind, level), False), column == level))
+        elif kind.nullable:
+            events.append((_Event(name, None, True), absent(kind, column)))
+    events = [pair for pair in events if _LEAST_ROWS <= pair[1].sum() <= n - _LEAST_ROWS][:_MOST_EVENTS]
+    return [event for event, _ in events], np.array([mask for _, mask in events]).reshape(len(events), n)
+
+
+def _label_of(kind: LevelKind, level: int) -> Any:  # noqa: ANN401 - a label as a schema has it
+    """The label of a level; None of the level of missing cells."""
+    return kind.labels[level] if level < len(kind.labels) else None
+
+
+def _comparable(events: list[_Event], known: set[tuple[str, str]]) -> np.ndarray:
+    """Return which pairs of events are of columns that are compared, shape (events, events)."""
+    columns = [event.column for event in events]
+    apart = {(a, b): a != b and (a, b) not in known and (b, a) not in known for a in set(columns) for b in set(columns)}
+    return np.array([[apart[a, b] for b in columns] for a in columns])
+
+
+def _classes(same: np.ndarray) -> list[list[int]]:
+    """Return events that are the same in all rows together, each class in the order of columns."""
+    classes: list[list[int]] = []
+    taken: set[int] = set()
+    for i in range(len(same)):
+        if i not in taken:
+            members = [i, *(int(j) for j in np.flatnonzero(same[i]) if j not in taken and j != i)]
+            taken.update(members)
+            classes.append(members)
+    return classes
+
+
+def _equal(events: list[_Event], members: list[int]) -> Iterator[Rule]:
+    """Yield the rules of one class: numbers are missing if and only if; labels follow from each other."""
+    of_labels = [events[i] for i in members if not events[i].of_number]
+    if not of_labels:
+        return
+    first, *others = of_labels
+    for i in members:
+        if events[i].of_number:
+            yield {"null_if": {events[i].column: {first.column: first.label}}}
+    if others:
+        yield {"if": {first.column: first.label}, "then": {e.column: e.label for e in others}, "only_if": True}
+
+
+def _steps(place: int, leaders: np.ndarray, implied: np.ndarray, events: list[_Event], steps: dict[int, Rule]) -> None:
+    """Note what follows from an event, but for what follows from that again."""
+    event = int(leaders[place])
+    follows = [int(j) for j in leaders if j != event and implied[event, j] and not implied[j, event]]
+    nearest = [j for j in follows if not any(implied[k, j] and not implied[j, k] for k in follows if k != j)]
+    if nearest:
+        conclusions = {events[j].column: events[j].label for j in nearest}
+        steps[event] = {"if": {events[event].column: events[event].label}, "then": conclusions}
+
+
+def _spans(
+    table: Table, kinds: Mapping[str, TabularKind], events: list[tuple[_Event, np.ndarray]], known: set[tuple[str, str]]
+) -> Iterator[Rule]:
+    """Yield what all rows are whose whole number is up to, or from, some value."""
+    for name, kind in kinds.items():
+        column = table[name]
+        if not isinstance(column, Values) or kind.name != "integer" or column.absent.any():
+            continue
+        for upwards in (False, True):
+            exact: dict[str, dict[str, Any]] = {}
+            for event, mask in events:
+                if event.column == name or (name, event.column) in known:
+                    continue
+                span, only = _span(column.values, mask, upwards=upwards)
+                if span is None:
+                    continue
+                if only and event.of_number:
+                    yield {"null_if": {event.column: {name: span}}}
+                elif only:
+                    exact.setdefault(span, {})[event.column] = event.label
+                else:
+                    yield {"if": {name: span}, "then": {event.column: event.label}}
+            for span, conclusions in exact.items():
+                yield {"if": {name: span}, "then": conclusions, "only_if": True}
+
+
+def _span(values: np.ndarray, mask: np.ndarray, *, upwards: bool) -> tuple[str | None, bool]:
+    """Return the longest span from an end in which all rows are of an event, if no luck; and whether no others are."""
+    others = values[~mask]
+    end = int(others.max()) + 1 if upwards else int(others.min()) - 1
+    inside = values >= end if upwards else values <= end
+    n_inside = int(inside.sum())
+    if n_inside * (1 - mask.mean()) < _LEAST_BREAKS:
+        return None, False
+    end = int(values[inside].min()) if upwards else int(values[inside].max())
+    return (f"{end}.." if upwards else f"..{end}"), n_inside == int(mask.sum())

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, family_counts
+from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.storage import text_of
 from sfumato.columns.text_forms import is_code, is_number, odd_numbers
@@ -172,7 +172,7 @@ class TextSurvey:
         form = chosen_form(self.dates)
         if form is None:
             return None
-        fitting = int(family_counts(self.dates, form).sum())
+        fitting = int(self.dates[[other.family == form.family for other in DATE_FORMS]].sum())
         if not self.n_number_dates:
             odd = self._odd(fitting)
             return None if odd is None else TextReading(date=form, odd=odd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -9,6 +10,7 @@ from typing import Unpack, final
 
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.engines.choice import engine_for
+from sfumato.errors import ConfigError, SchemaError
 from sfumato.fitting.account import Account, Exchange
 from sfumato.fitting.arguments import (
     FitKeywords,
@@ -27,16 +29,17 @@ from sfumato.fitting.contents import check_types, form_of, pandas_form, versions
 from sfumato.fitting.discovery import discover
 from sfumato.fitting.driver import Driver, Fit, FittedModel
 from sfumato.fitting.planned_method import PlannedMethod
-from sfumato.fitting.prior_release import Prior, read_prior
 from sfumato.fitting.purposes import Facts
 from sfumato.inference.agreement import warn_of_disagreements
 from sfumato.io.chunks import Source
+from sfumato.lenses.chain import plain_schema
+from sfumato.lenses.lens import DataSet, Sampler
 from sfumato.maths.threads import few_threads
 from sfumato.mechanisms.noise import NoiseSource
 from sfumato.privacy.budget import PrivacyBudget
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import installed_versions
-from sfumato.privacy.certificate_form import Protected
+from sfumato.privacy.certificate import installed_versions, require_verified
+from sfumato.privacy.certificate_form import PriorRelease, Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan
 from sfumato.records.database_records import DatabaseData
@@ -44,13 +47,24 @@ from sfumato.records.engine import Engine
 from sfumato.records.linked import LinkedData
 from sfumato.records.private import OpenData, PrivateData
 from sfumato.records.table_sources import TableSources, open_records
+from sfumato.release.model import ReleaseValue, read_release
+from sfumato.release.samplers import build_sampler
 from sfumato.release_front import Release
 from sfumato.schema.code_lists import refuse_lists_of_data
 from sfumato.schema.named_questions import require_formulas, with_questions
 from sfumato.schema.open_schema import open_schema
 from sfumato.schema.schema import Schema, SchemaLike
 from sfumato.schema.schema_facts import with_areas
+from sfumato.schema.shapes import PRIOR, require_able
 from sfumato.schema.sources import with_discovered, without_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Prior:
+    """The prior of a fit: what a certificate says of it, and the sampler of its plain rows."""
+
+    stated: PriorRelease
+    sampler: Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +128,7 @@ class Synthesizer(PlannedMethod):
             schema = without_rows(schema)  # nothing is declared, so nothing is passed on
         budget = self._budget(rows)
         noise = noise_source(budget, options.seed)
-        prior = self._prior(options, schema, private=noise.private)
+        prior = _read_prior(options.prior, schema, self, private=noise.private)
         source = open_records(data, schema)
         with engine_for(source, options.workers, options.engine) as engine:
             records = _records(source, schema, engine)
@@ -151,7 +165,7 @@ class Synthesizer(PlannedMethod):
         driver: Driver[Ledger],
         noise: NoiseSource,
         records: PrivateData | LinkedData | DatabaseData,
-        prior: Prior | None = None,
+        prior: _Prior | None = None,
         exchange: Exchange | None = None,
     ) -> Release:
         """Read the records, and release: the account of the data is charged."""
@@ -178,12 +192,6 @@ class Synthesizer(PlannedMethod):
         warn_of_disagreements(release)
         return release
 
-    def _prior(self, options: FitOptions, schema: Schema, *, private: bool) -> Prior | None:
-        """Read the prior, if there is one, before anything is charged."""
-        if options.prior is None:
-            return None
-        return read_prior(options.prior, schema, self.method, takes_prior=self.takes_prior, private=private)
-
     def _journal(
         self,
         options: FitOptions,
@@ -192,7 +200,7 @@ class Synthesizer(PlannedMethod):
         *,
         n_public: int | None,
         private: bool,
-        prior: Prior | None,
+        prior: _Prior | None,
         exchange: Exchange | None,
     ) -> Journal:
         if options.checkpoint is not None:
@@ -218,3 +226,63 @@ def _records(source: Source, schema: Schema, engine: Engine | None) -> PrivateDa
     if schema.tree is not None and isinstance(source, TableSources):
         return DatabaseData(source, schema)
     return LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
+
+
+def _read_prior(
+    prior: ReleaseValue | str | os.PathLike[str] | None, schema: Schema, method: Synthesizer, *, private: bool
+) -> _Prior | None:
+    """Read the release that is the prior of a fit, if there is one, before anything is charged.
+
+    Args:
+        prior: a release, or the path of one.
+        schema: of the fit.
+        method: of the fit.
+        private: whether the noise of the fit is secret: then that of the prior has to be.
+
+    Raises:
+        ConfigError: the method or the schema's shape takes none, or the prior's noise is not secret.
+        SchemaError: the prior has other columns, or other facts of one.
+        ReleaseError: it cannot be read, or its events cost more than it states.
+    """
+    if prior is None:
+        return None
+    if not method.takes_prior:
+        raise ConfigError(f"Expected no prior for the method {method.method}, got one. Use the method max-entropy.")
+    require_able(schema, PRIOR, "Leave the prior out")
+    if schema.images:
+        raise ConfigError("Expected a table for a prior, got images. Leave the prior out.")
+    release = prior if isinstance(prior, ReleaseValue) else read_release(prior, ReleaseValue)
+    _require_same(schema, release.schema)
+    if private and not (release.certificate.private or release.certificate.measured_elsewhere):
+        raise ConfigError(
+            "Expected a prior of secret noise, got a release that guarantees nothing: what it shows of records would "
+            "be in this one too. Name a private release."
+        )
+    if release.certificate.epsilon is not None:  # the certificate of the fit repeats what it states
+        require_verified(release.certificate, "a prior")
+    sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
+    if isinstance(sampler, DataSet):
+        raise ConfigError("Expected a prior with a model to draw rows from, got a data set. Name another release.")
+    certificate, hashes = release.certificate, release.hashes
+    stated = PriorRelease(
+        arrays=hashes.arrays, content=hashes.content, epsilon=certificate.epsilon, delta=certificate.delta
+    )
+    return _Prior(stated, sampler)
+
+
+def _require_same(schema: Schema, other: Schema) -> None:
+    """Refuse a prior of another schema: names, kinds, bounds, labels, and columns that rules leave."""
+    for own, before in ((schema, other), (plain_schema(schema), plain_schema(other))):
+        if own.released != before.released:
+            differing = sorted({*own.released} ^ {*before.released})
+            what = f"others in {', '.join(map(repr, differing))}" if differing else "them in another order"
+            raise SchemaError(
+                f"Expected a prior with the same columns as the schema, and the same rules, got {what}. Fit with the "
+                "prior's schema, or leave the prior out."
+            )
+        for name in own.released:
+            if own.columns[name] != before.columns[name]:
+                raise SchemaError(
+                    f"Expected a prior with the same facts of column {name!r} as the schema (kind, bounds, labels), "
+                    "got others. Fit with the prior's schema, or leave the prior out."
+                )

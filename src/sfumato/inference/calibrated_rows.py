@@ -21,7 +21,7 @@ from sfumato.inference.estimate import Estimate, Estimates, answers_by_group
 from sfumato.inference.estimated_bounds import EstimatedBounds, counted_for_bounds, estimated_bounds
 from sfumato.inference.estimator import Estimator
 from sfumato.inference.functions import cell_functions, measured_functions
-from sfumato.inference.rows import Rows, is_missing, require_terms_together, require_together
+from sfumato.inference.rows import Rows, is_missing, require_together
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.release.model import ReleaseValue
 
@@ -29,7 +29,6 @@ _MOST_WITHIN = 0.01  # of a variance, within the cells that were counted
 _PAIR = 2
 _ANY_PART = 3.0  # the variance of an even law on [0, 1] is p(1 - p)/3 at p = 1/2, its mean
 _MOST_KEPT = 300  # measured functions of calibrations that are held: each is a number for each of the model's rows
-
 
 AS_CLIPPED = "Of columns as they were clipped to bounds that the fit estimated"
 By: TypeAlias = str | Sequence[str] | None
@@ -94,7 +93,8 @@ class CalibratedRows(Rows):
             self.require_column(name, following=True)
         sums = [self.terms(name) for name in dict.fromkeys(columns)]
         if not named:
-            require_terms_together(self.measured, sums, what)
+            for chosen in itertools.product(*sums):
+                require_together(self.measured, frozenset().union(*chosen), what)
         measured_columns = sorted(frozenset().union(*(term for terms in sums for term in terms)))
         estimator = self.estimator(tuple(measured_columns), target, free=True)
         return estimator.named() if named else estimator

@@ -17,7 +17,6 @@ from sfumato.inference.estimate import Ends, Estimate
 from sfumato.inference.intervals import size_of
 from sfumato.inference.joint_errors import JointErrors
 from sfumato.inference.noisy_totals import LEAST_SEEN
-from sfumato.inference.rows import require_together
 from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.inference.times import figure
 from sfumato.maths.outer_mass import Beyond
@@ -163,13 +162,6 @@ def set_column(measured: TableMeasurements, name: object) -> SetColumn:
         known = ", ".join(map(repr, sets)) or "none"
         raise ConfigError(f"Expected a column of sets, got {shown(name)}. Columns of sets: {known}.")
     return sets[name]
-
-
-def require_items_by(measured: TableMeasurements, column: SetColumn, by: str) -> None:
-    """Refuse the size of sets by a column whose labels were not measured with each item, or of too many items."""
-    require_few_items(column)
-    for item in column.items:
-        require_together(measured, (item, by), f"the mean size of {column.name!r} by {by!r}")
 
 
 def require_few_items(column: SetColumn) -> None:

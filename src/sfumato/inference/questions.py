@@ -21,7 +21,7 @@ from sfumato.errors import ConfigError, EstimateError, require_choice, require_f
 from sfumato.inference.calibrated_rows import By, CalibratedRows, group_columns, quoted
 from sfumato.inference.calibration import TOGETHER, Target
 from sfumato.inference.estimate import Correlations, Estimate, Estimates, answers_by_group
-from sfumato.inference.estimator import Estimator, require_items_by, set_column
+from sfumato.inference.estimator import Estimator, require_few_items, set_column
 from sfumato.inference.intervals import most_variance, of_correlation, of_variance, possible_range, within_bounds
 from sfumato.inference.joint_errors import HypothesisTest
 from sfumato.inference.noisy_totals import FEWEST_ROWS, Totals, tables_of
@@ -274,7 +274,9 @@ class Questions(CalibratedRows):
             rows_of = self._rows_of_sizes(column, target)
         else:
             self.require_column(by)
-            require_items_by(measured, column, by)
+            require_few_items(column)
+            for item in column.items:
+                require_together(measured, (item, by), f"the mean size of {column.name!r} by {by!r}")
             rows_of = self.estimator((*column.items, by), target)
         size = np.stack([measured.codes[item] == IN for item in column.items]).sum(axis=0, dtype=np.float64)
         longest = column.kind.longest

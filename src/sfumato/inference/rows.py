@@ -12,8 +12,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from numbers import Number
 
 import numpy as np
@@ -299,12 +298,6 @@ def measured_together(measured: TableMeasurements, columns: Collection[str]) -> 
         return False  # a number's quarters are not its values
     rest = set(columns) - {by.column}
     return by.column in columns and len(rest) <= _MOST and rest <= products.by_class.columns.keys()
-
-
-def require_terms_together(measured: TableMeasurements, sums: Sequence[Terms], what: str) -> None:
-    """Refuse a product of sums of functions of columns, where some of its parts were not measured together."""
-    for chosen in itertools.product(*sums):
-        require_together(measured, frozenset().union(*chosen), what)
 
 
 def require_together(measured: TableMeasurements, columns: Collection[str], what: str) -> None:

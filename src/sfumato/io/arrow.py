@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 else:  # it brings ssl
     pq = later("pyarrow.parquet")
 
-
 _BUFFER_BYTES = 1 << 20
+_TEXT = (pa.string(), pa.large_string())
 _MAGIC = b"ARROW1"  # a file begins with it, a stream does not
 
 
@@ -112,7 +112,7 @@ class ParquetSource(FileSource):
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         groups = None if self.groups is None else list(self.groups)
-        text = [name for name in columns if self.dictionaries and _is_text(self.storage[name])]
+        text = [name for name in columns if self.dictionaries and self.storage[name] in _TEXT]
         with self.file.reading() as raw, _open(raw, text) as file:
             batches = file.iter_batches(batch_size=self.chunk_rows, columns=list(columns), row_groups=groups)
             yield from table_chunks(sound_batches(batches), columns, self.chunk_rows)
@@ -154,18 +154,8 @@ def open_parquet(file: StoredFile, *, chunk_rows: int) -> ParquetSource:
     return ParquetSource(**of_schema(schema, file.name), container="parquet", chunk_rows=chunk_rows, file=file)
 
 
-def open_arrow(table: pa.Table, *, chunk_rows: int) -> ArrowSource:
-    """Wrap a pyarrow table; its cells are not copied."""
-    columns = of_schema(table.schema, "the pyarrow table")
-    return ArrowSource(**columns, container="pyarrow", chunk_rows=chunk_rows, table=table)
-
-
 def _open(raw: IO[bytes], text: Sequence[str] = ()) -> pq.ParquetFile:
     return pq.ParquetFile(raw, read_dictionary=list(text), pre_buffer=False, buffer_size=_BUFFER_BYTES)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _metadata(file: StoredFile) -> tuple[int, pa.Schema]:

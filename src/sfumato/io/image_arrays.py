@@ -168,10 +168,6 @@ def _find_keys(arrays: Mapping[str, object], label: str) -> dict[str, str]:
     raise DataError(f"{rule}. {way}.")
 
 
-def _is_image(x: _Header) -> bool:
-    return len(x.shape) > 1 and 0 < math.prod(x.shape[1:]) < _MOST_VALUES and x.dtype.kind in "buif"
-
-
 def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.DataType]:
     if any(header.dtype.hasobject for header in headers.values()):
         raise DataError(f"Expected plain arrays in {label}, got pickled Python objects. They are never opened.")
@@ -179,7 +175,7 @@ def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.D
     if x.dtype.names:
         rule = f"Expected images of numbers in {label}, got records of named fields"
         raise DataError(f"{rule}. Make a data frame of them: pandas.DataFrame(array).")
-    if not _is_image(x):
+    if not (len(x.shape) > 1 and 0 < math.prod(x.shape[1:]) < _MOST_VALUES and x.dtype.kind in "buif"):
         rule = f"Expected the images of {label} to be numbers of shape (n, height, width[, channels])"
         raise DataError(f"{rule} or (n, d). Reshape or convert them.")
     storage: dict[str, pa.DataType] = {

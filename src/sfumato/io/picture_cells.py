@@ -8,7 +8,6 @@ pictures.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
@@ -19,8 +18,8 @@ import pyarrow as pa
 from sfumato.columns.cells import is_bytes
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
-from sfumato.io.chunks import Chunk, Column, Note, Source, attempt
-from sfumato.io.pictures import check_picture, read_header, read_picture, require_pillow, unheard
+from sfumato.io.chunks import Chunk, Column, Note, Source
+from sfumato.io.pictures import check_picture, read_picture, require_pillow, unheard
 
 _CHUNK_BYTES = 1 << 26
 _FIELD = "bytes"
@@ -82,7 +81,7 @@ class PictureCells(Source):
         read: dict[str, list[np.ndarray | None]] = {}
         with unheard():
             for name, kind in self.images.items():
-                read[name] = [None if file is None else read_picture(file, kind) for file in _files(rows[name])]
+                read[name] = [None if file is None else read_picture(file, kind) for file in files_in(rows[name])]
         mask = np.array([all(image is not None for image in images) for images in zip(*read.values(), strict=True)])
         pixels = {}
         for name, kind in self.images.items():
@@ -131,33 +130,7 @@ def with_pictures(source: Source, columns: Mapping[str, ColumnKind]) -> Source:
     return PictureCells(**outline, table=source, images=images)
 
 
-def with_likely_pictures(source: Source) -> Source:
-    """Return a source in which columns whose cells mostly are pictures are decoded. Not private: for drafts alone.
-
-    The size is the most frequent one.
-    """
-    names = [name for name, storage in source.storage.items() if holds_files(storage)]
-    if not names:
-        return source
-    require_pillow()
-    return attempt(lambda: with_pictures(source, _likely(source, names)), source.unreadable)
-
-
-def _likely(source: Source, names: list[str]) -> dict[str, Image]:
-    kinds: dict[str, Counter[Image | None]] = {name: Counter() for name in names}
-    with unheard():
-        for chunk in source.chunks(names):
-            for name in names:
-                kinds[name].update(read_header(file) for file in _files(chunk.columns[name]) if file is not None)
-    likely = {}
-    for name, counts in kinds.items():
-        pictures = {kind: n for kind, n in counts.items() if kind is not None}
-        if sum(pictures.values()) > counts[None]:
-            likely[name] = max(pictures, key=lambda kind: (pictures[kind], repr(kind)))
-    return likely
-
-
-def _files(column: Column) -> list[bytes | None]:
+def files_in(column: Column) -> list[bytes | None]:
     """Return the bytes in the cells of a column."""
     assert not isinstance(column, np.ndarray)  # it would be an image
     cells = column.to_pylist()

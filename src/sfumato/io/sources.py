@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ConfigError, DataError
-from sfumato.io.arrow import open_arrow, open_ipc, open_parquet
+from sfumato.io.arrow import ArrowSource, of_schema, open_ipc, open_parquet
 from sfumato.io.baskets import CSR_KEYS, open_baskets
 from sfumato.io.batch_streams import open_stream
 from sfumato.io.chunks import DEFAULT_CHUNK_ROWS, Chunk, Container, Source
@@ -88,8 +88,9 @@ def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvF
     if isinstance(data, list | tuple) and data and all(isinstance(path, str | os.PathLike) for path in data):
         return _open_files(find_list(data), chunk_rows, form)
     if isinstance(data, pa.Table | pa.RecordBatch):
-        table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
-        return open_arrow(table, chunk_rows=chunk_rows)
+        table: Any = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+        columns = of_schema(table.schema, "the pyarrow table")
+        return ArrowSource(**columns, container="pyarrow", chunk_rows=chunk_rows, table=table)
     # whoever passes a frame has loaded its library: no need to load it here
     if (pandas := sys.modules.get("pandas")) and isinstance(data, pandas.DataFrame):
         return open_pandas(cast("pd.DataFrame", data), chunk_rows=chunk_rows)

@@ -52,7 +52,7 @@ def read_bounded(path: str | os.PathLike[str], most: int, *, links: bool = True)
                 content = file.read(most + 1)
             if len(content) <= most:
                 return content
-        reason = reason or f"more than {_size(most)}"
+        reason = reason or (f"more than {most >> 20} MiB" if most >> 20 else f"more than {most >> 10} KiB")
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or "no usable file name").lower()
     raise UnreadableFileError(reason)
@@ -65,10 +65,6 @@ def _open_regular(path: str, flags: int) -> int:
         return handle
     os.close(handle)
     raise OSError(errno.EINVAL, _NOT_REGULAR)
-
-
-def _size(most: int) -> str:
-    return f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
 
 
 class UntrustedZip(zipfile.ZipFile):

@@ -135,7 +135,8 @@ class RuledSampler:
         known = implied_values(self._plan, dict(values))
         plan, codes = self._plan, {}
         for name, kind in plan.free.items():
-            if plan.is_left_out(name, known):
+            others = {column: value for column, value in known.items() if column != name}
+            if any(rule.implied(others) for rule in plan.nulls.get(name, ())):
                 continue  # of conditions alone: the model may give no row of them a missing cell
             if name in plan.gaps:
                 code = plan.known_gap(name, known)

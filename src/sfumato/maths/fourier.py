@@ -95,17 +95,14 @@ class FourierFeatures:
         with np.errstate(all="ignore"):
             for start in range(0, n, _ROWS_AT_ONCE):
                 part = slice(start, start + _ROWS_AT_ONCE)
-                angles = self._angles(vectors[part])
+                some, matrix = vectors[part], self.frequencies
+                dense = isinstance(some, np.ndarray)
+                angles = fixed_product(some, matrix) if dense else np.asarray(some.astype(np.float64) @ matrix)
                 np.cos(angles, out=features[part, :half])
                 np.sin(angles, out=features[part, half:])
                 features[part][~np.isfinite(angles).all(axis=1)] = 0.0
         features /= np.sqrt(half)
         return features
-
-    def _angles(self, vectors: np.ndarray | sparse.csr_array) -> np.ndarray:
-        if not isinstance(vectors, np.ndarray):
-            return np.asarray(vectors.astype(np.float64) @ self.frequencies)
-        return fixed_product(vectors, self.frequencies)
 
 
 def fixed_product(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:

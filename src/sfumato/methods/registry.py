@@ -6,12 +6,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from sfumato._lazy import later
 from sfumato.entry_points import Plugin, built_in, find, names
 from sfumato.errors import ConfigError, PluginWarning, did_you_mean
-from sfumato.privacy.budget import NonPrivate
 
 if TYPE_CHECKING:
     from sfumato.fitting import synthesizer
@@ -122,25 +121,3 @@ def find_method(method: str) -> Method:
         hint = did_you_mean(method, METHODS)
         raise ConfigError(f"Expected method (--method) to be one of {', '.join(METHODS)}, got {method!r}.{hint}")
     return METHODS[method]
-
-
-def make_synthesizer(
-    method: str, epsilon: float | None, delta: float | None, settings: Mapping[str, Any] | None = None
-) -> Synthesizer:
-    """Return the synthesizer of a method.
-
-    Args:
-        method: its name.
-        epsilon: ε; None for a method without noise.
-        delta: δ, or None for the default.
-        settings: arguments of its class.
-
-    Raises:
-        ConfigError: no such method, a setting outside its domain, or an ε too many or too few.
-    """
-    chosen = find_method(method)
-    if chosen.private and epsilon is None:
-        raise ConfigError(f"Expected --epsilon for the method {method}, got none. Add it, such as --epsilon 1.")
-    if not chosen.private and epsilon is not None:
-        raise ConfigError(f"Expected no --epsilon for the method {method}, which has no noise, got {epsilon:g}.")
-    return chosen.make(epsilon=NonPrivate() if epsilon is None else epsilon, delta=delta, **(settings or {}))

@@ -144,7 +144,7 @@ def _parts_of(names: pa.Array, parts: int) -> np.ndarray:
 
 
 _FIRST_ID = 1
-_MOST_IDS = 2**31 - 1
+MOST_IDS = 2**31 - 1
 
 
 def as_written(table: pa.Table, schema: Schema, storage: Mapping[str, pa.DataType], start: int) -> pa.Table:
@@ -186,15 +186,6 @@ def _long(name: str, id_column: str, column: pa.ChunkedArray, ids: pa.DataType, 
     lengths, items = list_parts(column.combine_chunks())
     owners = np.repeat(np.arange(lengths.size) + start + _FIRST_ID, lengths)
     return pa.table({id_column: number_ids(pa.array(owners), ids), name: items})
-
-
-def check_ids(storage: pa.DataType) -> None:
-    """Refuse a type of ids that cannot number the sets of a sample.
-
-    Raises:
-        SchemaError: names the type.
-    """
-    number_ids(pa.array([_MOST_IDS]), storage)
 
 
 def number_ids(numbers: pa.Array, storage: pa.DataType) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Container, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, Self, final
 
 import numpy as np
@@ -273,19 +274,12 @@ _LABELS = Open(kind="categorical")
 _AS_NUMBERS = ("integer", "continuous", "datetime")
 
 
-def _years(micros: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    return np.where(valid, micros.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970, np.nan)
-
-
 def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
-    chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
-    return np.concatenate([_total(kind, chunk, missing) for chunk in chunks])
-
-
-def _total(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
     """Read cells; those that Arrow refuses are missing."""
     none, dtype = (np.nan, np.float64) if kind.kind in _AS_NUMBERS else (None, object)
-    return total(lambda part: _values(kind, part, missing), cells, lambda n: np.full(n, none, dtype=dtype))
+    read = partial(_values, kind, missing=missing)
+    chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
+    return np.concatenate([total(read, chunk, lambda n: np.full(n, none, dtype=dtype)) for chunk in chunks])
 
 
 def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
@@ -293,7 +287,8 @@ def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray
         return read_floats(cells, missing, kind.written)
     if kind.kind == "datetime":
         steps, valid = kind.between(2000, 2000).read(cells, missing)
-        return _years(moments_of(steps, kind.resolution), valid)
+        moments = moments_of(steps, kind.resolution).astype("datetime64[us]")
+        return np.where(valid, moments.astype("datetime64[Y]").astype(np.int64) + 1970, np.nan)
     cells = plain(cells)
     if pa.types.is_dictionary(cells.type):
         cells = plain(cells).dictionary_decode()

@@ -246,7 +246,8 @@ class RowOrder:
         self._units, self._keys, self._codes = [], [], []
         place = self._order_of(units, codes, own)
         units = units[place]
-        rank = _ranks(units)
+        starts = np.flatnonzero(np.diff(units, prepend=-1))  # rows of a unit lie together
+        rank = np.arange(units.size) - np.repeat(starts, np.diff(starts, append=units.size))
         counts = rank < np.minimum(self._max_rows, self._ended(units, rank, codes, place))
         place = place[counts]
         for name in codes:
@@ -295,12 +296,6 @@ class RowOrder:
         order = codes[self._order]
         ties = [mixed(owners, content)] + ([self._ending(codes)] if self._ends else [])
         return [*ties, np.where(np.isnan(order), _LAST, order)]
-
-
-def _ranks(units: np.ndarray) -> np.ndarray:
-    """Return the place of each row in its unit, from 0; rows of a unit lie together."""
-    starts = np.flatnonzero(np.diff(units, prepend=-1))
-    return np.arange(units.size) - np.repeat(starts, np.diff(starts, append=units.size))
 
 
 @dataclass(frozen=True, slots=True)

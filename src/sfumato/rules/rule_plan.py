@@ -181,11 +181,6 @@ class RulePlan:
                 return float(to_codes(kind, Values(fitted(kind, value.values), value.absent))[0])
         return None
 
-    def is_left_out(self, name: str, known: Mapping[str, Column]) -> bool:
-        """Return whether conditions among given values let a column be missing."""
-        others = {column: value for column, value in known.items() if column != name}
-        return any(rule.implied(others) for rule in self.nulls.get(name, ()))
-
     def is_fixed(self, name: str, known: Mapping[str, Column]) -> bool:
         """Return whether a column that is not modelled has its given value whatever is drawn, when known are given."""
         if name in self.gaps:

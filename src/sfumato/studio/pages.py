@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from markupsafe import Markup
@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from sfumato.errors import ConfigError, SfumatoError
 from sfumato.inference.column_lines import column_lines, cures
+from sfumato.io.sources import STREAMED
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import certificate_card
 from sfumato.release_front import Release
@@ -25,7 +26,6 @@ from sfumato.report.page import templates
 from sfumato.report.release_card import release_card
 from sfumato.rules import rule_text
 from sfumato.studio.fields import KINDS, tables_below
-from sfumato.studio.file_picker import listing_of
 from sfumato.studio.session import Budget, StudioSession
 
 MOST_BYTES = 65_536
@@ -36,6 +36,8 @@ SCALE = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 """The ε that the page of the budget offers."""
 
 SAMPLE_ROWS = 10
+MOST_SHOWN = 300
+_SUFFIXES = tuple(f".{form}" for form in STREAMED)
 _STEPS = {"/": "Table", "/questions": "Columns", "/budget": "Budget", "/fit": "Release"}
 
 
@@ -292,3 +294,29 @@ def _sample(release: Release | None) -> tuple[list[str], list[list[str]]]:
 def _page(template: str, title: str, here: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
     page = templates("sfumato.studio", "sfumato.report").get_template(template)  # in the report's style
     return HTMLResponse(page.render(title=title, here=here, steps=_STEPS, **{"running": False, **content}), status)
+
+
+class FolderListing(NamedTuple):
+    """A folder: its path, the folders and tables in it by name, and whether it has more than are shown."""
+
+    path: Path
+    folders: list[Path]
+    tables: list[Path]
+    has_more: bool
+
+
+def listing_of(folder: str | Path) -> FolderListing:
+    """Return what a folder holds, hidden names left out. No file is opened.
+
+    Raises:
+        ConfigError: it is no folder that may be read.
+    """
+    path = Path(folder).expanduser().absolute()
+    try:
+        entries = sorted((e for e in path.iterdir() if not e.name.startswith(".")), key=lambda e: e.name.lower())
+        folders = [entry for entry in entries if entry.is_dir()]
+    except (OSError, ValueError):
+        raise ConfigError("Expected a folder of this machine that may be read. Choose another one.") from None
+    tables = [entry for entry in entries if entry.name.lower().endswith(_SUFFIXES) and entry not in folders]
+    has_more = max(len(folders), len(tables)) > MOST_SHOWN
+    return FolderListing(path, folders[:MOST_SHOWN], tables[:MOST_SHOWN], has_more)

@@ -10,7 +10,7 @@ from fixtures.database import document, hospital, schema
 from sfumato import MaxEntropy, Schema, load
 from sfumato.errors import ConfigError, EstimateError, SchemaError
 from sfumato.fitting.purposes import Facts
-from sfumato.methods.linked.branches import answer_forecasts
+from sfumato.methods.max_entropy import answer_forecasts
 from sfumato.schema.branch_schemas import branch_views
 
 N = 1_500
