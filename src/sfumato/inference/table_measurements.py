@@ -211,11 +211,9 @@ class TableMeasurements:
 
     @cached_property
     def _model_rows(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The model's rows as it draws them, and the cell of each in every measured column."""
-        assert not isinstance(self._sampler, DataSet)
-        codes = dict(self._sampler.rows(self._n_rows, public_stream(*self._stream)))
-        names = self.names
-        cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1)
+        """The model's rows, and the cell of each in every measured column; one that moved has a code of its cell."""
+        codes, names = dict(self.simulated(self._n_rows, public_stream(*self._stream))), self.names
+        cells = np.stack([self.columns[name].cells(codes[name]) for name in names], axis=1, dtype=np.int32)
         if self.products is not None:
             base = BaseCells(codes)
             features = (  # of which none is looked up where no row has a gap
@@ -227,6 +225,10 @@ class TableMeasurements:
             cells = fill_gaps(cells, features, missing, public_stream(*self._stream, _GAPS_STREAM))
         counts = [self.counts(name) for name in self.names]
         cells = with_support(cells, counts, self.size, public_stream(*self._stream, _SUPPORT_STREAM))
+        rng = public_stream(*self._stream, _CODES_STREAM)
+        for (name, column), own in zip(self.columns.items(), cells.T, strict=True):
+            again, moved = column.codes(own, rng), column.cells(codes[name]) != own
+            codes[name] = np.where(moved, again, codes[name])
         return codes, dict(zip(names, cells.T, strict=True))
 
     def simulated(self, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -295,7 +297,7 @@ class TableMeasurements:
     @cached_property
     def drawn(self) -> BaseCells:
         """The model's rows as it draws them, for queries."""
-        return BaseCells(self._model_rows[0])
+        return BaseCells(self.simulated(self._n_rows, public_stream(*self._stream)))
 
     @cached_property
     def clipping(self) -> np.ndarray:
@@ -310,16 +312,10 @@ class TableMeasurements:
         gaps = {} if plan is None else plan.gaps
         return {name: self.free_codes[name] for name in self.columns if name not in gaps}
 
-    @cached_property
+    @property
     def free_codes(self) -> dict[str, np.ndarray]:
         """The model's rows, with the codes of distances under the names of the columns that lie at their ends."""
-        rng, (codes, cells) = public_stream(*self._stream, _CODES_STREAM), self._model_rows
-        free = dict(codes)
-        for name, column in self.columns.items():
-            again, moved = column.codes(cells[name], rng), column.cells(codes[name]) != cells[name]
-            if moved.any():  # else nothing is held twice
-                free[name] = np.where(moved, again, codes[name])
-        return free
+        return self._model_rows[0]
 
     def drawn_again(self, name: str, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The codes of some of the model's rows, each drawn anew within the cell that the model has it in."""
@@ -369,9 +365,9 @@ class OnGivenRows(TableMeasurements):
         return self._rows, {name: column.cells(self._rows[name]) for name, column in self.columns.items()}
 
     @cached_property
-    def free_codes(self) -> dict[str, np.ndarray]:
+    def drawn(self) -> BaseCells:
         """The rows as they were drawn."""
-        return self._rows
+        return self.base
 
 
 def column_grid(name: str, kind: TabularKind, edges: np.ndarray | None, n_cells: int) -> ColumnGrid:

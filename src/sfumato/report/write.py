@@ -228,20 +228,22 @@ def _tables(
     n = min(MOST_ROWS, release.certificate.n_public) if real_bins is None else real_bins.n_rows
     table = pa.concat_tables(release.batches(n, seed=seed))
     bins = read_bins(table, schema)
-    content: dict[str, Any] = {"drawn": n}
+    target = release.target if target is None else target
+    beside = None if real is None else read_codes(real, schema).population(0)
+    matrix = matrix_of(read_codes(table, schema), beside, schema, target)
+    rules = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
+    content: dict[str, Any] = {"drawn": n, "matrix": matrix, "rules": rules}
     if real_bins is None:
+        del table  # before the estimates, which hold far more
+        pa.default_memory_pool().release_unused()
         estimates = estimates_of(release)
         content |= {**estimates, "uses": uses_of(release, estimates)}
         content.pop("answers", None)
-    content["columns"] = column_figures(bins, real_bins, schema, content.pop("ends", None))
-    content["rules"] = _rules({"synthetic": table} | ({} if real is None else {"real": real}), schema)
-    target = release.target if target is None else target
-    beside = None if real is None else read_codes(real, schema).population(0)
-    content["matrix"] = matrix_of(read_codes(table, schema), beside, schema, target)
-    if real_bins is None:
+        content["columns"] = column_figures(bins, None, schema, content.pop("ends", None))
         content["noise"] = {column.name: column.noise for column in content["columns"] if column.noise}
         content["joint"] = joint_figures(bins, schema, _strongest(content))
     else:
+        content["columns"] = column_figures(bins, real_bins, schema)
         content["pairs"], content["n_pairs"] = pair_figures(bins, real_bins, schema)
         content["target"] = target
         content["scores"] = evaluate(

@@ -187,7 +187,7 @@ class SoftmaxChain:
         """
         n, m = known.shape
         barred = {j: self.columns[j].runs_of(cells) for j, cells in (never or {}).items()}
-        cells = np.empty((len(self.columns), n), dtype=np.int64)
+        cells = np.empty((len(self.columns), n), dtype=np.int32)
         with np.errstate(all="ignore"):
             for start in range(0, n, SAMPLING.block_rows):
                 some = known[start : start + SAMPLING.block_rows]
@@ -196,8 +196,17 @@ class SoftmaxChain:
                     rows.keep(step, self.columns[step.column].runs[some[:, step.column]])
                 for step in self.steps[m:]:
                     rows.draw(step, rng, raked=raked, never=barred.get(step.column))
-                cells[:, start : start + SAMPLING.block_rows] = rows.cells(rng, dict(enumerate(some[:, : m - rough].T)))
+                runs = rows.runs
+                del rows  # whose features are far more
+                cells[:, start : start + len(some)] = self.cells(runs, rng, dict(enumerate(some[:, : m - rough].T)))
         return cells.T
+
+    def cells(self, runs: np.ndarray, rng: np.random.Generator, known: Mapping[int, np.ndarray | int]) -> np.ndarray:
+        """Return cells, shape (columns, n): those known, others drawn for the runs."""
+        cells = np.empty_like(runs)
+        for j, column in enumerate(self.columns):
+            cells[j] = known[j] if j in known else column.cells(runs[j].astype(np.int64), rng)
+        return cells
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the model as named float64 and int64 arrays."""
@@ -301,13 +310,6 @@ class DrawnRows:
         self.features[step.block] = np.take(step.values, runs, axis=1)
         if step.led.size:
             self.leads[step.led] = np.take(step.leads, runs, axis=1)
-
-    def cells(self, rng: np.random.Generator, known: Mapping[int, np.ndarray | int]) -> np.ndarray:
-        """Return cells, shape (columns, n): those known, others drawn for the runs."""
-        cells = np.empty_like(self.runs)
-        for j, column in enumerate(self.chain.columns):
-            cells[j] = known[j] if j in known else column.cells(self.runs[j].astype(np.int64), rng)
-        return cells
 
 
 def _read_column(arrays: Mapping[str, np.ndarray], name: str, cells: int) -> SoftmaxColumn:

@@ -86,7 +86,7 @@ class SoftmaxGiven:
             rows.keep(step, of_step[places])
         for step in self.chain.steps[self._last :]:
             rows.draw(step, rng)
-        return rows.cells(rng, self.cells)
+        return self.chain.cells(rows.runs, rng, self.cells)
 
     @cached_property
     def _last(self) -> int:
