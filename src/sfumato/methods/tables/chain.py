@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from sfumato.maths.constants import CHAIN, DESCENT
 from sfumato.maths.shrinkage import shrunk
@@ -302,8 +302,10 @@ class _Chain:
             places, wanted = heard
             middle, rows = self._middle[places], self._drawn[places].T
             wanted = wanted - np.outer(middle, law @ self._functions[j])
-            squares = self._squares[np.ix_(places, places)]
-            part = Predictors(rows, self._functions[j], wanted, self._ridge, squares)
+            squares, ridge = self._squares[np.ix_(places, places)], self._ridge
+            if j == self._turns.target and self._least:
+                ridge = max(ridge, _least_ridge(squares, self._rows / CHAIN.rows_of_weight))
+            part = Predictors(rows, self._functions[j], wanted, ridge, squares)
             (weights,), shift = softmax_weights([part], law, self._solver_steps)
             if j == self._turns.target and self._contrasts is not None:
                 weights, shift, products = self._with_products(part, weights, shift, self._contrasts, before)
@@ -325,8 +327,7 @@ class _Chain:
             return None
         places = np.concatenate([self._places[i] for i in before])
         wanted, together = self._moments[np.ix_(places, self._places[j])], self._moments[np.ix_(places, places)]
-        least = 0.0 if j == self._turns.target else self._least
-        strength = np.abs(wanted).max(axis=1)
+        least, strength = self._least, np.abs(wanted).max(axis=1)
         heard = strength >= max(least, np.sort(strength)[-CHAIN.first_heard :][0] if least else 0.0)
         for _ in range(CHAIN.listens if least else 0):
             more = np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
@@ -373,6 +374,20 @@ def _predicted(together: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> n
     """
     square = together[np.ix_(heard, heard)] + CHAIN.hearing_ridge * np.eye(int(heard.sum()))
     return np.where(heard[:, None], wanted, together[:, heard] @ np.linalg.solve(square, wanted[heard]))
+
+
+def _least_ridge(squares: np.ndarray, most: float) -> float:
+    """Return the least ridge with which weights are at most so many that are free, Σ e ÷ (e + ridge); 0 where all are.
+
+    Args:
+        squares: of features, shape (d, d), e their variances along its axes.
+        most: above 0.
+    """
+    spread = np.linalg.eigvalsh(squares) if len(squares) > most else np.zeros(0)
+    spread = spread[spread > 1e-9]  # of what does not vary at all, rounding
+    if spread.size <= most:
+        return 0.0
+    return float(optimize.brentq(lambda ridge: (spread / (spread + ridge)).sum() - most, 0.0, spread.sum() / most))
 
 
 def _common(column: ColumnShares) -> np.ndarray:
