@@ -264,7 +264,9 @@ def _pearson(real: CodedTable, synthetic: CodedTable, names: list[str]) -> dict[
     matrices = []
     for table in (real, synthetic):
         # a constant column's rounding can leave it a variance: exact zeros are correlated
-        frame = pd.DataFrame({name: _centre(table.columns[name]) for name in names}, columns=names)
+        # less a value of their own: what is far from 0 loses digits
+        known = {name: codes[~np.isnan(codes)][:1] for name, codes in table.columns.items() if name in names}
+        frame = pd.DataFrame({name: table.columns[name] - known[name].sum() for name in names}, columns=names)
         with np.errstate(all="ignore"):
             matrix = frame.corr().to_numpy() if table.weights is None else _weighted_correlations(frame, table.weights)
             matrices.append(np.nan_to_num(matrix))
@@ -281,11 +283,6 @@ def _weighted_correlations(frame: pd.DataFrame, weights: np.ndarray) -> np.ndarr
     n, means, squares, products = sums @ known, (x.T * weights) @ known, (x.T**2 * weights) @ known, (x.T * weights) @ x
     variances = np.maximum(squares / n - (means / n) ** 2, 0.0)
     return (products / n - means * means.T / n**2) / np.sqrt(variances * variances.T)
-
-
-def _centre(codes: np.ndarray) -> np.ndarray:
-    known = codes[~np.isnan(codes)]
-    return codes - known[0] if len(known) else codes
 
 
 def _cramer(real: CodedTable, synthetic: CodedTable, names: list[str], schema: Schema) -> dict[str, Any] | None:

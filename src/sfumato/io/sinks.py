@@ -212,13 +212,9 @@ def _as_table(batch: Batch) -> pa.Table:
     """A batch as a table; images become a tensor column."""
     if isinstance(batch, pa.Table):
         return batch
-    return pa.table({name: _as_arrow(column) for name, column in batch.columns.items()})
-
-
-def _as_arrow(column: Column) -> pa.Array | pa.ChunkedArray:
-    if not isinstance(column, np.ndarray):
-        return column
-    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(column))
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray
+    columns = batch.columns.items()
+    return pa.table({n: tensors(np.ascontiguousarray(c)) if isinstance(c, np.ndarray) else c for n, c in columns})
 
 
 def _write_csv(batches: Iterator[Batch], path: Path, keys: Mapping[str, str], form: CsvForm = _PLAIN_CSV) -> None:

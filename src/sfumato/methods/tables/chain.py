@@ -387,7 +387,8 @@ def _least_ridge(squares: np.ndarray, most: float) -> float:
     spread = spread[spread > 1e-9]  # of what does not vary at all, rounding
     if spread.size <= most:
         return 0.0
-    return float(optimize.brentq(lambda ridge: (spread / (spread + ridge)).sum() - most, 0.0, spread.sum() / most))
+    free = lambda ridge: (spread / (spread + ridge)).sum() - most  # noqa: E731
+    return float(optimize.root_scalar(free, bracket=(0.0, spread.sum() / most)).root)
 
 
 def _common(column: ColumnShares) -> np.ndarray:

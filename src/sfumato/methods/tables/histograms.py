@@ -44,7 +44,8 @@ def estimated_shares(
     if ordered.sum() < CURVE.fewest_ordered:
         combined = _combined(counts)
         if combined.size >= CURVE.many_levels:
-            combined = likely_counts(combined, _combined_std(counts))
+            std = counts.stds * counts.coarse_std / np.hypot(counts.stds, counts.coarse_std)  # each is a run
+            combined = likely_counts(combined, std)
         return _normalised(project_to_simplex(combined, total))
     curve, spikes = _curve_and_spikes(counts, ordered, widths, axis or Axis.of_widths(widths))
     curve = _with_rest(curve, spikes, total, total_std, counts)
@@ -81,11 +82,6 @@ def _combined(counts: NoisyCounts) -> np.ndarray:
     sums = np.bincount(counts.runs, counts.fine, counts.coarse.size)
     missed = (counts.coarse - sums) / (counts.run_variances + counts.coarse_std**2)
     return counts.fine + counts.stds**2 * missed[counts.runs]
-
-
-def _combined_std(counts: NoisyCounts) -> np.ndarray:
-    """Return the noise of the combined counts of labels, each of them a run."""
-    return counts.stds * counts.coarse_std / np.hypot(counts.stds, counts.coarse_std)
 
 
 def _curve_and_spikes(
