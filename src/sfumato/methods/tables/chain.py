@@ -327,7 +327,8 @@ class _Chain:
             return None
         places = np.concatenate([self._places[i] for i in before])
         wanted, together = self._moments[np.ix_(places, self._places[j])], self._moments[np.ix_(places, places)]
-        least, strength = self._least, np.abs(wanted).max(axis=1)
+        least = 0.0 if j == self._turns.target else self._least
+        strength = np.abs(wanted).max(axis=1)
         heard = strength >= max(least, np.sort(strength)[-CHAIN.first_heard :][0] if least else 0.0)
         for _ in range(CHAIN.listens if least else 0):
             more = np.abs(wanted - _predicted(together, wanted, heard)).max(axis=1) > least
