@@ -7,7 +7,15 @@ import pytest
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.maths.constants import CHAIN
-from sfumato.methods.tables.chain import Effort, Tie, Turns, fit_table_chain, lawful_moments, order_of_ties
+from sfumato.methods.tables.chain import (
+    Effort,
+    Tie,
+    Turns,
+    _least_ridge,
+    fit_table_chain,
+    lawful_moments,
+    order_of_ties,
+)
 from sfumato.methods.tables.evidence import Evidence
 from sfumato.methods.tables.features import ColumnShares, Waves, hermite_coefficients, level_features, number_features
 
@@ -248,3 +256,14 @@ def test_of_many_features_those_that_others_tell_are_not_heard():
     cells = chains[1].draw(40_000, rng(2))
     drawn = np.concatenate([features.values[cells[:, j]] for j in range(p)], axis=1)
     assert np.abs(drawn.T @ drawn / len(drawn) - moments)[0::3, 0::3].max() < 0.05
+
+
+def test_free_weights_of_a_target_are_few_beside_rows():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 30)) * np.geomspace(1e-3, 3, 30)
+    squares, spread = rows.T @ rows / 400, np.linalg.eigvalsh(rows.T @ rows / 400)
+    assert _least_ridge(squares, 30) == _least_ridge(squares, 45.5) == 0.0
+    assert _least_ridge(np.zeros((9, 9)), 4) == 0.0
+    for most in (29.5, 12, 3, 0.5):
+        ridge = _least_ridge(squares, most)
+        assert (spread / (spread + ridge)).sum() == pytest.approx(most)

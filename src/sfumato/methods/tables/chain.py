@@ -307,6 +307,10 @@ class _Chain:
                 ridge = max(ridge, _least_ridge(squares, self._rows / CHAIN.rows_of_weight))
             part = Predictors(rows, self._functions[j], wanted, ridge, squares)
             (weights,), shift = softmax_weights([part], law, self._solver_steps)
+            if ridge > self._ridge:  # as far along these weights as the moments say
+                along = Predictors(rows @ weights.astype(np.float32), part.functions, weights.T @ wanted, self._ridge)
+                (length,), shift = softmax_weights([along], law, self._solver_steps)
+                weights = weights @ length
             if j == self._turns.target and self._contrasts is not None:
                 weights, shift, products = self._with_products(part, weights, shift, self._contrasts, before)
             tilts = tilts + shift - self._functions[j] @ (weights.T @ middle)
@@ -378,12 +382,7 @@ def _predicted(together: np.ndarray, wanted: np.ndarray, heard: np.ndarray) -> n
 
 
 def _least_ridge(squares: np.ndarray, most: float) -> float:
-    """Return the least ridge with which weights are at most so many that are free, Σ e ÷ (e + ridge); 0 where all are.
-
-    Args:
-        squares: of features, shape (d, d), e their variances along its axes.
-        most: above 0.
-    """
+    """Return the least ridge with at most so many free weights, Σ e ÷ (e + ridge), of features of variances e."""
     spread = np.linalg.eigvalsh(squares) if len(squares) > most else np.zeros(0)
     spread = spread[spread > 1e-9]  # of what does not vary at all, rounding
     if spread.size <= most:
