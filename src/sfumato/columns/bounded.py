@@ -155,7 +155,10 @@ class ListedSteps(Steps):
 
 def nearest(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return the place of the value nearest to each number, of some in ascending order; of two as near the larger."""
-    return np.searchsorted((values[1:] + values[:-1]) / 2, numbers, side="right").astype(np.int64)
+    if values.size == 1:
+        return np.zeros(np.shape(numbers), dtype=np.int64)
+    above = np.clip(np.searchsorted(values, numbers), 1, values.size - 1)
+    return above - (numbers - values[above - 1] < values[above] - numbers)
 
 
 @final

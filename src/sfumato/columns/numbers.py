@@ -193,6 +193,8 @@ class Continuous(NumericKind):
         """Return float64 values of codes, and a mask of the missing ones."""
         absent = np.isnan(codes)
         shares = np.clip(np.where(absent, self._midpoint_code, codes), 0.0, 1.0)
+        if self.values is not None:
+            return np.array(self.values)[self.steps.at(shares)], absent & self.nullable
         span = self.upper - self.lower
         values = self.lower + shares * span
         # the code of 0 comes back as the rounding error of its product: amounts are often exactly 0
@@ -272,6 +274,12 @@ def _grid(kind: Continuous) -> tuple[float, float, float, float]:
     return float(first), float(last), float(step.numerator), float(step.denominator)
 
 
+def are_apart(numbers: Sequence[float]) -> bool:
+    """Whether numbers in ascending order differ by so much of all they span that their codes do."""
+    span = numbers[-1] - numbers[0]
+    return math.isfinite(span) and all(b - a > span * _ROUNDING for a, b in itertools.pairwise(numbers))
+
+
 def _listed(
     values: object, bounds: tuple[float, float], resolution: float | None, faults: list[str]
 ) -> tuple[float, ...]:
@@ -286,6 +294,8 @@ def _listed(
         faults.append(
             f"Expected values in ascending order, each once, from lower={bounds[0]!r} to upper={bounds[1]!r}."
         )
+    elif not are_apart(numbers):
+        faults.append("Expected values that differ by more than 2^-50 of upper - lower, got some that do not.")
     if resolution is not None:
         faults.append("Expected values or a resolution, got both. Leave one out.")
     if len(numbers) > MOST_LISTED:

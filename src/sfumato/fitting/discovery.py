@@ -18,15 +18,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.bounded import BEYOND, MIDDLE_YEAR, OPEN_UNITS, PARTS, SIDE, cell_span, counts_name, open_edges
+from sfumato.columns.bounded import (
+    BEYOND,
+    MIDDLE_YEAR,
+    OPEN_UNITS,
+    PARTS,
+    SIDE,
+    cell_span,
+    cells_of,
+    counts_name,
+    open_edges,
+)
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
-from sfumato.columns.numbers import MOST_LISTED
+from sfumato.columns.numbers import MOST_LISTED, are_apart
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of
 from sfumato.columns.text_forms import is_code
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import (
+    LARGEST,
     PRESENT,
     DomainCounts,
     KindCounts,
@@ -54,6 +65,7 @@ _FEW_BEYOND = 0.01  # share of numbers beyond the grid that are clamped to what 
 _SPARSE = 0.1  # share of cells with a word of their own below which a column of labels is left out
 _CODED = 0.95  # the same of a column of codes
 _CENTS = 0.009  # resolution: of finer numbers there are too many for the fit to count each value
+_AMONG_MANY = 1.5  # times as far from the noise, where hundreds of cells are looked at
 _ANSWERS = 2  # to whether somebody is or has what a column names: `veteran`, `email`
 _MOST_NAMES = 6
 
@@ -78,8 +90,9 @@ def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str
         else:
             whole, size = kind != "continuous", n - float(part[-1])
             edges, columns = open_edges(kind), len(counts.kinds)
-            cells = span(NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size))
-            if cells is None:
+            counted = NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size)
+            cells = span(counted)
+            if cells is None or counted.sure is None:
                 continue
             if kind == "datetime":
                 kinds[name] = _dates(cells, nullable)
@@ -91,23 +104,37 @@ def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str
                 last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
                 kinds[name] = _whole(first, max(last, first), nullable)
             else:
-                kinds[name] = _continuous(noisy.words.get(name, {}), (lower, upper), size, std, nullable)
+                kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
+                if numbers := _listed(noisy.words.get(name, {}), part[: BEYOND + 1], counted.sure, size, std):
+                    kinds[name] = Continuous(lower=numbers[0], upper=numbers[-1], values=numbers, nullable=nullable)
     return kinds
 
 
-def _continuous(
-    words: Mapping[str, float], bounds: tuple[float, float], present: float, std: float, nullable: bool
-) -> Continuous:
-    """Return numbers between bounds, or the published ones where these are nearly all there are."""
-    numbers = sorted(map(float, words))
-    if 1 < len(numbers) <= MOST_LISTED and _may_be_all(words, present, std):
-        return Continuous(lower=numbers[0], upper=numbers[-1], values=numbers, nullable=nullable)
-    return Continuous(lower=bounds[0], upper=bounds[1], nullable=nullable)
+def _listed(
+    words: Mapping[str, float], counts: np.ndarray, span: tuple[int, int], present: float, std: float
+) -> list[float] | None:
+    """Return the published numbers, if they are all there are as far as counts tell: 99 %, and all that is seen.
+
+    Args:
+        words: these numbers, with their counts.
+        counts: of the cells of the grid, and beyond it, shape (cells,).
+        span: a cell at or below which there surely are values, and one at or above which there are.
+        present: number of cells with a value.
+        std: noise of every count.
+    """
+    numbers = sorted(float(word) for word in words if abs(float(word)) < LARGEST)
+    if not 1 < len(numbers) <= MOST_LISTED or not _may_be_all(words, present, std, 1 - _FEW_BEYOND):
+        return None
+    cells = cells_of(np.array(numbers))
+    rest = counts - np.bincount(cells, [words[repr(number)] for number in numbers], counts.size)
+    seen = rest > _AMONG_MANY * PRESENT * std * np.sqrt(1 + np.bincount(cells, minlength=counts.size))
+    within = cells[0] <= span[0] and span[1] <= cells[-1]
+    return numbers if within and not seen.any() and are_apart(numbers) else None
 
 
-def _may_be_all(words: Mapping[str, float], present: float, std: float) -> bool:
-    """Whether published words are 95 % of the cells, with what a deviation of their noise may have hidden."""
-    return sum(words.values()) + std * math.sqrt(len(words) + 1) >= _CODED * max(present, 1.0)
+def _may_be_all(words: Mapping[str, float], present: float, std: float, part: float = _CODED) -> bool:
+    """Whether published words are this part of the cells, with what a deviation of their noise may have hidden."""
+    return sum(words.values()) + std * math.sqrt(len(words) + 1) >= part * max(present, 1.0)
 
 
 def _dates(cells: tuple[int, int], nullable: bool) -> DateTime:
@@ -389,8 +416,8 @@ def _is_constant(kind: ColumnKind) -> bool:
 def label_threshold(plan: Plan, schema: Schema) -> float | None:
     """Return the noisy count from which on a fit keeps a label that nobody listed; half of those with so many are kept.
 
-    A constant of plan and schema. It counts rows, or units, of which discovery reads one row each. None where no column
-    may hold such labels.
+    A constant of plan and schema, as if all open columns of continuous numbers were counted one by one. It counts
+    rows, or units, of which discovery reads one row each. None where no column may hold such labels.
 
     Args:
         plan: calibrated, of a method that discovers.
@@ -400,9 +427,9 @@ def label_threshold(plan: Plan, schema: Schema) -> float | None:
     if not worded:
         return None
     kinds: dict[str, OpenKind] = {name: "categorical" if name in worded else k for name, k in schema.open.items()}
-    stage = plan[DOMAINS]
-    noise_std = stage.noise_multiplier * domain_counts(schema, kinds).norm_bound
-    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded), unit_rows=1)
+    stage, single = plan[DOMAINS], frozenset(name for name, kind in kinds.items() if kind == "continuous")
+    noise_std = stage.noise_multiplier * replace(domain_counts(schema, kinds), single=single).norm_bound
+    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded) + len(single), unit_rows=1)
 
 
 def label_forecast(plan: Plan, schema: Schema) -> str:

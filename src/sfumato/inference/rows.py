@@ -12,6 +12,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from numbers import Number
 
@@ -22,7 +23,7 @@ from sfumato.columns.booleans import Boolean
 from sfumato.columns.bounded import Values
 from sfumato.columns.facts import shown
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.kinds import Categorical, DateTime
+from sfumato.columns.kinds import Categorical, Continuous, DateTime
 from sfumato.errors import ConfigError, EstimateError, did_you_mean, require_instance
 from sfumato.inference.table_measurements import TableMeasurements, values
 from sfumato.lenses.chain import plain_schema
@@ -58,6 +59,8 @@ def _read_span(name: str, kind: TabularKind, value: object) -> tuple[float, floa
         raise ConfigError(
             f"Expected a span of {name!r}, such as (18, 65), (18, None) or '18..65', or a value, got {shown(value)}."
         )
+    if isinstance(kind, Continuous) and kind.values is not None:  # a span may end between two of them
+        kind = dataclasses.replace(kind, values=None)
     # as the model's rows have them: of dates steps since 1970
     low, high = (
         side if end is None else float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sfumato.columns.bounded import ListedSteps, Steps
+from sfumato.columns.numbers import MOST_LISTED
 from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
@@ -263,9 +264,11 @@ class QueryArrays:
             if edges is None or form.scale is None or form.base - edges.size not in (-1, 0):
                 return place.refuse("has cells of numbers that do not follow each other from step 0")
             steps = Steps(int(edges[-1]) - 1, float(form.scale), float(form.offset))
-            places = None if form.places is None else self._array(form.places, 1)
-            if places is not None:  # the bits of floats
-                steps = ListedSteps(steps.last, steps.scale, steps.offset, tuple(places.view(np.float64).tolist()))
+        if form.places is not None:  # the bits of floats
+            places = self._array(form.places, 1)
+            if steps is None or places is None or places.size != steps.last + 1 or places.size > MOST_LISTED:
+                return place.refuse("has places of values that are not those of its cells")
+            steps = ListedSteps(steps.last, steps.scale, steps.offset, tuple(places.view(np.float64).tolist()))
         if form.groups is not None:
             groups = self._groups(form.groups)
             if groups is None or groups[0].size != form.base:
