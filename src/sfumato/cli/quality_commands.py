@@ -120,7 +120,8 @@ def table_command(
     known = _known(schema, release)
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
     records = _open_tables(input_format, known, **texts)
-    _refuse_of_databases(known, runs=runs, inference=inference)
+    if known is not None and known.tree is not None and (runs > 1 or inference):
+        raise ConfigError("Expected no --runs and no --inference for the tables of a database. Leave the option out.")
     opened = () if known is None else tuple(known.open)
     known = _read_off(records["REAL"], records["SYNTHETIC"], target) if known is None else _close_schema(known, records)
     n_rows = None if release is None else _count_rows(records["REAL"], known)
@@ -156,11 +157,6 @@ def _told(answers: dict[str, Any], release: sfumato.Release | None, *, json_outp
     elif release is not None and (differs := agreement.in_words(release)):
         say(differs)
     return json_output
-
-
-def _refuse_of_databases(known: sfumato.Schema | None, *, runs: int, inference: list[str] | None) -> None:
-    if known is not None and known.tree is not None and (runs > 1 or inference):
-        raise ConfigError("Expected no --runs and no --inference for the tables of a database. Leave the option out.")
 
 
 def _known(path: Path | None, release: sfumato.Release | None) -> sfumato.Schema | None:

@@ -171,17 +171,16 @@ def _by_name(
 
 
 def _labels(survey: ColumnSurvey, kind: Categorical, counted: _Frequencies | None) -> tuple[ColumnKind, str]:
-    if not survey.is_number and counted is not None and _is_rare(survey, counted):
+    if (
+        not survey.is_number
+        and counted is not None
+        and ((counted.rare_share > 0.5 and not _is_short_list(survey, counted)) or counted.even(_MANY_LABELS))
+    ):
         return Identifier(), (
             "texts of which most are rare, or all occur about equally often, as names do: not released. To release the "
             "frequent ones, write {kind: categorical, discover: true}"
         )
     return _to_discover("categorical", survey, kind, f"labels: {_FREQUENT}")
-
-
-def _is_rare(survey: ColumnSurvey, counted: _Frequencies) -> bool:
-    """Whether most values of a text are rare and it is no short list of labels, or many occur equally often."""
-    return (counted.rare_share > 0.5 and not _is_short_list(survey, counted)) or counted.even(_MANY_LABELS)
 
 
 def _is_short_list(survey: ColumnSurvey, counted: _Frequencies) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -51,7 +52,8 @@ def outside_marks(kind: TabularKind, column: pa.Array | pa.ChunkedArray, missing
     Privacy: none (pure function).
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    marks = [total(lambda part: _marks(kind, part, missing), chunk, _nowhere) for chunk in chunks]
+    nowhere = partial(np.full, fill_value=NOWHERE, dtype=np.int8)
+    marks = [total(lambda part: _marks(kind, part, missing), chunk, nowhere) for chunk in chunks]
     return np.concatenate([np.zeros(0, dtype=np.int8), *marks])
 
 
@@ -62,10 +64,6 @@ def _marks(kind: TabularKind, cells: pa.Array, missing: Sequence[str]) -> np.nda
             if not (fault == "missing" and kind.nullable):
                 marks[mask] = CLAMPED if fault == "clamped" else NOWHERE
     return marks
-
-
-def _nowhere(n: int) -> np.ndarray:
-    return np.full(n, NOWHERE, dtype=np.int8)
 
 
 @dataclass(frozen=True, slots=True)

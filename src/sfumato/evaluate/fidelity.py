@@ -120,7 +120,9 @@ def total_variation(real: object, synthetic: object, *, schema: SchemaLike, k: i
         0.25
     """
     schema = read_schema(schema)
-    _check_order(k, schema)
+    most = min(3, len(table_kinds(schema)))
+    if not isinstance(k, Integral) or not 1 <= k <= most:
+        raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
     return mean_distance(read_bins(real, schema), read_bins(synthetic, schema), schema=schema, k=k)
 
 
@@ -182,12 +184,6 @@ def column_sets(d: int, k: int) -> Iterable[tuple[int, ...]]:
     while len(chosen) < SAMPLED_SETS:
         chosen[tuple(sorted(rng.choice(d, size=k, replace=False).tolist()))] = None
     return list(chosen)
-
-
-def _check_order(k: int, schema: Schema) -> None:
-    most = min(3, len(table_kinds(schema)))
-    if not isinstance(k, Integral) or not 1 <= k <= most:
-        raise ConfigError(f"Expected k to be a whole number from 1 to {most}, got k={k!r}.")
 
 
 def distance(p: np.ndarray, q: np.ndarray) -> float:

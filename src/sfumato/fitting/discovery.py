@@ -105,7 +105,7 @@ def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str
                 kinds[name] = _whole(first, max(last, first), nullable)
             else:
                 kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
-                if numbers := _listed(noisy.words.get(name, {}), part[: BEYOND + 1], counted.sure, size, std):
+                if numbers := _listed(noisy.words.get(name, {}), part[:BEYOND], counted.sure, size, std):
                     kinds[name] = Continuous(lower=numbers[0], upper=numbers[-1], values=numbers, nullable=nullable)
     return kinds
 
@@ -115,12 +115,7 @@ def _listed(
 ) -> list[float] | None:
     """Return the published numbers, if they are all there are as far as counts tell: 99 %, and all that is seen.
 
-    Args:
-        words: these numbers, with their counts.
-        counts: of the cells of the grid, and beyond it, shape (cells,).
-        span: a cell at or below which there surely are values, and one at or above which there are.
-        present: number of cells with a value.
-        std: noise of every count.
+    There surely are values at or below the first cell of the span, and at or above the second.
     """
     numbers = sorted(float(word) for word in words if abs(float(word)) < LARGEST)
     if not 1 < len(numbers) <= MOST_LISTED or not _may_be_all(words, present, std, 1 - _FEW_BEYOND):
@@ -416,7 +411,7 @@ def _is_constant(kind: ColumnKind) -> bool:
 def label_threshold(plan: Plan, schema: Schema) -> float | None:
     """Return the noisy count from which on a fit keeps a label that nobody listed; half of those with so many are kept.
 
-    A constant of plan and schema, as if all open columns of continuous numbers were counted one by one. It counts
+    A constant of plan and schema; with each column of numbers that are counted one by one it is higher. It counts
     rows, or units, of which discovery reads one row each. None where no column may hold such labels.
 
     Args:
@@ -427,9 +422,9 @@ def label_threshold(plan: Plan, schema: Schema) -> float | None:
     if not worded:
         return None
     kinds: dict[str, OpenKind] = {name: "categorical" if name in worded else k for name, k in schema.open.items()}
-    stage, single = plan[DOMAINS], frozenset(name for name, kind in kinds.items() if kind == "continuous")
-    noise_std = stage.noise_multiplier * replace(domain_counts(schema, kinds), single=single).norm_bound
-    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded) + len(single), unit_rows=1)
+    stage = plan[DOMAINS]
+    noise_std = stage.noise_multiplier * domain_counts(schema, kinds).norm_bound
+    return threshold_of(stage.extra_delta, noise_std=noise_std, columns=len(worded), unit_rows=1)
 
 
 def label_forecast(plan: Plan, schema: Schema) -> str:

@@ -206,23 +206,10 @@ def _power(predictor: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(predictor, _LARGEST_POWER))
 
 
-def _of_chances(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    chances = special.expit(predictor)
-    return left - chances, chances * (1 - chances)
-
-
-def _of_counts(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    means = _power(predictor)
-    return left - means, means
-
-
-def _of_sizes(left: np.ndarray, predictor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    relative = left * _power(-predictor)
-    return relative - 1.0, relative
-
-
 LINEAR = Family("ols", "least squares", np.asarray, lambda left, predictor: (left - predictor, np.ones_like(left)))
-LOGISTIC = Family("logit", "logistic", special.expit, _of_chances, two_values=True)
-POISSON = Family("poisson", "Poisson", _power, _of_counts)
-GAMMA = Family("gamma", "gamma", _power, _of_sizes, pairs=False)
+LOGISTIC = Family(
+    "logit", "logistic", special.expit, lambda y, x: (y - (p := special.expit(x)), p * (1 - p)), two_values=True
+)
+POISSON = Family("poisson", "Poisson", _power, lambda y, x: (y - (m := _power(x)), m))
+GAMMA = Family("gamma", "gamma", _power, lambda y, x: ((part := y * _power(-x)) - 1.0, part), pairs=False)
 FAMILIES = {family.name: family for family in (LINEAR, LOGISTIC, POISSON, GAMMA)}

@@ -59,13 +59,14 @@ def _read_span(name: str, kind: TabularKind, value: object) -> tuple[float, floa
         raise ConfigError(
             f"Expected a span of {name!r}, such as (18, 65), (18, None) or '18..65', or a value, got {shown(value)}."
         )
-    if isinstance(kind, Continuous) and kind.values is not None:  # a span may end between two of them
-        kind = dataclasses.replace(kind, values=None)
-    # as the model's rows have them: of dates steps since 1970
+    # as the model's rows have them: of dates steps since 1970; of a list of numbers it may end between two
+    number = dataclasses.replace(kind, values=None) if isinstance(kind, Continuous) else None
     low, high = (
-        side if end is None else float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])
+        side if end is None
+        else number.given(name, end, kind.sample_type).stored[0].as_py() if number is not None
+        else float(values(kind, np.array([kind.given(name, end, kind.sample_type).code])).iloc[0])
         for end, side in zip(ends, (-np.inf, np.inf), strict=True)
-    )
+    )  # fmt: skip
     if low > high:
         raise ConfigError(f"Expected a span of {name!r} whose first end is not above its second, got {shown(value)}.")
     return low, high

@@ -32,7 +32,7 @@ else:  # it brings ssl
 _OWN_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")  # which pyarrow reads itself, where it was built so
 _FSSPEC = {"https": "aiohttp", "http": "aiohttp", "az": "adlfs", "abfs": "adlfs", "gs": "gcsfs", "s3": "s3fs"}
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-_WILD = re.compile(r"[*?\[]")
+_WILD, _HIDDEN = re.compile(r"[*?\[]"), re.compile(r"(^|/)[._]")
 
 
 @final
@@ -118,7 +118,7 @@ def find_remote(url: str) -> DataFiles:
         chosen = _matching(url[len(base) :].lstrip("/"), [_below(file, path) for file in files])
         files = [file for file, matches in zip(files, chosen, strict=True) if matches]
     else:
-        files = [file for file in files if file.lower().endswith(".parquet") and not _hidden(_below(file, path))]
+        files = [file for file in files if file.lower().endswith(".parquet") and not _HIDDEN.search(_below(file, path))]
     if not files:
         raise DataError(f"Expected a file, files that match, or a folder of Parquet files as {label}, got none.")
     return attempt(lambda: _data_files(label, files, [_below(file, path) for file in files], system), message)
@@ -168,10 +168,6 @@ def _walk(folder: Path, suffix: str) -> Iterator[str]:
         for name in files:
             if name.lower().endswith(suffix) and not name.startswith((".", "_")):
                 yield os.path.join(place, name)
-
-
-def _hidden(path: str) -> bool:
-    return any(part.startswith((".", "_")) for part in path.split("/"))
 
 
 def _fixed(pattern: str) -> str:

@@ -238,7 +238,7 @@ class ChainConstants:
     simulated: int = 12_000  # rows | chosen on the tables of decision 96
     fewest_rows: int = 20  # that are simulated | not tuned
     ridge: float = 1e-3  # of a softmax's weights | chosen on the same; decision 96
-    rows_of_weight: float = 40.0  # that are simulated, for each free weight of a target | chosen on wide; decision 101
+    free_weights: float = 300.0  # of a target: one for 40 simulated rows | chosen on wide; decision 101
     precision: float = 0.5  # of a weight before records are seen, where there is next to no noise | not tuned
     product_ridge: float = 3e-2  # of products' weights | chosen on magic, telco; decision 96; without noise `ridge`
     heard: float = 0.015  # moment, or what others miss of it, from which a feature is heard | not tuned; decision 96

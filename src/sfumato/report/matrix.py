@@ -130,24 +130,19 @@ def matrix_of(
     columns = [_columns(table, names, kinds, tables) for table in tables]
     associations = [_associations(of_table) for of_table in columns]
     lines = tuple(_lines(names, kinds, associations))
-    cell = next(side for most, side in _CELLS if len(names) <= most)
+    n, cell = len(names), next(side for most, side in _CELLS if len(names) <= most)
     pictures = _pictures(associations, lines, cell)
     return Matrix(
         pictures,
         tuple(Name(fit_name(shown(name)), _ROOM + cell * (i + 0.5)) for i, name in enumerate(names)),
         lines[:LISTED_PAIRS],
         len(lines),
-        len(kinds) - len(names),
+        len(kinds) - n,
         cell,
         _ROOM,
-        _ROOM + cell * len(names),
-        _ground(len(names)),
+        _ROOM + cell * n,
+        f"M0 0h{n}v{n}h-{n}z" + "".join(f"M0 {i}h{n}M{i} 0v{n}" for i in range(1, n)),  # a square, lines between cells
     )
-
-
-def _ground(n: int) -> str:
-    """Return the path of n × n cells: a square, and lines between them."""
-    return f"M0 0h{n}v{n}h-{n}z" + "".join(f"M0 {i}h{n}M{i} 0v{n}" for i in range(1, n))
 
 
 def _columns(

@@ -9,7 +9,9 @@ from sfumato import MaxEntropy, Schema
 from sfumato.columns.bounded import ListedSteps
 from sfumato.columns.kinds import Categorical, Continuous
 from sfumato.columns.open import Open
-from sfumato.errors import ConfigError
+from sfumato.errors import ConfigError, ReleaseError, SchemaError
+from sfumato.measurements.query_form import QueryArrays, read_query, write_query
+from sfumato.privacy.reading import Place
 
 VALUES = (-2.5, 0.1, 1 / 3, 40.0)
 KIND = Continuous(lower=-2.5, upper=40, values=VALUES)
@@ -68,3 +70,59 @@ def test_discovery_finds_them_where_they_are_all(kind):
     assert release.schema.columns["share"] == KIND
     assert release.schema.columns["ratio"].values is None
     assert set(release.sample(2_000, seed=0)["share"]) <= set(VALUES)
+
+
+def discovered(values, epsilon=5.0, seed=0):
+    frame = pd.DataFrame({"x": values, "sex": np.random.default_rng(1).choice(["f", "m"], len(values))})
+    columns = {"x": Open(kind="continuous"), "sex": COLUMNS["sex"]}
+    schema = Schema(columns=columns, rows=len(frame))
+    return MaxEntropy(epsilon=epsilon, delta=1e-6).fit(frame, schema=schema, seed=seed)
+
+
+def test_a_tail_that_counts_show_is_no_list():
+    rng = np.random.default_rng(0)
+    values = rng.choice([0, 0.123456789], 20_000)
+    tail = rng.random(20_000) < 0.04
+    release = discovered(np.where(tail, rng.lognormal(9, 1, 20_000), values))
+    assert release.schema.columns["x"].values is None
+    assert release.share({"x": (100, None)}).value == pytest.approx(0.04, abs=0.01)
+
+
+@pytest.mark.parametrize("far", [9.96921e36, 1e308, -1e308])
+def test_numbers_beyond_the_grid_are_no_values(far):
+    values = np.random.default_rng(0).choice([1 / 7, 1 / 3, 2 / 3], 40_000)
+    values[:320] = far
+    kind = discovered(values).schema.columns["x"]
+    assert isinstance(kind, Continuous)
+    assert kind.values == (1 / 7, 1 / 3, 2 / 3)
+
+
+@pytest.mark.parametrize("values", [(0.1, 2 / 3, 1 - 1 / 3 + 1e-15, 2.1), (0, 1e-12, 1e5), (-1e308, 1e308)])
+def test_values_too_near_or_too_far_are_refused(values):
+    with pytest.raises(SchemaError):
+        Continuous(lower=values[0], upper=values[-1], values=values)
+
+
+def test_values_near_each_other_are_read_as_themselves():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = np.unique(rng.integers(1, 30, 20) / rng.integers(1, 30, 20))
+        kind = Continuous(lower=values[0], upper=values[-1], values=values.tolist())
+        np.testing.assert_array_equal(kind.snapped(values), values)
+        codes = (values - values[0]) / (values[-1] - values[0])
+        np.testing.assert_array_equal(kind.decoded(codes)[0], values)
+
+
+def test_a_span_may_end_between_values(release):
+    assert release.share({"share": (0.2, 20)}).value == release.share({"share": 1 / 3}).value
+
+
+def test_places_of_a_document_are_those_of_its_cells(release):
+    arrays: dict[str, np.ndarray] = {}
+    query = next(m.query for m in release.measurements if m.query is not None)
+    form = write_query(query, arrays)
+    place = next(axis for table in form["tables"] for axis in table if axis["column"] == "share")["places"]
+    for wrong in (arrays[place][:-1], np.zeros(5_000, dtype=np.int64), None):
+        other = {name: array for name, array in arrays.items() if name != place}
+        with pytest.raises(ReleaseError):
+            read_query(form, Place("query"), QueryArrays(other if wrong is None else {**other, place: wrong}))

@@ -262,7 +262,7 @@ class DPGM(Synthesizer):
     ) -> tuple[Assign, tuple[tuple[str, Noisy], ...]]:
         """Return the rule that gives a vector its cluster, and what was measured for it."""
         if self.n_clusters == 1:
-            return _one_cluster, ()
+            return (lambda vectors: np.zeros(len(vectors), dtype=np.int64)), ()
         distance = 2 * vectors.typical_norm**2 if self.distance is None else self.distance
         features = FourierFeatures.of(
             vectors.dimension, n_features=self.n_features, gamma=1 / distance, seed=_FEATURE_SEED
@@ -329,11 +329,6 @@ class DPGM(Synthesizer):
         train(fit, NETWORKS, machines, records, vectors, settings)
         released = Machines(stack.machines(), machines.chains, chosen.burn_in)
         return released, {"component": "rbm", "steps": chosen.burn_in}
-
-
-def _one_cluster(vectors: np.ndarray) -> np.ndarray:
-    """The rule that gives every vector cluster 0."""
-    return np.zeros(len(vectors), dtype=np.int64)
 
 
 def _nearest_centre(features: FourierFeatures, centres: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -304,7 +304,7 @@ class _Chain:
             wanted = wanted - np.outer(middle, law @ self._functions[j])
             squares, ridge = self._squares[np.ix_(places, places)], self._ridge
             if j == self._turns.target and self._least:
-                ridge = max(ridge, _least_ridge(squares, self._rows / CHAIN.rows_of_weight))
+                ridge = max(ridge, _least_ridge(squares, CHAIN.free_weights))
             part = Predictors(rows, self._functions[j], wanted, ridge, squares)
             (weights,), shift = softmax_weights([part], law, self._solver_steps)
             if ridge > self._ridge:  # as far along these weights as the moments say

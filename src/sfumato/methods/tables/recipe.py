@@ -89,10 +89,10 @@ def table_forecast(plan: Plan, facts: Facts, names: Names | None = None) -> dict
     share = one_way_error(plan, facts, names)
     joint = entry_noise(plan[names.moments].noise_multiplier, TableFacts.of(facts), forecast_rows(facts))
     seen_from = _count_noise(plan, facts, names) / VALUE_STEP * special.ndtri(1 - ATOMS.false / ATOMS.usual_values)
-    value = f", a number that many rows share is seen from about {seen_from:,.0f} rows on"
+    value = f"a number that many rows share is seen from about {seen_from:,.0f} rows on; "
     value = value if TableFacts.of(facts).value_squares else ""
     return {
-        names.marginals: f"standard error of a 1-way share ±{share:.2g}{forecast_weights(facts)[2]}{value}",
+        names.marginals: f"{value}standard error of a 1-way share ±{share:.2g}{forecast_weights(facts)[2]}",
         names.moments: f"standard error of a correlation ±{joint:.2g}",
     }
 
