@@ -2,9 +2,7 @@
 
 Of numbers the last two digits, in steps, or of few values the last one; of what has only zeros there how many these
 are, and whether 5 stands before them; each by the number of digits. Of dates the day of the month, 1 January apart, and
-the weekday; of times the hour, the minute and the second. Every one is a list: each value has one ending of it.
-
-A function of a column's kind.
+the weekday; of times the hour, the minute and the second. Each is a list of endings, a function of a column's kind.
 """
 
 from __future__ import annotations
