@@ -27,8 +27,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 # What was counted, with a little room for work on the way.
 LIMITS = {
     "lines": 88_100,
-    "lines of the core": 57_120,
-    "files": 441,
+    "lines of the core": 57_090,
+    "files": 434,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,
