@@ -122,9 +122,9 @@ def _listed(
         return None
     cells = cells_of(np.array(numbers))
     rest = counts - np.bincount(cells, [words[repr(number)] for number in numbers], counts.size)
-    seen = rest > _AMONG_MANY * PRESENT * std * np.sqrt(1 + np.bincount(cells, minlength=counts.size))
+    beside = rest > _AMONG_MANY * PRESENT * std * np.sqrt(1 + np.bincount(cells, minlength=counts.size))
     within = cells[0] <= span[0] and span[1] <= cells[-1]
-    return numbers if within and not seen.any() and are_apart(numbers) else None
+    return numbers if within and not beside.any() and are_apart(numbers) else None
 
 
 def _may_be_all(words: Mapping[str, float], present: float, std: float, part: float = _CODED) -> bool:
