@@ -29,15 +29,7 @@ _limit = _Limit()
 
 
 def few_threads(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Keep linear algebra to few threads while a function runs; afterwards it is as it was.
-
-    Example:
-        >>> @few_threads
-        ... def total(values):
-        ...     return sum(values)
-        >>> total([1, 2])
-        3
-    """
+    """Keep linear algebra to few threads while a function runs; afterwards it is as it was."""
 
     @named_arguments
     @wraps(function)

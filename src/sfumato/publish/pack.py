@@ -25,6 +25,7 @@ from sfumato.io.atomic import atomic_path, reason_of, refuse_existing, refuse_in
 from sfumato.io.sinks import write_table
 from sfumato.io.table_folders import MARKER, TableFormat, write_tables
 from sfumato.maths.streams import fresh_seed
+from sfumato.maths.threads import few_threads
 from sfumato.publish.croissant import croissant
 from sfumato.publish.data_card import data_card, hugging_face_card
 from sfumato.publish.noisy_tables import NoisyTables, categories_table, columns_table, noisy_tables
@@ -66,6 +67,7 @@ class _Folder:
         return digest.hexdigest()
 
 
+@few_threads
 def pack(
     release: Release | str | os.PathLike[str],
     out: str | os.PathLike[str],

@@ -20,6 +20,7 @@ from sfumato.extras import require_extra
 from sfumato.inference.agreement import in_words
 from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
+from sfumato.maths.threads import few_threads
 from sfumato.privacy import words
 from sfumato.records.table_sources import open_records
 from sfumato.release.model import ReleaseValue, read_release
@@ -54,6 +55,7 @@ MOST_ROWS = 50_000
 """Rows that are drawn for a page made from the release alone."""
 
 
+@few_threads
 def write_report(
     release: ReleaseValue | str | os.PathLike[str],
     out: str | os.PathLike[str],
