@@ -2602,8 +2602,8 @@ BUGS = [
     PlantedBug(
         "discovery: of a unit all rows are read with the noise of one",
         "fitting/discovery.py",
-        "OpenData(source, one_row_a_unit(replace(schema, columns={**schema.columns, **opened})), engine)\n",
-        "OpenData(source, replace(schema, columns={**schema.columns, **opened}), engine)\n"
+        "    records = OpenData(source, one_row_a_unit(schema), engine)\n",
+        "    records = OpenData(source, schema, engine)\n"
         "    records.__class__ = type('R', (OpenData,), {'max_rows_per_unit': 1})\n",
         "tests/attacks/test_recipes.py -k units",
     ),

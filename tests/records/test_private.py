@@ -1,6 +1,7 @@
 """Records behind a schema: what is read, what is refused, and whose rows are kept."""
 
 from collections import Counter
+from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.columns.kinds import Categorical, Continuous, DateTime, Identifier, Image, Integer
+from sfumato.columns.open import Open
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import DataError, SchemaError
 from sfumato.fitting.arguments import RowCount
@@ -303,3 +305,21 @@ class TestNullImages:
         assert got.shape == column.slice(2).slice(0, 1).to_numpy_ndarray().repeat(3, 0).shape
         np.testing.assert_array_equal(got[0], column.slice(2, 1).to_numpy_ndarray()[0])
         assert not got[1].any()
+
+
+ODD = {
+    "lists": pa.array([[1], None]), "maps": pa.array([{"a": 1}] * 2), "lengths": pa.array([timedelta(1)] * 2),
+    "numbers": pa.array([1, 20210716]), "truth": pa.array([True, None]), "days": pa.array([date(2021, 7, 16)] * 2),
+    "texts": pa.array(["a", "16.07.2021"]), "nothing": pa.nulls(2),
+}  # fmt: skip
+FOUND = [Open(kind=kind) for kind in ("integer", "continuous", "datetime", "categorical")]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("kind", [*FOUND, Open(kind="datetime", format="%d.%m.%Y")])
+def test_no_type_refuses_a_kind_that_was_found(name, kind):
+    """The kind follows from noisy counts that were charged, and one cell may decide the type."""
+    opened = OpenData(open_source(pa.table({"x": ODD[name]})), Schema(columns={"x": Open()}, rows=2))
+    [rows] = list(opened.read_as({"x": kind}).coded())
+    assert len(rows["x"]) == 2
+    assert (rows["x"].dtype.kind == "f") == (kind.kind != "categorical")

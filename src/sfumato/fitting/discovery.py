@@ -312,14 +312,14 @@ def discover(
         engine: sums over the records; words that nobody listed are counted here.
         target: is not left out.
     """
-    opened, known = _opened(source, schema, account, measured, engine)
+    records = OpenData(source, one_row_a_unit(schema), engine)
+    opened, known = _opened(records, schema, account, measured)
     unknown = {name for name, kind in schema.open.items() if kind == "unknown"}
     kinds: dict[str, OpenKind] = {name: kind.kind for name, kind in opened.items()}
     numbers = [name for name, kind in kinds.items() if kind == "continuous"]
     single = frozenset(name for name in numbers if known.resolutions.get(name, 0.0) < _CENTS)
-    records = OpenData(source, one_row_a_unit(replace(schema, columns={**schema.columns, **opened})), engine)
     counts = replace(domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, single=single)
-    released, n = _measure(counts, records, n, account, measured)
+    released, n = _measure(counts, records.read_as(opened), n, account, measured)
     facts = {name: _as_declared(kind, opened[name]) for name, kind in kinds_of_counts(released, counts, n).items()}
     _say_beyond(released, counts, n)
     left = _reasons(released, counts, n, facts, known)
@@ -343,14 +343,14 @@ class _Known:
 
 
 def _opened(
-    source: Source, schema: Schema, account: Account, measured: list[tuple[str, Noisy]], engine: Engine | None
+    records: OpenData, schema: Schema, account: Account, measured: list[tuple[str, Noisy]]
 ) -> tuple[dict[str, Open], _Known]:
     """Return the open columns, none of unknown kind, and what else is known of them."""
     opened = dict(schema.of_kind(Open))
     if not (some := _of_unknown_form(schema)):
         return opened, _Known({}, frozenset(), {})
     statistic = KindCounts(some, written={name: kind.written for name, kind in opened.items()})
-    noisy = account.measure(KINDS, statistic, OpenData(source, one_row_a_unit(schema), engine))
+    noisy = account.measure(KINDS, statistic, records)
     measured.append((statistic.name, noisy))
     for name, form in kinds_of(noisy, some).items():
         if opened[name].kind == "unknown":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, Self, final
 
@@ -258,6 +259,12 @@ class OpenData(SourceRecords):
         """Yield chunks of the open columns; without any, of one released column, for counting records."""
         message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
         return self._coded(self._source, message)
+
+    def read_as(self, opened: Mapping[str, Open]) -> OpenData:
+        """The same records, of open columns read as these kinds: no type refuses one, what is no value is missing."""
+        records = copy.copy(self)
+        records._schema, records._units = replace(self._schema, columns={**self._schema.columns, **opened}), None
+        return records
 
     def _coded_names(self) -> list[str]:
         return list(self._schema.open) or [self._schema.released[0]]

@@ -121,9 +121,8 @@ class _Law:
         high = self.masses - beside > special.ndtri(1 - ATOMS.false / widths.size) * self.stds
         alone = (high & (self.masses > ATOMS.alone * beside))[self.cell]
         largest = np.maximum.reduceat(self.values.counts, np.cumsum(widths) - widths)[self.cell]
-        false = np.where(
-            alone & (self.values.counts == largest), ATOMS.false_alone, ATOMS.false / 2 / max(high.sum(), 1)
-        )
+        shared = ATOMS.false / 2 / max(high.sum(), 1)
+        false = np.where(alone & (self.values.counts == largest), ATOMS.false_alone, shared)
         return false * (high / widths)[self.cell]
 
     def _sized(self, places: np.ndarray) -> _Law:
@@ -152,9 +151,7 @@ class _Law:
     def weighed(self) -> _Law:
         """Return the law with values weighed so that the rest has the counts of endings that stand out."""
         law = replace(self, weights=np.ones_like(self.weights))
-        wanted = [
-            self._wanted(law, ending, counts) for ending, counts in zip(self.endings, self.values.endings, strict=True)
-        ]
+        wanted = [self._wanted(law, *each) for each in zip(self.endings, self.values.endings, strict=True)]
         factors = [np.ones(rows.size) for rows, _ in wanted]
         for _ in range(ATOMS.rounds if any(out.any() for _, out in wanted) else 0):  # proportional fitting
             for ending, factor, (rows, out) in zip(self.endings, factors, wanted, strict=True):
