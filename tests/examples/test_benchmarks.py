@@ -39,6 +39,7 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "alarms": (("ages",), {}),
     "columns": (("--rows", "600", *FIT_ONCE), {}),
     "no_schema": (("--rows", "600", *FIT_ONCE), {}),
+    "single_values": (("--rows", "600", *FIT_ONCE), {}),
     "combine": (("--rows", "600", "--parts", "2", *FIT_ONCE), {}),
     "constants": ((), {}),
     "database_questions": (("--law", "shop", "--units", "600", *FIT_ONCE), {"LARGE": 5_000}),

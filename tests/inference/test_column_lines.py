@@ -53,6 +53,25 @@ def test_estimated_columns_say_what_is_lost_and_how_to_keep_it():
     assert list(cures([town, lines["member"]]).values()) == [["town"]]
 
 
+def test_values_that_many_rows_share_are_named_with_where_their_share_lies():
+    rng = np.random.default_rng(5)
+    wage = np.where(rng.random(N) < 0.3, 7.25, rng.uniform(8, 300, N).round(2))
+    hours = np.where(rng.random(N) < 0.5, 40, rng.integers(1, 90, N))
+    start = np.where(
+        rng.random(N) < 0.25, np.datetime64("2020-01-01"), np.datetime64("2019-01-01") + np.arange(N) % 700
+    )
+    data = pd.DataFrame({"wage": wage, "hours": hours, "start": start.astype("M8[D]").astype(str)})
+    columns = {"wage": Continuous(lower=0, upper=500, resolution=0.01), "hours": Integer(lower=0, upper=99)}
+    columns["start"] = DateTime(lower="2019-01-01", upper="2020-12-31")
+    _, lines = released(columns, data)
+    for name, value, real in (("wage", "7.25", 0.3), ("hours", "40", 0.505), ("start", "2020-01-01", 0.25)):
+        found = re.search(rf", {re.escape(value)} in (\d+) % \((\d+) % to (\d+) %\) of rows$", lines[name].kept)
+        share, low, high = map(int, found.groups())
+        assert low - 1 <= 100 * real <= high + 1
+        assert share == pytest.approx(100 * real, abs=3)
+        assert high - low <= 6
+
+
 def test_declared_columns_lose_nothing_but_what_is_read_as_other():
     towns = tuple(str(i) for i in range(4))
     columns = {"town": Categorical(categories=towns[:2], other="elsewhere"), "age": Integer(lower=0, upper=120)}

@@ -26,6 +26,7 @@ KINDS = {
 GRID = Grid.of(Schema(columns=KINDS, rows=100), numeric_cells=6)
 X, SEX, GRADE = map(Cells.of, GRID.columns)
 COARSE = dataclasses.replace(X, groups=np.array([0, 0, 0, 1, 1, 1, 1, 2])[: X.base])
+SOME = dataclasses.replace(X, groups=np.array([-1, 0, -1, 1, -1, -1, -1, -1])[: X.base])
 N = 500
 
 
@@ -45,6 +46,7 @@ QUERIES = {
     "columns side by side, by class": MarginalQuery(((COARSE,), (GRADE,)), (SEX,)),
     "pairs": MarginalQuery(tuple(combinations((X, SEX, GRADE, Cells.all_rows()), 2))),
     "weights": MarginalQuery(((SEX,),), weight="x"),
+    "some cells": MarginalQuery(((SOME,), (GRADE,))),
     "moments": moments(),
     "moments by class": moments(by=(GRADE,), whole_rows=2),
 }
@@ -73,6 +75,22 @@ def test_tables_are_those_of_the_records():
     assert [table.shape for table in tables] == [(X.size, 2), (X.size, 3), (X.size, 1), (2, 3), (2, 1), (3, 1)]
     assert tables[3][1, 2] == ((data["sex"] == 1) & (data["grade"] == 2)).sum()
     assert all(table.sum() == N for table in tables)
+
+
+@pytest.mark.parametrize("counts", [None, np.arange(N, dtype=float)], ids=["once", "weighed"])
+def test_of_some_cells_the_records_in_no_other_are_counted(counts):
+    query, data = QUERIES["some cells"], rows()
+    total = np.zeros(query.shape)
+    query.add(total, BaseCells(data), counts)
+    own = np.bincount(SOME.alone().base_cells(data), counts, SOME.base)
+    some, grades = query.split(total)
+    assert some.tolist() == [own[1], own[3]]
+    assert grades.tolist() == np.bincount(data["grade"], counts).tolist()
+    (table, _) = CountTable.all_of(Measurement("some", total, 0.0, query=query))
+    assert table.partial
+    functions = table.totals(BaseCells(data), N)
+    assert functions.totals.tolist() == [own[1], own[3]]
+    assert np.asarray(functions.functions.sum(axis=0)).tolist() == np.bincount(SOME.base_cells(data))[[1, 3]].tolist()
 
 
 def test_records_are_clipped_to_the_norm():
@@ -165,6 +183,10 @@ def fault_of(query):
         (MarginalQuery(((Cells.all_rows(),) * (MOST_AXES + 1),)), f"more than {MOST_AXES} columns"),
         (MarginalQuery(((SEX,),), by=(Cells.all_rows(),) * MOST_AXES), f"more than {MOST_AXES} columns"),
         (MomentQuery(moments().features * 2, 1.0), "features of 'sex' twice"),
+        (MarginalQuery(((SOME, SEX),)), "some cells of one column by those of others"),
+        (MarginalQuery(((SOME,),), by=(SEX,)), "some cells of one column by those of others"),
+        (MarginalQuery(((SEX,),), by=(SOME,)), "some cells of one column by those of others"),
+        (MomentQuery((CellEntries(SOME, np.ones((2, 1), int)),), 1.0), "features of some cells"),
     ],
 )
 def test_tables_that_nobody_can_bring_to_other_columns(query, problem):

@@ -130,7 +130,7 @@ class CalibratedRows(Rows):
     def cells_of(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the cell of each row in a column of numbers, its lowest and its highest value, shape (N,) each.
 
-        Of a column that follows from others each value is a cell.
+        Single values that were counted are cells of their own, and so are all of a column that follows from others.
         """
         values, _ = self.numbers(name)
         if name in self.following or name not in self.measured.columns:
@@ -142,7 +142,9 @@ class CalibratedRows(Rows):
         assert column.steps is not None
         inside = np.minimum(cells, edges.size - 2)
         first, last = (column.steps.codes(steps) for steps in (edges[inside], edges[inside + 1] - 1))
-        return cells, kind.decoded(first)[0], kind.decoded(last)[0]
+        single = self.measured.single(name) > 0
+        low, high = (np.where(single, values, kind.decoded(codes)[0]) for codes in (first, last))
+        return self.measured.pieces(name), low, high
 
     def group_share(self, estimator: Estimator, by: By, some: np.ndarray, whole: np.ndarray) -> tuple[float, bool]:
         """Return the share of some of the rows, above 0, and whether they are a group, or weighted."""
@@ -202,7 +204,7 @@ class CalibratedRows(Rows):
             if is_missing(value) or not self.kind(name).is_numeric:
                 continue
             others = self.having({other: part for other, part in condition.items() if other != name})
-            cells = self.measured.cells(name)
+            cells = self.measured.pieces(name)
             wholes = np.bincount(cells, weights * others)
             parts = np.bincount(cells, weights * others * self.within(name, value))
             variance += float(np.sum(parts * (wholes - parts))) / _ANY_PART

@@ -19,7 +19,9 @@ from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
 from sfumato.errors import EstimateError
 from sfumato.inference.estimated_bounds import estimated_bounds, is_clock, most
+from sfumato.inference.joint_errors import deviations
 from sfumato.inference.linked_rows import questions_of
+from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import table_of
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
@@ -34,7 +36,8 @@ _FEWEST = 0.005  # a share that is told
 _STANDS_OUT = 2.0  # standard deviations of noise
 _IN_PART = 0.49  # most that is lost of labels that are known together
 _MOST_LABELS, _LONGEST_LABELS = 6, 60
-_MOST_FREQUENT, _MANY_VALUES = 3, 20  # that are named, of a column of more values
+_MOST_FREQUENT, _MANY_VALUES = 5, 20  # that are named, of a column of more values
+_SHARED, _LEVEL = 0.02, 0.95  # of all rows, that a named value has; of its interval
 _SOURCE_WORDS = {DISCOVERED: "estimated", DATA: "read off the records"}
 _DECLARED = "declared"
 _BOUNDS, _GROUPS = "lower and upper", "parents for groups of its rare labels"
@@ -99,8 +102,9 @@ def column_lines(release: ReleaseValue, rows: pa.Table | None = None) -> tuple[C
     left_out = {name for name, kind in schema.columns.items() if isinstance(kind, Identifier)}
     left_out = {name for name in left_out if schema.sources.get(name) == DISCOVERED}
     names = [name for name in schema.columns if name in schema.released or name in left_out]
-    lines = {name: _line(release, name, rows) for name in names}
-    for name, stands in (_standing_out(release) if rows is not None else {}).items():
+    measured = _measured(release) if rows is not None else None
+    lines = {name: _line(release, name, rows, measured) for name in names}
+    for name, stands in (_standing_out(measured) if measured is not None else {}).items():
         if name in lines:
             lines[name] = _with_hidden(lines[name], schema.columns[name], rows, stands)
     return tuple(lines.values())
@@ -120,7 +124,9 @@ def cures(lines: Sequence[ColumnLine]) -> dict[str, list[str]]:
     return names
 
 
-def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine:
+def _line(
+    release: ReleaseValue, name: str, rows: pa.Table | None, measured: TableMeasurements | None = None
+) -> ColumnLine:
     kind, known = release.schema.columns[name], _known(release.schema.sources.get(name, ""))
     if isinstance(kind, Identifier):
         if names_people(name):
@@ -129,7 +135,8 @@ def _line(release: ReleaseValue, name: str, rows: pa.Table | None) -> ColumnLine
         return ColumnLine(name, kind.name, known, "nothing kept", 1.0, loss, "its kind, with public labels or bounds")
     if isinstance(kind, LevelKind):
         return _labels(name, kind, known, rows)
-    line = _numbers(name, kind, known, rows)
+    frequent = "" if rows is None or not isinstance(kind, NumericKind) else _frequent(rows, name, kind, measured)
+    line = _numbers(name, kind, known, frequent)
     if not line.is_number or line.loss or _SOURCE_WORDS[DISCOVERED] not in known or is_clock(kind):
         return line
     return _with_beyond(line, release)
@@ -176,27 +183,44 @@ def _with_hidden(line: ColumnLine, kind: ColumnKind, rows: pa.Table, stands: np.
     return replace(line, lost=min(share, _IN_PART), loss=loss, cure=cure)
 
 
-def _numbers(name: str, kind: ColumnKind, known: str, rows: pa.Table | None) -> ColumnLine:
+def _numbers(name: str, kind: ColumnKind, known: str, frequent: str) -> ColumnLine:
     facts = kind.to_dict()
     if not {"lower", "upper"} <= facts.keys():
         return ColumnLine(name, kind.name, known, f"{kind.holds}")
     lower, upper = facts["lower"], facts["upper"]
     listed = f"{len(facts['values'])} values, " if facts.get("values") else ""
-    words = f"{listed}{_bound(lower)} to {_bound(upper)}{_frequent(rows, name, kind)}"
+    words = f"{listed}{_bound(lower)} to {_bound(upper)}{frequent}"
     line = ColumnLine(name, kind.name, known, words, is_number=True)
     if _SOURCE_WORDS[DISCOVERED] in known and lower == upper:
         return replace(line, lost=1.0, loss="every row has the same value", cure=_BOUNDS)
     return line
 
 
-def _frequent(rows: pa.Table | None, name: str, kind: ColumnKind) -> str:
-    """Return which values of a number many rows of the model share, in words: those of 5 % of the rows and more."""
-    if rows is None or not isinstance(kind, NumericKind) or kind.steps.last < _MANY_VALUES or is_clock(kind):
+def _frequent(rows: pa.Table, name: str, kind: NumericKind, measured: TableMeasurements | None) -> str:
+    """Return which values of a number many rows of the model share, in words: those of 2 % of the rows and more.
+
+    With where the records' share lies by the value's own noisy count, at 95 %.
+    """
+    if kind.steps.last < _MANY_VALUES or is_clock(kind):
         return ""
-    counts = rows[name].drop_null().value_counts().to_pylist()
-    top = sorted(((entry["counts"], _bound(entry["values"])) for entry in counts), reverse=True)[:_MOST_FREQUENT]
-    shares = [f"{value} in {percent(count / rows.num_rows)}" for count, value in top if count >= FEW * rows.num_rows]
-    return f", {', '.join(shares)} of rows" if shares else ""
+    codes = kind.code(rows[name], missing=())
+    steps, counts = np.unique(kind.steps.at(codes[~np.isnan(codes)]), return_counts=True)
+    most = np.argsort(-counts, kind="stable")
+    most = most[counts[most] >= _SHARED * rows.num_rows]
+    known, own, std = (np.zeros(0), np.zeros(0), 0.0) if measured is None else measured.counted(name)
+    size = 1.0 if measured is None else measured.size
+    storage = rows[name].type
+    storage = pa.string() if pa.types.is_temporal(storage) else storage
+    values = kind.decode(kind.steps.codes(steps), storage).to_pylist()
+    texts = []
+    for place in most[:_MOST_FREQUENT]:
+        text = f"{_bound(values[place])} in {percent(counts[place] / rows.num_rows)}"
+        for count in own[known == steps[place]]:
+            ends = np.clip((count + np.array([-1, 1]) * deviations(_LEVEL) * std) / size, 0.0, 1.0)
+            text += " ({} to {})".format(*map(percent, ends))
+        texts.append(text)
+    more = f", and {most.size - _MOST_FREQUENT} more values" if most.size > _MOST_FREQUENT else ""
+    return f", {', '.join(texts)} of rows{more}" if texts else ""
 
 
 def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
@@ -217,12 +241,16 @@ def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
     return replace(line, lost=expected, loss=about + up_to, cure=_BOUNDS)
 
 
-def _standing_out(release: ReleaseValue) -> dict[str, np.ndarray]:
-    """Return which noisy counts of each column's cells stand out of their noise; none where a release holds none."""
+def _measured(release: ReleaseValue) -> TableMeasurements | None:
+    """Return what a release measured; None where it holds nothing that questions can rest on."""
     try:
-        measured = questions_of(release).measured
+        return questions_of(release).measured
     except EstimateError:
-        return {}
+        return None
+
+
+def _standing_out(measured: TableMeasurements) -> dict[str, np.ndarray]:
+    """Return which noisy counts of each column's cells stand out of their noise."""
     known = {name: counts for name in measured.names if (counts := measured.counts(name)) is not None}
     return {name: counts.cells > _STANDS_OUT * counts.cell_variance**0.5 for name, counts in known.items()}
 

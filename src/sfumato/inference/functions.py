@@ -32,6 +32,7 @@ _MOST_PRODUCTS = 400
 _MOST_TOGETHER = 60  # columns, beside the target, of which one direction each is asked of
 _MOST_NAMED = 400  # cells and terms of named questions, beside the products
 _MOST_COUNTED = 1_500  # cells of tables of several columns, beside those of all that are asked of
+_MOST_SINGLE = 8  # values of one of all columns
 _MOST_SOLVED = 700  # where all labels are kept: those of two columns of 24; of more functions most entries are 0
 _AT_ONCE = 64  # of these, that are made together
 
@@ -60,7 +61,8 @@ def measured_functions(measured: TableMeasurements, functions: Mapping[str, Cell
         measured: what a release holds.
         functions: by column, its cells' functions that matter most: such as their values, or a level's indicator.
     """
-    parts = _counts(measured, tables_of(measured.tables, functions), n_columns=len(functions))
+    tables = [*tables_of(measured.tables, functions), *measured.values_of(functions)]
+    parts = _counts(measured, tables, n_columns=len(functions))
     products = measured.products
     if products is not None:
         places = [products.features[name] for name in functions if name in products.features]
@@ -202,6 +204,7 @@ def all_functions(measured: TableMeasurements, functions_of: Mapping[str, CellFu
         own = {measured.area}
     for name in measured.names:
         tables = coarsest(tables_of(measured.tables, {name, *own}))
+        parts += [t.totals(measured.base, measured.n_rows, _MOST_SINGLE) for t in measured.values_of({name})]
         parts += _counts(measured, [table for table in tables if name in table.columns])
     most = _of_all(products, places)
     first = {name: list(functions)[: most[0]] for name, functions in functions_of.items()} if most else {}

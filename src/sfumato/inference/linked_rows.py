@@ -140,7 +140,7 @@ class LinkedMeasurements(OnGivenRows):
         self.release, self.weight = replace(release), release.schema.weight
         self.sums, self._rows = UnitSums(model.owners, n_units), model.rows
         self.tables, self.products = self.unit_part.tables, self.unit_part.products
-        self.scores = []  # of all rows there are none
+        self.scores, self.values = [], {}  # of all rows there are none
         kinds, known = plain.of_kind(TabularKind), self.unit_part.columns
         self.columns = {  # where a first row may be missing, a row's cell may not
             name: column_grid(name, kind, known[name].edges, kind.n_levels)

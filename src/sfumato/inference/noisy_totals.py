@@ -254,6 +254,11 @@ class CountTable:
         return [table.over(table.columns) for table in whole]
 
     @property
+    def partial(self) -> bool:
+        """Whether it counts some cells of one column alone: then its sum is no number of rows."""
+        return any(axis.partial for axis in self.axes)
+
+    @property
     def columns(self) -> frozenset[str]:
         """The columns whose cells are told apart."""
         return frozenset(axis.column for axis in self.axes) - {ALL_ROWS}
@@ -275,7 +280,8 @@ class CountTable:
         place = np.zeros(n_rows, dtype=np.int64)
         if self.axes:
             place = joint_cells(self.axes, [base.of(axis) for axis in self.axes])
-        rows, value = np.bincount(place, minlength=self.value.size), self.value.reshape(-1)
+        place = np.where(place < 0, self.value.size, place)
+        rows, value = np.bincount(place, minlength=self.value.size)[: self.value.size], self.value.reshape(-1)
         cells = np.flatnonzero(rows >= FEWEST_ROWS)
         many = any(axis.edges is None and axis.size > MOST_APART for axis in self.axes)
         if many:

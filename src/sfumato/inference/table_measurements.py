@@ -69,6 +69,7 @@ class TableMeasurements:
 
     Attributes:
         tables: every noisy table of counts.
+        values: those of single values of a number alone, by its name.
         products: noisy second moments; None where there are none.
         scores: noisy scores of regressions that were named before the fit.
         columns: the columns that something was measured of, by name, in the schema's order, in their finest cells.
@@ -93,7 +94,9 @@ class TableMeasurements:
             )
         measurements = release.measurements
         weight = "" if release.schema.weight is None else release.schema.weight.column
-        self.tables = [table for m in measurements for table in CountTable.all_of(m, weight)]
+        tables = [table for m in measurements for table in CountTable.all_of(m, weight)]
+        self.tables = [table for table in tables if not table.partial]
+        self.values = {axis.column: table for table in tables if table.partial for axis in table.axes}
         self._sampler = build_sampler(plain_schema(release.schema), release.sampler, release.parameters)
         if not self.tables or isinstance(self._sampler, DataSet):
             raise EstimateError(
@@ -135,7 +138,7 @@ class TableMeasurements:
         numbers = [name for name in columns if self.columns[name].numeric]
         return Calibration(
             totals, self.size, self.rows_variance, self.weighting, self.rows_of_unit, fitted=fitted, parts=parts,
-            places=[Places(self.cells(name), np.nan_to_num(self.free_codes[name])) for name in numbers],
+            places=[Places(self.pieces(name), np.nan_to_num(self.free_codes[name])) for name in numbers],
         )  # fmt: skip
 
     @property
@@ -288,6 +291,34 @@ class TableMeasurements:
     def cells(self, name: str) -> np.ndarray:
         """The cell of each of the model's rows in a measured column, shape (N,)."""
         return self._model_rows[1][name]
+
+    def pieces(self, name: str) -> np.ndarray:
+        """The piece of a cell that each of the model's rows lies in, shape (N,): a single value, or what is beside."""
+        own = self.single(name)
+        return np.unique(self.cells(name) * (own.max() + 1) + own, return_inverse=True)[1].reshape(-1)
+
+    def values_of(self, names: Iterable[str]) -> list[CountTable]:
+        """Counts of single values of some columns."""
+        return [self.values[name] for name in names if name in self.values]
+
+    def counted(self, name: str) -> tuple[np.ndarray, np.ndarray, float]:
+        """The single values of a number that were counted, in steps, their noisy counts, and the noise of one."""
+        table, column, cells = self.values.get(name), self.columns.get(name), self.counts(name)
+        if table is not None:
+            (axis,) = table.axes
+            assert axis.edges is not None
+            assert axis.groups is not None
+            places = np.flatnonzero(axis.groups >= 0)
+            return axis.edges[places], table.value[axis.groups[places]], table.variance**0.5
+        if column is None or column.edges is None or cells is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), 0.0
+        places = np.flatnonzero(np.diff(column.edges) == 1)
+        return column.edges[places], cells.cells[places], cells.cell_variance**0.5
+
+    def single(self, name: str) -> np.ndarray:
+        """Which single value, numbered from 1, each of the model's rows has, shape (N,); 0 of none that was counted."""
+        table = self.values.get(name)
+        return np.zeros(self.n_rows, dtype=np.int64) if table is None else self.base.of(table.axes[0]) + 1
 
     @cached_property
     def base(self) -> BaseCells:

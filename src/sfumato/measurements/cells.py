@@ -29,7 +29,7 @@ class Cells:
         base: number of base cells.
         edges: of numbers, the first step of each base cell and one past the last, int64, shape (stretches + 1,).
         steps: of numbers, how codes become steps.
-        groups: the cell of each base cell, int64, shape (base,); None where each is one by itself.
+        groups: the cell of each base cell, -1 where it is in none, int64, shape (base,); None where each is by itself.
     """
 
     column: str
@@ -52,6 +52,11 @@ class Cells:
     def size(self) -> int:
         """Number of cells that are told apart."""
         return self.base if self.groups is None else int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def partial(self) -> bool:
+        """Whether some rows are in none of the cells."""
+        return self.groups is not None and bool((self.groups < 0).any())
 
     @property
     def nullable(self) -> bool:

@@ -33,7 +33,7 @@ class MarginalQuery:
     """How many records lie in each cell of some tables.
 
     Value: shape (sizes of `by` …, sum of the tables' sizes), tables side by side, each flat with its last axis fastest.
-    A record adds one 1 to each table.
+    A record adds one 1 to each table, or none to a table of some cells of one column where it is in none of them.
 
     Attributes:
         tables: the axes of each table, beside those of `by`.
@@ -70,9 +70,11 @@ class MarginalQuery:
         flat, start = total.reshape(within, -1), 0
         first = joint_cells(self.by, [base.of(axis) for axis in self.by]) if self.by else None
         for axes, width in zip(self.tables, self.widths, strict=True):
-            place = joint_cells(axes, [base.of(axis) for axis in axes])
+            place, counts_of = joint_cells(axes, [base.of(axis) for axis in axes]), counts
             place = place if first is None else first * width + place
-            flat[:, start : start + width] += np.bincount(place, counts, minlength=within * width).reshape(-1, width)
+            if axes[0].partial:
+                counts_of, place = (counts if counts is None else counts[place >= 0]), place[place >= 0]
+            flat[:, start : start + width] += np.bincount(place, counts_of, minlength=within * width).reshape(-1, width)
             start += width
 
     def split(self, value: np.ndarray) -> list[np.ndarray]:
@@ -213,9 +215,13 @@ def _fault_of_axes(query: MarginalQuery | MomentQuery) -> str | None:
     """The fault of the axes of a table, or of the columns of features; None without."""
     if isinstance(query, MomentQuery):
         twice = _twice(entries.cells for entries in query.features)
+        if any(cells.partial for cells in query.cells):
+            return "has features of some cells of a column alone"
         return None if twice is None else f"has features of {twice!r} twice"
     if len(query.by) + max(map(len, query.tables), default=0) > MOST_AXES:
         return f"has a table of more than {MOST_AXES} columns"
+    if any(cells.partial for cells in query.cells) and (query.by or any(len(table) > 1 for table in query.tables)):
+        return "has a table of some cells of one column by those of others"
     twice = next((name for axes in query.tables if (name := _twice((*query.by, *axes)))), None)
     return None if twice is None else f"has a table in which {twice!r} stands twice"
 

@@ -217,6 +217,7 @@ class QueryArrays:
         """Groups, and their number."""
         groups = self._array(name, 1)
         distinct = np.unique([] if groups is None else groups)
+        distinct = distinct[distinct != -1]
         return None if groups is None or (distinct != np.arange(distinct.size)).any() else (groups, distinct.size)
 
     def _as_entries(self, name: str) -> np.ndarray | None:

@@ -14,6 +14,7 @@ from sfumato.maths.constants import ATOMS
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.recipe import VALUE_COUNTS
 from sfumato.methods.tables.shares import Resolution, column_shares
 from sfumato.schema.grid import Grid
 
@@ -148,6 +149,28 @@ def test_replicates_have_them_too_and_counts_of_cells_are_known(questions):
     assert (replicate["wage"] == 7.25).mean() == pytest.approx((frame["wage"] == 7.25).mean(), rel=0.2)
     measured = questions_of(release).measured
     assert all(measured.counts(name) is not None for name in measured.names)
+
+
+def test_counts_of_atoms_are_kept_and_answer_for_them():
+    """Their noise has the law that is said, an answer rests on it, and a quantile that ends at one is that value."""
+    frame = pd.DataFrame({"wage": wages(np.random.default_rng(4)), "sex": np.arange(N) % 2 == 0})
+    columns = {"wage": {"kind": "continuous", "lower": 0, "upper": 60, "resolution": 0.01, "nullable": True}}
+    schema = {"columns": {**columns, "sex": {"kind": "boolean"}}, "rows": N}
+    real, deviations = int((frame["wage"] == 7.25).sum()), []
+    for seed in range(12):
+        release = MaxEntropy(epsilon=1.0, delta=1e-5).fit(frame, schema=schema, seed=seed)
+        kept = next(m for m in release.measurements if m.name == VALUE_COUNTS)
+        (axis,) = kept.query.tables[0]
+        place = axis.groups[np.flatnonzero(axis.edges == 725)[0]]
+        deviations.append((kept.value[place] - real) / kept.noise_std)
+        answer = release.count({"wage": 7.25})
+        assert answer.std_error < 1.5 * kept.noise_std
+        assert abs(answer.value - real) < 4.5 * answer.std_error
+        assert release.quantile("wage", 0.06).interval() == (7.25, 7.25)
+        group = release.count({"wage": 7.25, "sex": True})
+        assert abs(group.value - real / 2) < 4.5 * group.std_error
+    assert 0.5 < np.std(deviations) < 1.7
+    assert abs(np.mean(deviations)) < 1.2
 
 
 def test_much_noise_warns_of_nothing():

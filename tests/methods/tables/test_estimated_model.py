@@ -176,10 +176,14 @@ def test_a_marginal_that_is_wrong_is_refused(arguments, problem):
         marginal(SCHEMA, **given)
 
 
+SOME = np.array([-1, 0, -1, -1])
+
+
 def test_measurements_that_make_no_model_are_refused():
     alone = [measured([name], 5.0) for name in SIZES]
     crossing = marginal(SCHEMA, "age", [N / 2, N / 2], noise_std=5.0, edges={"age": [18, 40, 90]})
     other = marginal({"columns": {"x": {"kind": "boolean"}}}, "x", [1, 2], noise_std=1.0)
+    some = Measurement("some", np.ones(1), 1.0, query=MarginalQuery(((Cells("school", 4, groups=SOME),),)))
     bare = Measurement("a sum", np.array([1.0]), 1.0)
     textual = Measurement("counts", np.array(["1"] * 4), 1.0, query=MarginalQuery(((Cells("school", 4),),)))
     negative = Measurement("counts", np.zeros(4), -1.0, query=MarginalQuery(((Cells("school", 4),),)))
@@ -190,6 +194,7 @@ def test_measurements_that_make_no_model_are_refused():
         ([*alone, crossing], "cells of 'age' in all marginals"),
         ([*alone, other], "number 5 asks of 'x'"),
         ([*alone, bare], "got a sum as number 5"),
+        ([*alone, some], "got some as number 5"),
         ([*alone, negative], "noise_std of counts"),
         ([*alone, 3], "got int as number 5"),
         ([*alone, textual], "Expected counts to be an array of finite numbers"),

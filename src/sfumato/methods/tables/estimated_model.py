@@ -109,7 +109,8 @@ def _checked(schema: Schema, measurements: Iterable[Measurement]) -> list[Measur
                 f"Expected measurements as sfumato.marginal makes them, got {type(measurement).__name__} as number {i}."
             )
         query = measurement.query
-        if not isinstance(query, MarginalQuery) or query.weight or query.whole_rows:
+        counts = isinstance(query, MarginalQuery) and not any(cells.partial for cells in query.cells)
+        if not counts or query.weight or query.whole_rows:  # type: ignore[union-attr] - as checked
             raise ConfigError(
                 f"Expected tables of counts in which every row counts once, got {measurement.name} as number {i}."
             )

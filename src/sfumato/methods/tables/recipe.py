@@ -21,6 +21,8 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
 from sfumato.maths.constants import ATOMS, SIZES
 from sfumato.maths.streams import public_stream
+from sfumato.measurements.cells import Cells
+from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain, lawful_moments
@@ -47,7 +49,7 @@ from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid, Grid
 
-RUN_COUNTS, CELL_COUNTS = "counts of runs", "counts of cells"
+RUN_COUNTS, CELL_COUNTS, VALUE_COUNTS = "counts of runs", "counts of cells", "counts of single values"
 
 
 def table_stages(
@@ -256,7 +258,7 @@ def measure_table(
     def fit_chain(given: GivenRows | None) -> SoftmaxChain:
         return fit_table_chain(evidence, moments(), settings.effort, public_stream(SIZES.seed), turns, given)
 
-    measurements = (*_count_measurements(counts, counting, measuring.worth), *released.measurements)
+    measurements = (*_count_measurements(counts, counting, grid, measuring.worth), *released.measurements)
     labels = target if place is not None and not grid.columns[place].numeric else None
     return MeasuredTable(grid, labels, fit_chain, measurements)
 
@@ -277,12 +279,42 @@ def ties_of(distances: Mapping[str, Distance], grid: Grid, idle: Collection[str]
     ]
 
 
-def _count_measurements(counts: Noisy, statistic: CellCounts, worth: float = 1.0) -> tuple[tuple[str, Noisy], ...]:
-    """Return the first release in records, or in the weights' unit: runs of all columns, and cells."""
+def _count_measurements(
+    counts: Noisy, statistic: CellCounts, grid: Grid, worth: float
+) -> tuple[tuple[str, Noisy], ...]:
+    """Return the first release in records, or in the weights' unit: runs, cells, and values that are cells since."""
     runs = worth * np.concatenate(list(statistic.by_class(counts.value).values()), axis=1)
     cells = worth * np.concatenate(statistic.split(counts.value)[1])
     first = statistic.ends[0]
     return (
         (RUN_COUNTS, unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
         (CELL_COUNTS, unweighted(counts, cells, CELL_STEP / worth, slice(first, first + 1), statistic.cell_query)),
+        *_value_measurements(counts, statistic, grid, worth),
     )
+
+
+def _value_measurements(counts: Noisy, statistic: CellCounts, grid: Grid, worth: float) -> list[tuple[str, Noisy]]:
+    """Return the counts of the values that are cells of their own since the release, in records or the weights' unit.
+
+    They were chosen as they are high, so that an estimate of one leans on the cells beside it, too.
+    """
+    tables, values = [], []
+    for j, noisy in statistic.values(counts).items():
+        column, before = grid.columns[j], statistic.grid.columns[j]
+        assert column.edges is not None
+        assert before.edges is not None
+        single = np.setdiff1d(_single_steps(column.edges), _single_steps(before.edges))
+        if single.size:
+            groups = np.full(column.n_cells, -1)
+            groups[np.searchsorted(column.edges, single)] = np.arange(single.size)
+            tables.append((Cells.of(column, groups),))
+            values.append(worth * noisy.counts[single])
+    if not tables:
+        return []
+    query, part = MarginalQuery(tuple(tables), **statistic.how_counted), slice(statistic.ends[1], statistic.ends[1] + 1)
+    return [(VALUE_COUNTS, unweighted(counts, np.concatenate(values), VALUE_STEP / worth, part, query))]
+
+
+def _single_steps(edges: np.ndarray) -> np.ndarray:
+    """Return the steps that are cells of their own."""
+    return edges[:-1][np.diff(edges) == 1]
