@@ -133,6 +133,30 @@ def test_a_spike_stands():
         np.testing.assert_allclose(found[beside], shares[beside], atol=0.006)
 
 
+PILE = np.append(np.minimum(np.arange(CELLS - 1) // RUN, (CELLS - 1) // RUN), CELLS // RUN)
+"""Runs of which the last is one cell, as a bound is."""
+
+
+def test_a_bound_that_values_pile_up_at_is_told_by_both_its_counts():
+    """Rows that lie beyond bounds are read as these: 4.5 deviations of both counts together, 2.5 of its cell's own."""
+    noise, found, shares = (33.0, 21.0), [], 0.9964 * cells_of(LAWS["exponential"])
+    shares[-1] += 0.0036
+    for seed in range(40):
+        counts = counted(shares, noise[0], seed, runs=PILE, coarse_std=noise[1])
+        found.append(estimated_shares(counts, N, ORDERED, WIDTHS, total_std=10.0)[-1] * N)
+    assert np.mean(np.array(found) > 30) >= 0.85
+    assert np.mean(found) == pytest.approx(72, abs=12)
+
+
+def test_a_bound_without_a_pile_seldom_has_one():
+    shares = cells_of(LAWS["normal"])
+    false = 0
+    for seed in range(200):
+        counts = counted(shares, 33.0, seed, runs=PILE, coarse_std=21.0)
+        false += estimated_shares(counts, N, ORDERED, WIDTHS, total_std=10.0)[-1] * N > 20
+    assert false <= 10  # two in a hundred are accepted
+
+
 def test_a_cell_off_the_curve_does_not_bend_it():
     shares, ordered = 0.6 * cells_of(LAWS["normal"]), ORDERED.copy()
     shares[0] += 0.4

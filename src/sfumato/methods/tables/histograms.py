@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 
 from sfumato.maths.constants import CURVE
 from sfumato.maths.gaussian import project_to_simplex
@@ -91,11 +91,16 @@ def _curve_and_spikes(
     combined = _combined(counts)
     apart = ~ordered | _suspects(counts, ordered, widths)
     curve = np.zeros(ordered.size)
+    # of a run of one cell, as bounds are, both counts tell; and few cells are looked at
+    single = (np.bincount(counts.runs) == 1)[counts.runs]
+    own = np.where(single, combined, counts.fine)
+    stds = np.where(single, counts.stds * counts.coarse_std / np.hypot(counts.stds, counts.coarse_std), counts.stds)
+    among = np.where(single, special.ndtri(1 - CURVE.false / max(single.sum(), 1)), np.inf)
     for _ in range(CURVE.spike_rounds):
         curve, spread = _Curve.of(counts, apart, np.maximum(combined, 0.0), widths).fitted()
-        deviation = (counts.fine - curve) / np.hypot(counts.stds, spread)
+        deviation = (own - curve) / np.hypot(stds, spread)
         least = np.where(curve < CURVE.below_noise * counts.stds, CURVE.stands_alone, CURVE.stands_out)
-        outside = ~ordered | (np.abs(deviation) > least)
+        outside = ~ordered | (np.abs(deviation) > np.minimum(least, among))
         if np.array_equal(outside, apart):
             break
         apart = outside
