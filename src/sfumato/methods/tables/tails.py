@@ -272,7 +272,12 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
     total += known * (counted - total)
     result = curve.copy()
     for cells in (places, places[::-1]):
-        result[cells] *= 1 - _nothing(result, counts, cells)
+        nothing, runs = _nothing(result, counts, cells), counts.runs[cells]
+        result[cells] *= 1 - nothing
+        for run in np.intersect1d(runs[nothing > 0], runs[nothing == 0]):
+            members = cells[runs == run]
+            if _runs_seen(counts)[run] and (inside := result[members].sum()) > 0:  # which keeps its rows
+                result[members] *= max(float(combined[members].sum()), 0.0) / inside
         expected, sums = np.cumsum(result[cells]), np.cumsum(combined[cells])
         std = _sum_std(counts, cells)
         inner = max(int(np.searchsorted(expected, TAILS.edge_mass * expected[-1])), 1)
@@ -305,7 +310,8 @@ def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.nd
     gains[:] += np.concatenate([[0.0], np.cumsum(coarse)])[np.searchsorted(ends, np.arange(cells.size) + 1)]
     inner = max(int(np.searchsorted(np.cumsum(level), TAILS.edge_mass * level.sum())), 1)
     sure = np.flatnonzero(_are_seen(counts, cells))  # nothing is no answer where records are
-    inner = min(inner, int(sure[0])) if sure.size else inner
+    sure = np.append(sure, ends[whole & _runs_seen(counts)[runs[ends]]])
+    inner = min(inner, int(sure.min())) if sure.size else inner
     if not inner:
         return np.zeros(cells.size)
     last = int(np.argmax(gains[:inner]))
@@ -316,6 +322,11 @@ def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.nd
 def _are_seen(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
     """Return in which cells there surely are records, shape (cells,)."""
     return counts.fine[cells] > TAILS.sure * counts.stds[cells]
+
+
+def _runs_seen(counts: NoisyCounts) -> np.ndarray:
+    """Return in which runs there surely are records, shape (runs,)."""
+    return counts.coarse > TAILS.sure * counts.coarse_std
 
 
 def _sum_std(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
