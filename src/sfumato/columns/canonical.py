@@ -21,9 +21,6 @@ start, so that nothing was written anew, is declared `exact`: its texts are comp
 All functions are elementwise: what a text is never depends on the texts beside it. Proof: docs/proofs/cells.md.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import re

@@ -4,9 +4,6 @@ Everything here is elementwise: what a cell becomes never depends on the cells b
 is missing, however it is stored: one cell of text makes a pandas column of numbers one of objects.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -7,9 +7,6 @@ that a few of its texts ask for (`13/04/2021` has a day first, `4/13/2021` has n
 All functions are elementwise: what a text is never depends on the texts beside it.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import itertools

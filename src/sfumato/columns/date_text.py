@@ -13,9 +13,6 @@ A format whose fields all have a fixed place is a matrix of bytes. Other texts a
 once.
 """
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import re

@@ -1,8 +1,5 @@
 """Columns of dates and times, on the wall clock."""
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import contextlib

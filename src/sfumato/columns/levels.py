@@ -4,9 +4,6 @@ A cell and a label are the same where their canonical texts are (`1` for the int
 boolean), so one list of labels describes a column however it is stored.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections import Counter

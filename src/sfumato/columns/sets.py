@@ -1,8 +1,5 @@
 """Columns whose cells are sets of items: baskets, visited places, diagnoses."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

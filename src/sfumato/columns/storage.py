@@ -3,9 +3,6 @@
 With it one list of labels describes a column however it is stored.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import datetime as dt

@@ -9,9 +9,6 @@ All functions are elementwise: what a text is never depends on the texts beside 
 space around it, as `cells.read_text` gives it, and a null is none of these. Dates are in `date_forms`.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import unicodedata

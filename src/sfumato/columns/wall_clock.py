@@ -7,9 +7,6 @@ hour that daylight saving repeats comes back as its first occurrence. Text is re
 Months are of the calendar, and weeks begin on Monday; all others are so many microseconds.
 """
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

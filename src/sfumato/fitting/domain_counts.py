@@ -6,9 +6,6 @@ One release says whether a column holds numbers, dates or labels, how many decim
 written. Proof: docs/proofs/discovery.md.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import math
