@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
@@ -38,6 +38,7 @@ _DIRECTIVE = re.compile(r"%([-^]?)(3f|[A-Za-z%])")
 _DAY = 86_400_000_000
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6, "3f": 3, "b": 3}
 _DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
 _PATTERNS = {
     **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
@@ -295,23 +296,44 @@ def _field(grid: np.ndarray, letter: str, place: int, fits: np.ndarray) -> np.nd
 def _moments(numbers: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return microseconds since 1970 of fields, and whether there is such a moment."""
     zero, one = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+    days, within = _days(numbers, zero, one)
+    hour, minute, second = (numbers.get(letter, zero) for letter in "HMS")
+    if "I" in numbers:
+        hour = numbers["I"] % 12 + 12 * numbers.get("p", zero)
+        within &= (numbers["I"] >= 1) & (numbers["I"] <= 12)
+    within &= (hour <= 23) & (minute <= 59) & (second <= 59) & (days >= _FIRST_DAY) & (days <= _LAST_DAY)
+    fraction = numbers["3f"] * 1000 if "3f" in numbers else numbers.get("f", zero)
+    return np.where(within, days * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + fraction, 0), within
+
+
+def _days(numbers: dict[str, np.ndarray], zero: np.ndarray, one: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return days since 1970-01-01 of the fields of a date, and whether that day is in the calendar."""
+    if "G" in numbers:
+        year, week = numbers["G"], numbers.get("V", one)
+        first, following = _first_monday(year), _first_monday(year + 1)
+        day = first + (week - 1) * 7 + numbers.get("u", one) - 1
+        return day, (day >= first) & (day < following)
     year = numbers.get("Y", zero + 1970)
     if "y" in numbers:
         year = numbers["y"] + np.where(numbers["y"] >= _CENTURY, 1900, 2000)
-    days, within = _days(year, numbers.get("m", numbers.get("b", one)), numbers.get("d", one))
-    hour, minute, second = (numbers.get(letter, zero) for letter in "HMS")
-    within &= (hour <= 23) & (minute <= 59) & (second <= 59)
-    fraction = numbers["3f"] * 1000 if "3f" in numbers else numbers.get("f", zero)
-    return days * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + fraction, within
-
-
-def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return days since 1970-01-01, and whether that day is in the calendar."""
-    in_calendar = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
-    months = np.where(in_calendar, (year - 1970) * 12 + month - 1, 0)
-    first = months.view("M8[M]").astype("M8[D]").view(np.int64)
-    following = (months + 1).view("M8[M]").astype("M8[D]").view(np.int64)
+    if "j" in numbers:
+        first, following = (_first_of_month(each, one) for each in (year, year + 1))
+        return first + numbers["j"] - 1, (numbers["j"] >= 1) & (first + numbers["j"] <= following)
+    month, day = numbers.get("b", numbers.get("B", numbers.get("m", one))), numbers.get("d", one)
+    in_calendar = (month >= 1) & (month <= 12) & (day >= 1)
+    first, following = (_first_of_month(year, np.where(in_calendar, month, 1) + i) for i in (0, 1))
     return first + day - 1, in_calendar & (first + day <= following)
+
+
+def _first_of_month(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    """Return the first day of each month, since 1970-01-01."""
+    return ((year - 1970) * 12 + month - 1).view("M8[M]").astype("M8[D]").view(np.int64)
+
+
+def _first_monday(year: np.ndarray) -> np.ndarray:
+    """Return the Monday of the first week of each year by ISO 8601, in which 4 January lies."""
+    day = _first_of_month(year, np.ones_like(year)) + 3
+    return day - (day + 3) % 7  # 1970-01-01 was a Thursday
 
 
 def _format_layout(micros: np.ndarray, absent: np.ndarray, layout: _Layout) -> pa.Array:
@@ -349,26 +371,29 @@ def _fields(micros: np.ndarray) -> dict[str, np.ndarray]:
 
 def _parse_each(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Parse the cells that no fixed layout fits, each distinct one once."""
-    read: Callable[[str], datetime | None] = datetime.fromisoformat
-    if format is not None:
-        pattern = _pattern(format)
-        if pattern is None:
-            return np.zeros(len(text), dtype=np.int64), np.zeros(len(text), dtype=bool)
-        read = lambda cell: _matched(pattern, cell)  # noqa: E731
     coded = text.dictionary_encode()
-    moments = [_moment(read, cell) for cell in coded.dictionary.to_pylist()]
-    micros = np.array([0 if moment is None else moment for moment in moments], dtype=np.int64)
-    valid = np.array([moment is not None for moment in moments], dtype=bool)
-    places = dictionary_indices(coded)
+    words, places = coded.dictionary.to_pylist(), dictionary_indices(coded)
+    if format is None:
+        moments = [_iso_moment(word) for word in words]
+        micros = np.array([moment or 0 for moment in moments], dtype=np.int64)
+        return micros[places], np.array([moment is not None for moment in moments], dtype=bool)[places]
+    pattern = _pattern(format)
+    rows = [None if pattern is None else pattern.fullmatch(word) for word in words]
+    matched = np.flatnonzero([row is not None for row in rows])
+    micros, valid = np.zeros(len(words), dtype=np.int64), np.zeros(len(words), dtype=bool)
+    if pattern is not None and matched.size:
+        fields = {key: [_number(key, row[key]) for row in rows if row is not None] for key in pattern.groupindex}
+        numbers = {key: np.array(each, dtype=np.int64) for key, each in fields.items()}
+        micros[matched], valid[matched] = _moments(numbers, matched.size)
     return micros[places], valid[places]
 
 
-def _moment(read: Callable[[str], datetime | None], cell: str) -> int | None:
+def _iso_moment(word: str) -> int | None:
+    """Return the microseconds since 1970 of a text of ISO 8601, on the wall."""
     try:
-        moment = read(cell)
+        return microseconds_since_epoch(datetime.fromisoformat(word).replace(tzinfo=None))
     except (ValueError, OverflowError):
         return None
-    return None if moment is None else microseconds_since_epoch(moment.replace(tzinfo=None))
 
 
 @lru_cache(maxsize=1024)
@@ -382,36 +407,10 @@ def _pattern(format: str) -> re.Pattern[str] | None:
     return re.compile("".join(words), re.IGNORECASE)
 
 
-def _matched(pattern: re.Pattern[str], cell: str) -> datetime | None:
-    """Return the moment that a text names."""
-    match = pattern.fullmatch(cell)
-    if match is None:
-        return None
-    fields = {letter: word for letter, word in match.groupdict().items() if word is not None}
-    minute, second = int(fields.get("M", 0)), int(fields.get("S", 0))
-    return datetime.combine(_date(fields), time(_hour(fields), minute, second, int(fields.get("f", "0").ljust(6, "0"))))
-
-
-def _date(fields: dict[str, str]) -> date:
-    if "G" in fields:
-        return date.fromisocalendar(int(fields["G"]), int(fields.get("V", 1)), int(fields.get("u", 1)))
-    year = int(fields.get("Y", 1970))
-    if "y" in fields:
-        year = int(fields["y"]) + (1900 if int(fields["y"]) >= _CENTURY else 2000)
-    if "j" in fields:
-        day = date(year, 1, 1) + timedelta(days=int(fields["j"]) - 1)
-        if day.year != year:
-            raise ValueError("no such day")
-        return day
-    month = int(fields.get("m", 1))
-    name = (fields.get("b") or fields.get("B") or "")[:3].title()
-    return date(year, _SHORT.index(name) + 1 if name else month, int(fields.get("d", 1)))
-
-
-def _hour(fields: dict[str, str]) -> int:
-    if "I" not in fields:
-        return int(fields.get("H", 0))
-    hour = int(fields["I"])
-    if not 1 <= hour <= 12:
-        raise ValueError("no such hour")
-    return hour % 12 + (12 if fields.get("p", "am").lower() == "pm" else 0)
+def _number(field: str, word: str) -> int:
+    """Return the number of a field: of a month's name its place, of half of a day 0 or 1."""
+    if field in "bB":
+        return _SHORT.index(word[:3].title()) + 1
+    if field == "p":
+        return int(word.lower() == "pm")
+    return int(word.ljust(6, "0") if field == "f" else word)
