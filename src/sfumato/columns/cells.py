@@ -172,6 +172,11 @@ def dictionary_indices(cells: pa.Array) -> np.ndarray:
     return places.fill_null(end).to_numpy(zero_copy_only=False)
 
 
+def looked_up(values: np.ndarray, cells: pa.Array, absent: float) -> np.ndarray:
+    """Return for each cell of a dictionary array what its value became, by the values' places; `absent` of a null."""
+    return np.append(values, np.array([absent], values.dtype))[dictionary_indices(cells)]
+
+
 def _decoded(word: bytes | None) -> str | None:
     if word is None:
         return None
@@ -186,8 +191,7 @@ def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None
     cells = plain(cells)
     storage = cells.type
     if types.is_dictionary(storage):
-        values = np.append(read_floats(cells.dictionary, missing, written), np.nan)
-        return values[dictionary_indices(cells)]
+        return looked_up(read_floats(cells.dictionary, missing, written), cells, np.nan)
     if is_text(storage) or types.is_boolean(storage):
         numbers = floats(_plain_numbers(cells, missing, written))
     elif types.is_decimal(storage):
@@ -208,8 +212,7 @@ def read_integers(
     storage = cells.type
     if types.is_dictionary(storage):
         values, valid = read_integers(cells.dictionary, missing, written)
-        places = dictionary_indices(cells)
-        return np.append(values, 0)[places], np.append(valid, False)[places]
+        return looked_up(values, cells, 0), looked_up(valid, cells, False)
     if is_text(storage) or types.is_boolean(storage):
         whole, valid = integers(_plain_numbers(cells, missing, written))
     elif types.is_decimal(storage):
@@ -237,22 +240,20 @@ def read_parsed(
     cells = plain(cells)
     if types.is_dictionary(cells.type):
         values, valid = read_parsed(cells.dictionary, missing, parse)
-        places = dictionary_indices(cells)
-        return np.append(values, 0)[places], np.append(valid, False)[places]
+        return looked_up(values, cells, 0), looked_up(valid, cells, False)
     if not is_text(cells.type):
         return read_integers(cells, missing)
     coded = without_tokens(read_text(cells), missing).dictionary_encode()
     numbers = [parse(text) for text in coded.dictionary.to_pylist()]
     bounded = [0 if value is None else max(-_INT64_MAX, min(value, _INT64_MAX)) for value in numbers]
-    places = dictionary_indices(coded)
-    return np.array([*bounded, 0], dtype=np.int64)[places], np.array([*(v is not None for v in numbers), False])[places]
+    valid = np.array([value is not None for value in numbers], dtype=bool)
+    return looked_up(np.array(bounded, dtype=np.int64), coded, 0), looked_up(valid, coded, False)
 
 
 def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     """Return True where a cell is null, NaN, or text of a missing token."""
     if types.is_dictionary(cells.type):
-        of_values = np.append(missing_mask(plain(cells.dictionary), missing), True)
-        return of_values[dictionary_indices(cells)]
+        return looked_up(missing_mask(plain(cells.dictionary), missing), cells, True)
     absent = ~valid_mask(cells)
     if types.is_floating(cells.type):
         absent |= np.isnan(read_floats(cells, ()))

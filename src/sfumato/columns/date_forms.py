@@ -26,7 +26,6 @@ from sfumato.columns.date_text import (
     default_format,
     format_dates,
     has_date,
-    has_digits_alone,
     parse_dates,
     parts_of,
 )
@@ -189,16 +188,6 @@ _SHAPES = {
 }
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
 _DAY_NAME = rf"(?i)^(?:{'|'.join(WEEKDAYS)}|{'|'.join(day[:3] for day in WEEKDAYS)})"
-
-
-def is_number_form(form: DateForm) -> bool:
-    """Whether texts of a form are digits alone, and so numbers too: `20210716`.
-
-    Example:
-        >>> [is_number_form(DateForm("", format, "day")) for format in ("%Y%m%d", "%Y-%m-%d")]
-        [True, False]
-    """
-    return has_digits_alone(form.format)
 
 
 def date_forms(text: pa.Array) -> np.ndarray:

@@ -14,9 +14,9 @@ from pyarrow import types
 
 from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import (
-    dictionary_indices,
     is_scalar,
     is_text,
+    looked_up,
     plain,
     read_text,
     total,
@@ -160,9 +160,7 @@ class ItemSet(ColumnKind):
     @property
     def size(self) -> int:
         """Number of codes of items, `other` included."""
-        if self.items is None:
-            return self.n_items or 0
-        return len(self.items) + (self.other is not None and self.other not in self.items)
+        return self.n_items or len(self.labels or ())
 
     @property
     def longest(self) -> int:
@@ -363,8 +361,7 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
         return _levels(kind).find(values, missing)
     values = plain(values)
     if types.is_dictionary(values.type):
-        codes = _find(kind, values.dictionary, missing)
-        return np.append(codes, np.int32(MISSING))[dictionary_indices(values)]
+        return looked_up(_find(kind, values.dictionary, missing), values, MISSING)
     valid = valid_mask(values)
     if types.is_integer(values.type):
         numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
@@ -377,8 +374,7 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
     if not has_text(values.type):
         return np.where(valid, UNKNOWN, MISSING).astype(np.int32)
     coded = values.dictionary_encode()
-    codes = _find_whole(text_of(coded.dictionary), kind.size)
-    return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
+    return looked_up(_find_whole(text_of(coded.dictionary), kind.size), coded, MISSING)
 
 
 def _find_whole(text: pa.Array, size: int) -> np.ndarray:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical
-from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask
+from sfumato.columns.cells import is_text, looked_up, plain, read_text, valid_mask
 from sfumato.columns.date_text import has_date, has_digits_alone, parse_dates
 from sfumato.columns.facts import EPOCH
 
@@ -112,8 +112,7 @@ def _moments(cells: pa.Array, format: str | None, *, strict: bool) -> tuple[np.n
     storage = cells.type
     if types.is_dictionary(storage):
         micros, valid = _moments(cells.dictionary, format, strict=strict)
-        places = dictionary_indices(cells)
-        return np.append(micros, 0)[places], np.append(valid, False)[places]
+        return looked_up(micros, cells, 0), looked_up(valid, cells, False)
     if is_text(storage):
         text = read_text(cells)
         if format is not None and has_digits_alone(format):

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from sfumato.columns.bounded import MISSING, cells_of, year_cells
 from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import read_text
-from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
+from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms
+from sfumato.columns.date_text import has_digits_alone
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of
@@ -51,7 +52,7 @@ other code, other text, and every form of dates."""
 _SHARE = 0.9  # of the cells with a value that have to be numbers, or dates
 _AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
 _FEW = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
-_COMPACT = np.array([is_number_form(form) for form in DATE_FORMS])
+_COMPACT = np.array([has_digits_alone(form.format) for form in DATE_FORMS])
 
 
 @dataclass(frozen=True)

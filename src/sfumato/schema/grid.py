@@ -11,7 +11,7 @@ side of it, toward the bound nearest to it: such a column may lie anywhere on a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -82,6 +82,12 @@ def single_codes(kind: NumericKind) -> list[float]:
     return [] if kind.zero_code is None else [kind.zero_code]
 
 
+def _alone(edges: np.ndarray, kind: NumericKind, singles: Sequence[float]) -> dict[int, float]:
+    """Return the cells that values have for themselves, and their codes, of some values by their codes."""
+    cells = cell_of(np.array(singles), edges, kind.steps, edges.size - 1)
+    return {cell: code for cell, code in zip(cells.tolist(), singles, strict=True) if np.diff(edges)[cell] == 1}
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnGrid:
     """The cells of one column.
@@ -125,16 +131,8 @@ class ColumnGrid:
         ends = ends and width > 1
         singles = [*(steps.codes(np.array([0, steps.last])).tolist() if ends else ()), *single_codes(kind)]
         places = steps.at(np.array(singles))
-        return cls._between(name, kind, np.union1d(edges, np.concatenate([places, places + 1])), singles)
-
-    @classmethod
-    def _between(
-        cls, name: str, kind: NumericKind, edges: np.ndarray, singles: Sequence[float], weights: np.ndarray | None = None
-    ) -> ColumnGrid:
-        """The cells between edges; of values by their codes, those that have a cell of their own are alone."""
-        cells = cell_of(np.array(singles), edges, kind.steps, edges.size - 1)
-        alone = {cell: code for cell, code in zip(cells.tolist(), singles, strict=True) if np.diff(edges)[cell] == 1}
-        return cls(name, kind, edges.size - 1 + kind.nullable, edges, kind.steps, alone, weights)
+        edges = np.union1d(edges, np.concatenate([places, places + 1]))
+        return replace(cls.stored(name, kind, edges), alone=_alone(edges, kind, singles))
 
     @classmethod
     def stored(cls, name: str, kind: NumericKind, edges: np.ndarray, weights: np.ndarray | None = None) -> ColumnGrid:
@@ -153,7 +151,8 @@ class ColumnGrid:
                 f"Expected cells of all values of the column {name!r} in the release, got others: its steps are not "
                 "those that it was fitted with. Fit again."
             )
-        return cls._between(name, kind, edges, single_codes(kind), weights)
+        alone = _alone(edges, kind, single_codes(kind))
+        return cls(name, kind, edges.size - 1 + kind.nullable, edges, kind.steps, alone, weights)
 
     def whole(self) -> ColumnGrid:
         """The values of a numeric column, each a cell."""

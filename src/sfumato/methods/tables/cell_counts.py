@@ -206,7 +206,7 @@ class CellCounts(Counts):
 
 
 def public_runs(column: ColumnGrid, most: int = SIZES.public_runs) -> np.ndarray:
-    """Return the run of each cell, shape (c,): even runs of numbers, what is alone or missing apart; labels one by one."""
+    """Return the run of each cell, shape (c,): of numbers even ones, what is alone or missing apart; a label is one."""
     if not column.numeric:
         return np.arange(column.n_cells)
     ordered = column.n_cells - column.kind.nullable

@@ -155,7 +155,7 @@ def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
 
 def _axis(column: ColumnGrid) -> Axis | None:
     """Return where the cells of a number lie; half a step to either side of its steps."""
-    if column.edges is None:
+    if column.edges is None or column.steps is None:
         return None
     edges = column.edges.astype(np.float64) - 0.5
     beyond = np.full(column.n_cells - len(edges) + 1, edges[-1])  # of the missing cell, which is not ordered
