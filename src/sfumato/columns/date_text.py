@@ -16,9 +16,8 @@ once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
@@ -26,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns.cells import dictionary_indices
-from sfumato.columns.facts import EPOCH, microseconds_since_epoch
+from sfumato.columns.facts import microseconds_since_epoch
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -36,8 +35,12 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 _SHORT = tuple(month[:3] for month in MONTHS)
 _DIRECTIVE = re.compile(r"%([-^]?)(3f|[A-Za-z%])")
 _DAY = 86_400_000_000
-_WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6, "3f": 3, "b": 3}
+_WIDTHS = {
+    **{"Y": 4, "y": 2, "m": 2, "d": 2, "j": 3, "H": 2, "I": 2, "M": 2, "S": 2, "f": 6, "3f": 3},
+    **{"G": 4, "V": 2, "u": 1, "p": 2, "b": 3},
+}
 _DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
+_FIXED = _DIGITS - {"j"} | {"y", "b"}  # with a place in a layout
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
 _PATTERNS = {
@@ -55,27 +58,9 @@ _PATTERNS = {
     "A": rf"(?:{'|'.join(WEEKDAYS)})",
     "%": "%",
 }
-_WRITERS: dict[str, Callable[[datetime], str]] = {
-    "Y": lambda t: f"{t.year:04}",
-    "y": lambda t: f"{t.year % 100:02}",
-    "m": lambda t: f"{t.month:02}",
-    "d": lambda t: f"{t.day:02}",
-    "j": lambda t: f"{t.timetuple().tm_yday:03}",
-    "H": lambda t: f"{t.hour:02}",
-    "I": lambda t: f"{(t.hour - 1) % 12 + 1:02}",
-    "M": lambda t: f"{t.minute:02}",
-    "S": lambda t: f"{t.second:02}",
-    "f": lambda t: f"{t.microsecond:06}",
-    "3f": lambda t: f"{t.microsecond // 1000:03}",
-    "G": lambda t: f"{t.isocalendar()[0]:04}",
-    "V": lambda t: f"{t.isocalendar()[1]:02}",
-    "u": lambda t: str(t.isoweekday()),
-    "p": lambda t: "AM" if t.hour < 12 else "PM",
-    "b": lambda t: _SHORT[t.month - 1],
-    "B": lambda t: MONTHS[t.month - 1],
-    "a": lambda t: WEEKDAYS[t.weekday()][:3],
-    "A": lambda t: WEEKDAYS[t.weekday()],
-    "%": lambda _: "%",
+_NAMES = {
+    **{"p": ("AM", "PM"), "b": _SHORT, "B": MONTHS},
+    **{"a": tuple(day[:3] for day in WEEKDAYS), "A": WEEKDAYS, "%": ("%",)},
 }
 _ISO_FORMATS = (
     "%Y-%m-%d",
@@ -127,9 +112,9 @@ def format_fault(format: str) -> str | None:
         return (
             "Expected the offset itself in place of %z, such as %H:%M+02:00 or %H:%MZ: it is written back as it stands."
         )
-    unknown = [letter for letter in letters if letter not in _WRITERS]
+    unknown = [letter for letter in letters if letter not in _WIDTHS | _NAMES]
     if unknown:
-        return f"Expected the directives {' '.join('%' + key for key in _WRITERS)}, got %{unknown[0]}."
+        return f"Expected the directives {' '.join('%' + key for key in _WIDTHS | _NAMES)}, got %{unknown[0]}."
     if not letters or len(set(letters)) < len(letters):
         return "Expected each field of a date once, as in %Y-%m-%d."
     return None
@@ -199,12 +184,19 @@ def format_dates(micros: np.ndarray, absent: np.ndarray, format: str) -> pa.Arra
         >>> format_dates(np.array([0]), np.array([False]), "%-d %^b %Y, %H:%M").to_pylist()
         ['1 JAN 1970, 00:00']
     """
-    layout = _layout(format)
-    if layout is not None and layout.is_plain and layout.width * len(micros) < 2**31:
-        return _format_layout(micros, absent, layout)
-    distinct, places = np.unique(micros, return_inverse=True)
-    words = [written(EPOCH + timedelta(microseconds=m), format) for m in distinct.tolist()]
-    return pa.array(words, pa.string()).take(pa.array(places, mask=absent))
+    fields, words = _fields(micros), []
+    for part in parts_of(format):
+        if not part.directive:
+            words.append(pa.scalar(part.text))
+            continue
+        number = pa.array(fields[part.directive])
+        if part.directive in _NAMES:
+            word = pa.array(_NAMES[part.directive]).take(number)
+        else:
+            width = 1 if part.flag == "-" else _WIDTHS[part.directive]
+            word = pc.utf8_lpad(number.cast(pa.string()), width=width, padding="0")
+        words.append(pc.utf8_upper(word) if part.flag == "^" else word)
+    return pc.if_else(pa.array(absent), pa.scalar(None, pa.string()), pc.binary_join_element_wise(*words, ""))
 
 
 def written(moment: datetime, format: str) -> str:
@@ -214,13 +206,7 @@ def written(moment: datetime, format: str) -> str:
         >>> written(datetime(2024, 3, 5), "%G-W%V")
         '2024-W10'
     """
-    words = []
-    for part in parts_of(format):
-        word = _WRITERS[part.directive](moment) if part.directive else part.text
-        if part.flag == "-":
-            word = word.lstrip("0") or "0"
-        words.append(word.upper() if part.flag == "^" else word)
-    return "".join(words)
+    return format_dates(np.array([microseconds_since_epoch(moment)]), np.array([False]), format)[0].as_py()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +216,6 @@ class _Layout:
     width: int
     fields: tuple[tuple[str, int], ...]  # directive, first byte
     literals: tuple[tuple[int, int], ...]  # byte, place
-    is_plain: bool  # of digits alone, with a date
 
 
 @lru_cache(maxsize=1024)
@@ -241,7 +226,7 @@ def _layout(format: str) -> _Layout | None:
     place = 0
     for part in parts_of(format):
         if part.directive:
-            if part.directive not in _WIDTHS or part.flag == "-" or part.directive in dict(fields):
+            if part.directive not in _FIXED or part.flag == "-" or part.directive in dict(fields):
                 return None
             fields.append((part.directive, place))
             place += _WIDTHS[part.directive]
@@ -252,7 +237,7 @@ def _layout(format: str) -> _Layout | None:
     dated = ("Y" in letters) != ("y" in letters) and ("m" in letters) != ("b" in letters)
     if not (dated or (letters and letters <= {"H", "M", "S", "f", "3f"})):
         return None
-    return _Layout(place, tuple(fields), tuple(literals), {"Y", "m"} <= letters and "b" not in letters)
+    return _Layout(place, tuple(fields), tuple(literals))
 
 
 def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: np.ndarray, valid: np.ndarray) -> None:
@@ -336,37 +321,21 @@ def _first_monday(year: np.ndarray) -> np.ndarray:
     return day - (day + 3) % 7  # 1970-01-01 was a Thursday
 
 
-def _format_layout(micros: np.ndarray, absent: np.ndarray, layout: _Layout) -> pa.Array:
-    grid = np.empty((len(micros), layout.width), dtype=np.uint8)
-    for byte, place in layout.literals:
-        grid[:, place] = byte
-    fields = _fields(micros)
-    for letter, place in layout.fields:
-        number = fields[letter]
-        for digit in reversed(range(_WIDTHS[letter])):
-            number, last = np.divmod(number, 10)
-            grid[:, place + digit] = last + 48
-    offsets = np.arange(len(micros) + 1, dtype=np.int32) * np.int32(layout.width)
-    present = np.packbits(~absent, bitorder="little")
-    buffers = [pa.py_buffer(present), pa.py_buffer(offsets), pa.py_buffer(grid)]
-    return pa.Array.from_buffers(pa.string(), len(micros), buffers)
-
-
 def _fields(micros: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what each directive says of moments: a number, or the place of a name."""
     days, within = np.divmod(micros, _DAY)
     seconds, fraction = np.divmod(within, 10**6)
     calendar = days.view("M8[D]").astype("M8[M]")
-    months = calendar.view(np.int64)
-    return {
-        "Y": 1970 + months // 12,
-        "m": 1 + months % 12,
-        "d": 1 + days - calendar.astype("M8[D]").view(np.int64),
-        "H": seconds // 3600,
-        "M": seconds // 60 % 60,
-        "S": seconds % 60,
-        "f": fraction,
-        "3f": fraction // 1000,
-    }
+    months, weekday, hour = calendar.view(np.int64), (days + 3) % 7, seconds // 3600
+    year, one = 1970 + months // 12, np.ones_like(days)
+    of_week = 1970 + (days - weekday + 3).view("M8[D]").astype("M8[Y]").view(np.int64)  # the year of its Thursday
+    numbers = {
+        "Y": year, "y": year % 100, "m": 1 + months % 12, "d": 1 + days - calendar.astype("M8[D]").view(np.int64),
+        "j": 1 + days - _first_of_month(year, one), "H": hour, "I": (hour - 1) % 12 + 1, "M": seconds // 60 % 60,
+        "S": seconds % 60, "f": fraction, "3f": fraction // 1000, "G": of_week,
+        "V": (days - _first_monday(of_week)) // 7 + 1, "u": weekday + 1, "p": hour // 12, "%": 0 * one,
+    }  # fmt: skip
+    return numbers | dict.fromkeys("bB", months % 12) | dict.fromkeys("aA", weekday)
 
 
 def _parse_each(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndarray]:
