@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical, may_be_written_otherwise
-from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64
+from sfumato.columns.text_forms import each_word, floats, integers, is_truth, rounded_to_int64
 from sfumato.columns.written import Written
 
 _UUID = pa.uuid()
@@ -130,11 +130,7 @@ def read_text(cells: pa.Array) -> pa.Array:
     try:
         text = raw.cast(text_type)  # the cast checks UTF-8, which a string column does not promise
     except pa.ArrowInvalid:
-        text = None
-    if text is None:
-        coded = raw.dictionary_encode()
-        words = pa.array([_decoded(word) for word in coded.dictionary.to_pylist()], text_type)
-        text = words.take(coded.indices)
+        text = each_word(raw, text_type, _decoded)
     return pc.utf8_trim_whitespace(text)
 
 
@@ -177,9 +173,7 @@ def looked_up(values: np.ndarray, cells: pa.Array, absent: float) -> np.ndarray:
     return np.append(values, np.array([absent], values.dtype))[dictionary_indices(cells)]
 
 
-def _decoded(word: bytes | None) -> str | None:
-    if word is None:
-        return None
+def _decoded(word: bytes) -> str:
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError:

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from sfumato.columns.date_text import (
     MONTHS,
     WEEKDAYS,
-    default_format,
     format_dates,
     has_date,
     parse_dates,
@@ -61,11 +60,6 @@ class DateForm:
     format: str
     resolution: Resolution
     offset: str = ""
-
-    @property
-    def own_format(self) -> str | None:
-        """The format, or None for that in which dates without a format are written as text."""
-        return None if self.format == default_format(self.resolution) else self.format
 
 
 def _days() -> Iterator[tuple[str, str]]:

@@ -29,7 +29,6 @@ from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
 from sfumato.columns.numbers import Integer
 from sfumato.columns.storage import as_dictionary, from_text, has_text, text_of
-from sfumato.errors import ConfigError
 
 _WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"
 _EXACT_FLOAT16 = 2048
@@ -388,8 +387,7 @@ def _find_whole(text: pa.Array, size: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _levels(kind: ItemSet) -> Categorical:
-    if kind.items is None:
-        raise ConfigError("Expected listed items, got counted ones.")
+    assert kind.items is not None, "counted items are no labels"
     return Categorical(categories=kind.items, other=kind.other, exact=kind.exact)
 
 

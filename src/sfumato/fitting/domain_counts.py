@@ -22,7 +22,7 @@ from sfumato.columns.bounded import MISSING, cells_of, year_cells
 from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import read_text
 from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms
-from sfumato.columns.date_text import has_digits_alone
+from sfumato.columns.date_text import default_format, has_digits_alone
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of
@@ -158,7 +158,8 @@ class _ColumnCounts:
         """Return a column's kind: dates of one form, numbers, or labels."""
         form = self.date()
         if form is not None:
-            return Open(kind="datetime", format=form.own_format, resolution=form.resolution)
+            own_format = None if form.format == default_format(form.resolution) else form.format
+            return Open(kind="datetime", format=own_format, resolution=form.resolution)
         few = max(_FEW * self.numbers, self.noise)
         coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
         others = self.texts + self.standing(self.dates[~_COMPACT], _AMONG_MANY)

@@ -280,13 +280,12 @@ class Grid:
         if require_integer(at_least=2, numeric_cells=numeric_cells) > MOST_NUMERIC_CELLS:
             raise ConfigError(f"Expected numeric_cells of at most {MOST_NUMERIC_CELLS}, got {numeric_cells=}.")
         numbers = schema.of_kind(NumericKind)
-        columns = []
-        for name, kind in table_kinds(schema).items():
-            if name in numbers:
-                cut = ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
-            else:
-                cut = ColumnGrid(name, kind, kind.n_levels)
-            columns.append(cut)
+        columns = (
+            ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
+            if name in numbers
+            else ColumnGrid(name, kind, kind.n_levels)
+            for name, kind in table_kinds(schema).items()
+        )
         return cls(tuple(columns))
 
     @classmethod

@@ -145,11 +145,9 @@ def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> n
     """
     places = np.flatnonzero(ordered)
     density = counts.fine[places] / widths[places]
-    beside = np.full((2 * CURVE.beside, places.size), np.nan)
-    for shift in range(1, CURVE.beside + 1):
-        beside[2 * shift - 2, shift:] = density[:-shift]
-        beside[2 * shift - 1, :-shift] = density[shift:]
-    expected = np.nanmedian(beside, axis=0) * widths[places]
+    padded = np.pad(density, CURVE.beside, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * CURVE.beside + 1)
+    expected = np.nanmedian(np.delete(windows, CURVE.beside, axis=1), axis=1) * widths[places]
     suspects = np.zeros(ordered.size, dtype=bool)
     suspects[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.stds[places]
     return suspects
