@@ -169,8 +169,10 @@ DATE_FORMS = tuple(_forms())
 """Every form; of a family, what is particular comes last."""
 
 _BY_FORMAT: defaultdict[str, list[int]] = defaultdict(list)
+_FAMILIES: defaultdict[str, list[int]] = defaultdict(list)
 for _number, _form in enumerate(DATE_FORMS):
     _BY_FORMAT[_form.format].append(_number)
+    _FAMILIES[_form.family].append(_number)
 _NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
 _SHAPES = {
     **{
@@ -215,14 +217,11 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
         >>> chosen_form(np.bincount(date_forms(texts), minlength=len(DATE_FORMS))).format
         '%m/%d/%Y'
     """
-    families: dict[str, list[int]] = {}
-    for i, form in enumerate(DATE_FORMS):
-        families.setdefault(form.family, []).append(i)
-    weight = {name: float(np.where(counts[some] > least, counts[some], 0.0).sum()) for name, some in families.items()}
+    weight = {name: float(np.where(counts[some] > least, counts[some], 0.0).sum()) for name, some in _FAMILIES.items()}
     name = max(weight, key=lambda family: weight[family])
     if weight[name] <= 0:
         return None
-    some = families[name]
+    some = _FAMILIES[name]
     offsets: dict[str, float] = {}
     for i in some:
         offsets[DATE_FORMS[i].offset] = offsets.get(DATE_FORMS[i].offset, 0.0) + max(float(counts[i]) - least, 0.0)
@@ -231,8 +230,8 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
     if not present:
         return None
     last = DATE_FORMS[present[-1]]
-    resolutions: list[Resolution] = [DATE_FORMS[i].resolution for i in present]
-    return DateForm(name, last.format, min(resolutions, key=MICROSECONDS.__getitem__), offset)
+    finest = min((DATE_FORMS[i].resolution for i in present), key=MICROSECONDS.__getitem__)
+    return DateForm(name, last.format, finest, offset)
 
 
 def _shapes_of(text: pa.Array) -> pa.Array:
