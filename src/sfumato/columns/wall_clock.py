@@ -39,7 +39,6 @@ MICROSECONDS: dict[Resolution, int] = {
 """Microseconds in the shortest step of each resolution, the coarsest first."""
 
 _FIRST_MONDAY = -3 * MICROSECONDS["day"]  # 1970-01-01 was a Thursday
-_DAY = 86_400_000_000
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_OF_YEARS_1_TO_9999 = (-62_135_596_800, 253_402_300_799)
 
@@ -153,11 +152,11 @@ def _token_moments(missing: tuple[str, ...], format: str | None) -> tuple[int, .
 def store_dates(micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
     """Return wall-clock microseconds as an array of a date, timestamp or time type."""
     if types.is_date32(storage):
-        return pa.array((micros // _DAY).astype(np.int32), mask=absent).cast(storage)
+        return pa.array((micros // MICROSECONDS["day"]).astype(np.int32), mask=absent).cast(storage)
     if types.is_date64(storage):
-        return pa.array(micros // _DAY * 86_400_000, mask=absent).cast(storage)
+        return pa.array(micros // MICROSECONDS["day"] * 86_400_000, mask=absent).cast(storage)
     if types.is_time(storage):
-        return pa.array(micros % _DAY, mask=absent).cast(pa.time64("us")).cast(storage, safe=False)
+        return pa.array(micros % MICROSECONDS["day"], mask=absent).cast(pa.time64("us")).cast(storage, safe=False)
     per_second = _PER_SECOND[storage.unit]
     finer, coarser = max(per_second // 10**6, 1), max(10**6 // per_second, 1)
     units = micros * finer // coarser
