@@ -230,8 +230,8 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
     if not present:
         return None
     last = DATE_FORMS[present[-1]]
-    finest = min((DATE_FORMS[i].resolution for i in present), key=MICROSECONDS.__getitem__)
-    return DateForm(name, last.format, finest, offset)
+    finest = min((DATE_FORMS[i] for i in present), key=lambda form: MICROSECONDS[form.resolution])
+    return DateForm(name, last.format, finest.resolution, offset)
 
 
 def _shapes_of(text: pa.Array) -> pa.Array:
