@@ -217,9 +217,9 @@ def test_bounds_have_cells_of_their_own_and_come_back_as_bounds(kind, narrow):
     column = ColumnGrid.numbers("x", kind, 64, narrow=narrow, ends=True)
     plain = ColumnGrid.numbers("x", kind, 64, narrow=narrow)
     assert plain.n_cells <= column.n_cells <= plain.n_cells + 2
-    assert column.ends
-    assert not plain.ends
     ordered = column.n_cells - kind.nullable
+    assert {0, ordered - 1} <= set(column.alone)
+    assert set(plain.alone.values()) == {code for code in [kind.zero_code] if code is not None}
     np.testing.assert_array_equal(np.diff(column.edges)[[0, -1]], 1)
     ends = column.codes(np.array([0, ordered - 1]), np.random.default_rng(0))
     np.testing.assert_allclose(ends, column.steps.codes(np.array([0, column.steps.last])))
@@ -236,7 +236,7 @@ def test_values_of_a_cell_are_drawn_by_their_weights(nullable):
     weights[10] = 40.0
     cut = column.cut(edges, weights)
     assert cut.n_cells == 5 + nullable
-    assert cut.zero == (1, 3 / 99)
+    assert cut.alone == {1: 3 / 99}
     cells = np.repeat(np.arange(cut.n_cells), 40_000)
     codes = cut.codes(cells, np.random.default_rng(1))
     np.testing.assert_array_equal(cut.cells(codes), cells)
@@ -280,7 +280,7 @@ def test_few_values_need_no_cells_for_bounds():
     np.testing.assert_array_equal(
         ColumnGrid.numbers("x", kind, 64, ends=True).edges, ColumnGrid.numbers("x", kind, 64).edges
     )
-    assert not ColumnGrid.numbers("x", kind, 64, ends=True).ends
+    assert set(ColumnGrid.numbers("x", kind, 64, ends=True).alone) == {0}
 
 
 @pytest.mark.parametrize("most", [1, 5, 300])

@@ -1,8 +1,5 @@
 """Columns of truth values, which are labels with more than one way of writing."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections.abc import Sequence

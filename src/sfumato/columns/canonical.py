@@ -21,9 +21,6 @@ start, so that nothing was written anew, is declared `exact`: its texts are comp
 All functions are elementwise: what a text is never depends on the texts beside it. Proof: docs/proofs/cells.md.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import re
@@ -34,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns.facts import LARGEST_EXACT, canonical_number, shown
+from sfumato.columns.text_forms import each_word
 
 _DAY, _CLOCK = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _MOMENT = f"^{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}"
@@ -158,9 +156,7 @@ def _replaced(text: pa.Array, pattern: str, word: Callable[[str], str | None]) -
     odd = pc.fill_null(pc.match_substring_regex(text, pattern), False)
     if not _any(odd):
         return text
-    coded = text.filter(odd).dictionary_encode()
-    words = pa.array([None if each is None else word(each) for each in coded.dictionary.to_pylist()], text.type)
-    return pc.replace_with_mask(text, odd, words.take(coded.indices))
+    return pc.replace_with_mask(text, odd, each_word(text.filter(odd), text.type, word))
 
 
 def _any(mask: pa.Array) -> bool:

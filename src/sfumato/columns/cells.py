@@ -4,9 +4,6 @@ Everything here is elementwise: what a cell becomes never depends on the cells b
 is missing, however it is stored: one cell of text makes a pandas column of numbers one of objects.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -18,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical, may_be_written_otherwise
-from sfumato.columns.text_forms import floats, integers, is_truth, rounded_to_int64
+from sfumato.columns.text_forms import each_word, floats, integers, is_truth, rounded_to_int64
 from sfumato.columns.written import Written
 
 _UUID = pa.uuid()
@@ -133,11 +130,7 @@ def read_text(cells: pa.Array) -> pa.Array:
     try:
         text = raw.cast(text_type)  # the cast checks UTF-8, which a string column does not promise
     except pa.ArrowInvalid:
-        text = None
-    if text is None:
-        coded = raw.dictionary_encode()
-        words = pa.array([_decoded(word) for word in coded.dictionary.to_pylist()], text_type)
-        text = words.take(coded.indices)
+        text = each_word(raw, text_type, _decoded)
     return pc.utf8_trim_whitespace(text)
 
 
@@ -175,9 +168,12 @@ def dictionary_indices(cells: pa.Array) -> np.ndarray:
     return places.fill_null(end).to_numpy(zero_copy_only=False)
 
 
-def _decoded(word: bytes | None) -> str | None:
-    if word is None:
-        return None
+def looked_up(values: np.ndarray, cells: pa.Array, absent: float) -> np.ndarray:
+    """Return for each cell of a dictionary array what its value became, by the values' places; `absent` of a null."""
+    return np.append(values, np.array([absent], values.dtype))[dictionary_indices(cells)]
+
+
+def _decoded(word: bytes) -> str:
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError:
@@ -189,8 +185,7 @@ def read_floats(cells: pa.Array, missing: Sequence[str], written: Written | None
     cells = plain(cells)
     storage = cells.type
     if types.is_dictionary(storage):
-        values = np.append(read_floats(cells.dictionary, missing, written), np.nan)
-        return values[dictionary_indices(cells)]
+        return looked_up(read_floats(cells.dictionary, missing, written), cells, np.nan)
     if is_text(storage) or types.is_boolean(storage):
         numbers = floats(_plain_numbers(cells, missing, written))
     elif types.is_decimal(storage):
@@ -211,8 +206,7 @@ def read_integers(
     storage = cells.type
     if types.is_dictionary(storage):
         values, valid = read_integers(cells.dictionary, missing, written)
-        places = dictionary_indices(cells)
-        return np.append(values, 0)[places], np.append(valid, False)[places]
+        return looked_up(values, cells, 0), looked_up(valid, cells, False)
     if is_text(storage) or types.is_boolean(storage):
         whole, valid = integers(_plain_numbers(cells, missing, written))
     elif types.is_decimal(storage):
@@ -240,22 +234,20 @@ def read_parsed(
     cells = plain(cells)
     if types.is_dictionary(cells.type):
         values, valid = read_parsed(cells.dictionary, missing, parse)
-        places = dictionary_indices(cells)
-        return np.append(values, 0)[places], np.append(valid, False)[places]
+        return looked_up(values, cells, 0), looked_up(valid, cells, False)
     if not is_text(cells.type):
         return read_integers(cells, missing)
     coded = without_tokens(read_text(cells), missing).dictionary_encode()
     numbers = [parse(text) for text in coded.dictionary.to_pylist()]
     bounded = [0 if value is None else max(-_INT64_MAX, min(value, _INT64_MAX)) for value in numbers]
-    places = dictionary_indices(coded)
-    return np.array([*bounded, 0], dtype=np.int64)[places], np.array([*(v is not None for v in numbers), False])[places]
+    valid = np.array([value is not None for value in numbers], dtype=bool)
+    return looked_up(np.array(bounded, dtype=np.int64), coded, 0), looked_up(valid, coded, False)
 
 
 def missing_mask(cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
     """Return True where a cell is null, NaN, or text of a missing token."""
     if types.is_dictionary(cells.type):
-        of_values = np.append(missing_mask(plain(cells.dictionary), missing), True)
-        return of_values[dictionary_indices(cells)]
+        return looked_up(missing_mask(plain(cells.dictionary), missing), cells, True)
     absent = ~valid_mask(cells)
     if types.is_floating(cells.type):
         absent |= np.isnan(read_floats(cells, ()))

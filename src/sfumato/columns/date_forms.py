@@ -7,9 +7,6 @@ that a few of its texts ask for (`13/04/2021` has a day first, `4/13/2021` has n
 All functions are elementwise: what a text is never depends on the texts beside it.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import itertools
@@ -26,10 +23,8 @@ import pyarrow.compute as pc
 from sfumato.columns.date_text import (
     MONTHS,
     WEEKDAYS,
-    default_format,
     format_dates,
     has_date,
-    has_digits_alone,
     parse_dates,
     parts_of,
 )
@@ -65,11 +60,6 @@ class DateForm:
     format: str
     resolution: Resolution
     offset: str = ""
-
-    @property
-    def own_format(self) -> str | None:
-        """The format, or None for that in which dates without a format are written as text."""
-        return None if self.format == default_format(self.resolution) else self.format
 
 
 def _days() -> Iterator[tuple[str, str]]:
@@ -179,8 +169,10 @@ DATE_FORMS = tuple(_forms())
 """Every form; of a family, what is particular comes last."""
 
 _BY_FORMAT: defaultdict[str, list[int]] = defaultdict(list)
+_FAMILIES: defaultdict[str, list[int]] = defaultdict(list)
 for _number, _form in enumerate(DATE_FORMS):
     _BY_FORMAT[_form.format].append(_number)
+    _FAMILIES[_form.family].append(_number)
 _NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
 _SHAPES = {
     **{
@@ -192,16 +184,6 @@ _SHAPES = {
 }
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
 _DAY_NAME = rf"(?i)^(?:{'|'.join(WEEKDAYS)}|{'|'.join(day[:3] for day in WEEKDAYS)})"
-
-
-def is_number_form(form: DateForm) -> bool:
-    """Whether texts of a form are digits alone, and so numbers too: `20210716`.
-
-    Example:
-        >>> [is_number_form(DateForm("", format, "day")) for format in ("%Y%m%d", "%Y-%m-%d")]
-        [True, False]
-    """
-    return has_digits_alone(form.format)
 
 
 def date_forms(text: pa.Array) -> np.ndarray:
@@ -235,14 +217,11 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
         >>> chosen_form(np.bincount(date_forms(texts), minlength=len(DATE_FORMS))).format
         '%m/%d/%Y'
     """
-    families: dict[str, list[int]] = {}
-    for i, form in enumerate(DATE_FORMS):
-        families.setdefault(form.family, []).append(i)
-    weight = {name: float(np.where(counts[some] > least, counts[some], 0.0).sum()) for name, some in families.items()}
+    weight = {name: float(np.where(counts[some] > least, counts[some], 0.0).sum()) for name, some in _FAMILIES.items()}
     name = max(weight, key=lambda family: weight[family])
     if weight[name] <= 0:
         return None
-    some = families[name]
+    some = _FAMILIES[name]
     offsets: dict[str, float] = {}
     for i in some:
         offsets[DATE_FORMS[i].offset] = offsets.get(DATE_FORMS[i].offset, 0.0) + max(float(counts[i]) - least, 0.0)
@@ -251,8 +230,8 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
     if not present:
         return None
     last = DATE_FORMS[present[-1]]
-    resolutions: list[Resolution] = [DATE_FORMS[i].resolution for i in present]
-    return DateForm(name, last.format, min(resolutions, key=MICROSECONDS.__getitem__), offset)
+    finest = min((DATE_FORMS[i] for i in present), key=lambda form: MICROSECONDS[form.resolution])
+    return DateForm(name, last.format, finest.resolution, offset)
 
 
 def _shapes_of(text: pa.Array) -> pa.Array:

@@ -13,15 +13,11 @@ A format whose fields all have a fixed place is a matrix of bytes. Other texts a
 once.
 """
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
@@ -29,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns.cells import dictionary_indices
-from sfumato.columns.facts import EPOCH, microseconds_since_epoch
+from sfumato.columns.facts import microseconds_since_epoch
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -39,8 +35,13 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 _SHORT = tuple(month[:3] for month in MONTHS)
 _DIRECTIVE = re.compile(r"%([-^]?)(3f|[A-Za-z%])")
 _DAY = 86_400_000_000
-_WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6, "3f": 3, "b": 3}
+_WIDTHS = {
+    **{"Y": 4, "y": 2, "m": 2, "d": 2, "j": 3, "H": 2, "I": 2, "M": 2, "S": 2, "f": 6, "3f": 3},
+    **{"G": 4, "V": 2, "u": 1, "p": 2, "b": 3},
+}
 _DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
+_FIXED = _DIGITS - {"j"} | {"y", "b"}  # with a place in a layout
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
 _PATTERNS = {
     **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
@@ -57,27 +58,9 @@ _PATTERNS = {
     "A": rf"(?:{'|'.join(WEEKDAYS)})",
     "%": "%",
 }
-_WRITERS: dict[str, Callable[[datetime], str]] = {
-    "Y": lambda t: f"{t.year:04}",
-    "y": lambda t: f"{t.year % 100:02}",
-    "m": lambda t: f"{t.month:02}",
-    "d": lambda t: f"{t.day:02}",
-    "j": lambda t: f"{t.timetuple().tm_yday:03}",
-    "H": lambda t: f"{t.hour:02}",
-    "I": lambda t: f"{(t.hour - 1) % 12 + 1:02}",
-    "M": lambda t: f"{t.minute:02}",
-    "S": lambda t: f"{t.second:02}",
-    "f": lambda t: f"{t.microsecond:06}",
-    "3f": lambda t: f"{t.microsecond // 1000:03}",
-    "G": lambda t: f"{t.isocalendar()[0]:04}",
-    "V": lambda t: f"{t.isocalendar()[1]:02}",
-    "u": lambda t: str(t.isoweekday()),
-    "p": lambda t: "AM" if t.hour < 12 else "PM",
-    "b": lambda t: _SHORT[t.month - 1],
-    "B": lambda t: MONTHS[t.month - 1],
-    "a": lambda t: WEEKDAYS[t.weekday()][:3],
-    "A": lambda t: WEEKDAYS[t.weekday()],
-    "%": lambda _: "%",
+_NAMES = {
+    **{"p": ("AM", "PM"), "b": _SHORT, "B": MONTHS},
+    **{"a": tuple(day[:3] for day in WEEKDAYS), "A": WEEKDAYS, "%": ("%",)},
 }
 _ISO_FORMATS = (
     "%Y-%m-%d",
@@ -129,9 +112,9 @@ def format_fault(format: str) -> str | None:
         return (
             "Expected the offset itself in place of %z, such as %H:%M+02:00 or %H:%MZ: it is written back as it stands."
         )
-    unknown = [letter for letter in letters if letter not in _WRITERS]
+    unknown = [letter for letter in letters if letter not in _WIDTHS | _NAMES]
     if unknown:
-        return f"Expected the directives {' '.join('%' + key for key in _WRITERS)}, got %{unknown[0]}."
+        return f"Expected the directives {' '.join('%' + key for key in _WIDTHS | _NAMES)}, got %{unknown[0]}."
     if not letters or len(set(letters)) < len(letters):
         return "Expected each field of a date once, as in %Y-%m-%d."
     return None
@@ -201,12 +184,19 @@ def format_dates(micros: np.ndarray, absent: np.ndarray, format: str) -> pa.Arra
         >>> format_dates(np.array([0]), np.array([False]), "%-d %^b %Y, %H:%M").to_pylist()
         ['1 JAN 1970, 00:00']
     """
-    layout = _layout(format)
-    if layout is not None and layout.is_plain and layout.width * len(micros) < 2**31:
-        return _format_layout(micros, absent, layout)
-    distinct, places = np.unique(micros, return_inverse=True)
-    words = [written(EPOCH + timedelta(microseconds=m), format) for m in distinct.tolist()]
-    return pa.array(words, pa.string()).take(pa.array(places, mask=absent))
+    fields, words = _fields(micros), []
+    for part in parts_of(format):
+        if not part.directive:
+            words.append(pa.scalar(part.text))
+            continue
+        number = pa.array(fields[part.directive])
+        if part.directive in _NAMES:
+            word = pa.array(_NAMES[part.directive]).take(number)
+        else:
+            width = 1 if part.flag == "-" else _WIDTHS[part.directive]
+            word = pc.utf8_lpad(number.cast(pa.string()), width=width, padding="0")
+        words.append(pc.utf8_upper(word) if part.flag == "^" else word)
+    return pc.if_else(pa.array(absent), pa.scalar(None, pa.string()), pc.binary_join_element_wise(*words, ""))
 
 
 def written(moment: datetime, format: str) -> str:
@@ -216,13 +206,7 @@ def written(moment: datetime, format: str) -> str:
         >>> written(datetime(2024, 3, 5), "%G-W%V")
         '2024-W10'
     """
-    words = []
-    for part in parts_of(format):
-        word = _WRITERS[part.directive](moment) if part.directive else part.text
-        if part.flag == "-":
-            word = word.lstrip("0") or "0"
-        words.append(word.upper() if part.flag == "^" else word)
-    return "".join(words)
+    return format_dates(np.array([microseconds_since_epoch(moment)]), np.array([False]), format)[0].as_py()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +216,6 @@ class _Layout:
     width: int
     fields: tuple[tuple[str, int], ...]  # directive, first byte
     literals: tuple[tuple[int, int], ...]  # byte, place
-    is_plain: bool  # of digits alone, with a date
 
 
 @lru_cache(maxsize=1024)
@@ -243,7 +226,7 @@ def _layout(format: str) -> _Layout | None:
     place = 0
     for part in parts_of(format):
         if part.directive:
-            if part.directive not in _WIDTHS or part.flag == "-" or part.directive in dict(fields):
+            if part.directive not in _FIXED or part.flag == "-" or part.directive in dict(fields):
                 return None
             fields.append((part.directive, place))
             place += _WIDTHS[part.directive]
@@ -254,7 +237,7 @@ def _layout(format: str) -> _Layout | None:
     dated = ("Y" in letters) != ("y" in letters) and ("m" in letters) != ("b" in letters)
     if not (dated or (letters and letters <= {"H", "M", "S", "f", "3f"})):
         return None
-    return _Layout(place, tuple(fields), tuple(literals), {"Y", "m"} <= letters and "b" not in letters)
+    return _Layout(place, tuple(fields), tuple(literals))
 
 
 def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: np.ndarray, valid: np.ndarray) -> None:
@@ -298,80 +281,88 @@ def _field(grid: np.ndarray, letter: str, place: int, fits: np.ndarray) -> np.nd
 def _moments(numbers: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return microseconds since 1970 of fields, and whether there is such a moment."""
     zero, one = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+    days, within = _days(numbers, zero, one)
+    hour, minute, second = (numbers.get(letter, zero) for letter in "HMS")
+    if "I" in numbers:
+        hour = numbers["I"] % 12 + 12 * numbers.get("p", zero)
+        within &= (numbers["I"] >= 1) & (numbers["I"] <= 12)
+    within &= (hour <= 23) & (minute <= 59) & (second <= 59) & (days >= _FIRST_DAY) & (days <= _LAST_DAY)
+    fraction = numbers["3f"] * 1000 if "3f" in numbers else numbers.get("f", zero)
+    return np.where(within, days * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + fraction, 0), within
+
+
+def _days(numbers: dict[str, np.ndarray], zero: np.ndarray, one: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return days since 1970-01-01 of the fields of a date, and whether that day is in the calendar."""
+    if "G" in numbers:
+        year, week = numbers["G"], numbers.get("V", one)
+        first, following = _first_monday(year), _first_monday(year + 1)
+        day = first + (week - 1) * 7 + numbers.get("u", one) - 1
+        return day, (day >= first) & (day < following)
     year = numbers.get("Y", zero + 1970)
     if "y" in numbers:
         year = numbers["y"] + np.where(numbers["y"] >= _CENTURY, 1900, 2000)
-    days, within = _days(year, numbers.get("m", numbers.get("b", one)), numbers.get("d", one))
-    hour, minute, second = (numbers.get(letter, zero) for letter in "HMS")
-    within &= (hour <= 23) & (minute <= 59) & (second <= 59)
-    fraction = numbers["3f"] * 1000 if "3f" in numbers else numbers.get("f", zero)
-    return days * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + fraction, within
-
-
-def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return days since 1970-01-01, and whether that day is in the calendar."""
-    in_calendar = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
-    months = np.where(in_calendar, (year - 1970) * 12 + month - 1, 0)
-    first = months.view("M8[M]").astype("M8[D]").view(np.int64)
-    following = (months + 1).view("M8[M]").astype("M8[D]").view(np.int64)
+    if "j" in numbers:
+        first, following = (_first_of_month(each, one) for each in (year, year + 1))
+        return first + numbers["j"] - 1, (numbers["j"] >= 1) & (first + numbers["j"] <= following)
+    month, day = numbers.get("b", numbers.get("B", numbers.get("m", one))), numbers.get("d", one)
+    in_calendar = (month >= 1) & (month <= 12) & (day >= 1)
+    first, following = (_first_of_month(year, np.where(in_calendar, month, 1) + i) for i in (0, 1))
     return first + day - 1, in_calendar & (first + day <= following)
 
 
-def _format_layout(micros: np.ndarray, absent: np.ndarray, layout: _Layout) -> pa.Array:
-    grid = np.empty((len(micros), layout.width), dtype=np.uint8)
-    for byte, place in layout.literals:
-        grid[:, place] = byte
-    fields = _fields(micros)
-    for letter, place in layout.fields:
-        number = fields[letter]
-        for digit in reversed(range(_WIDTHS[letter])):
-            number, last = np.divmod(number, 10)
-            grid[:, place + digit] = last + 48
-    offsets = np.arange(len(micros) + 1, dtype=np.int32) * np.int32(layout.width)
-    present = np.packbits(~absent, bitorder="little")
-    buffers = [pa.py_buffer(present), pa.py_buffer(offsets), pa.py_buffer(grid)]
-    return pa.Array.from_buffers(pa.string(), len(micros), buffers)
+def _first_of_month(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    """Return the first day of each month, since 1970-01-01."""
+    return ((year - 1970) * 12 + month - 1).view("M8[M]").astype("M8[D]").view(np.int64)
+
+
+def _first_monday(year: np.ndarray) -> np.ndarray:
+    """Return the Monday of the first week of each year by ISO 8601, in which 4 January lies."""
+    day = _first_of_month(year, np.ones_like(year)) + 3
+    return day - (day + 3) % 7  # 1970-01-01 was a Thursday
 
 
 def _fields(micros: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what each directive says of moments: a number, or the place of a name."""
     days, within = np.divmod(micros, _DAY)
     seconds, fraction = np.divmod(within, 10**6)
     calendar = days.view("M8[D]").astype("M8[M]")
-    months = calendar.view(np.int64)
-    return {
-        "Y": 1970 + months // 12,
-        "m": 1 + months % 12,
-        "d": 1 + days - calendar.astype("M8[D]").view(np.int64),
-        "H": seconds // 3600,
-        "M": seconds // 60 % 60,
-        "S": seconds % 60,
-        "f": fraction,
-        "3f": fraction // 1000,
-    }
+    months, weekday, hour = calendar.view(np.int64), (days + 3) % 7, seconds // 3600
+    year, one = 1970 + months // 12, np.ones_like(days)
+    of_week = 1970 + (days - weekday + 3).view("M8[D]").astype("M8[Y]").view(np.int64)  # the year of its Thursday
+    numbers = {
+        "Y": year, "y": year % 100, "m": 1 + months % 12, "d": 1 + days - calendar.astype("M8[D]").view(np.int64),
+        "j": 1 + days - _first_of_month(year, one), "H": hour, "I": (hour - 1) % 12 + 1, "M": seconds // 60 % 60,
+        "S": seconds % 60, "f": fraction, "3f": fraction // 1000, "G": of_week,
+        "V": (days - _first_monday(of_week)) // 7 + 1, "u": weekday + 1, "p": hour // 12, "%": 0 * one,
+    }  # fmt: skip
+    return numbers | dict.fromkeys("bB", months % 12) | dict.fromkeys("aA", weekday)
 
 
 def _parse_each(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Parse the cells that no fixed layout fits, each distinct one once."""
-    read: Callable[[str], datetime | None] = datetime.fromisoformat
-    if format is not None:
-        pattern = _pattern(format)
-        if pattern is None:
-            return np.zeros(len(text), dtype=np.int64), np.zeros(len(text), dtype=bool)
-        read = lambda cell: _matched(pattern, cell)  # noqa: E731
     coded = text.dictionary_encode()
-    moments = [_moment(read, cell) for cell in coded.dictionary.to_pylist()]
-    micros = np.array([0 if moment is None else moment for moment in moments], dtype=np.int64)
-    valid = np.array([moment is not None for moment in moments], dtype=bool)
-    places = dictionary_indices(coded)
+    words, places = coded.dictionary.to_pylist(), dictionary_indices(coded)
+    if format is None:
+        moments = [_iso_moment(word) for word in words]
+        micros = np.array([moment or 0 for moment in moments], dtype=np.int64)
+        return micros[places], np.array([moment is not None for moment in moments], dtype=bool)[places]
+    pattern = _pattern(format)
+    rows = [None if pattern is None else pattern.fullmatch(word) for word in words]
+    matched = np.flatnonzero([row is not None for row in rows])
+    micros, valid = np.zeros(len(words), dtype=np.int64), np.zeros(len(words), dtype=bool)
+    if pattern is not None and matched.size:
+        fields = {key: [_number(key, row[key]) for row in rows if row is not None] for key in pattern.groupindex}
+        numbers = {key: np.array(each, dtype=np.int64) for key, each in fields.items()}
+        micros[matched], valid[matched] = _moments(numbers, matched.size)
     return micros[places], valid[places]
 
 
-def _moment(read: Callable[[str], datetime | None], cell: str) -> int | None:
+def _iso_moment(word: str) -> int | None:
+    """Return the microseconds since 1970 of a text of ISO 8601, on the wall."""
     try:
-        moment = read(cell)
+        return microseconds_since_epoch(datetime.fromisoformat(word).replace(tzinfo=None))
     except (ValueError, OverflowError):
         return None
-    return None if moment is None else microseconds_since_epoch(moment.replace(tzinfo=None))
 
 
 @lru_cache(maxsize=1024)
@@ -385,36 +376,10 @@ def _pattern(format: str) -> re.Pattern[str] | None:
     return re.compile("".join(words), re.IGNORECASE)
 
 
-def _matched(pattern: re.Pattern[str], cell: str) -> datetime | None:
-    """Return the moment that a text names."""
-    match = pattern.fullmatch(cell)
-    if match is None:
-        return None
-    fields = {letter: word for letter, word in match.groupdict().items() if word is not None}
-    minute, second = int(fields.get("M", 0)), int(fields.get("S", 0))
-    return datetime.combine(_date(fields), time(_hour(fields), minute, second, int(fields.get("f", "0").ljust(6, "0"))))
-
-
-def _date(fields: dict[str, str]) -> date:
-    if "G" in fields:
-        return date.fromisocalendar(int(fields["G"]), int(fields.get("V", 1)), int(fields.get("u", 1)))
-    year = int(fields.get("Y", 1970))
-    if "y" in fields:
-        year = int(fields["y"]) + (1900 if int(fields["y"]) >= _CENTURY else 2000)
-    if "j" in fields:
-        day = date(year, 1, 1) + timedelta(days=int(fields["j"]) - 1)
-        if day.year != year:
-            raise ValueError("no such day")
-        return day
-    month = int(fields.get("m", 1))
-    name = (fields.get("b") or fields.get("B") or "")[:3].title()
-    return date(year, _SHORT.index(name) + 1 if name else month, int(fields.get("d", 1)))
-
-
-def _hour(fields: dict[str, str]) -> int:
-    if "I" not in fields:
-        return int(fields.get("H", 0))
-    hour = int(fields["I"])
-    if not 1 <= hour <= 12:
-        raise ValueError("no such hour")
-    return hour % 12 + (12 if fields.get("p", "am").lower() == "pm" else 0)
+def _number(field: str, word: str) -> int:
+    """Return the number of a field: of a month's name its place, of half of a day 0 or 1."""
+    if field in "bB":
+        return _SHORT.index(word[:3].title()) + 1
+    if field == "p":
+        return int(word.lower() == "pm")
+    return int(word.ljust(6, "0") if field == "f" else word)

@@ -1,8 +1,5 @@
 """Columns of dates and times, on the wall clock."""
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import contextlib
@@ -10,7 +7,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from functools import lru_cache
 from typing import ClassVar, get_args
 
@@ -249,15 +246,11 @@ class DateTime(WholeKind):
         """Return the bounds of each part."""
         first, last = self.bounds
         steps = [first + (last - first) * i // n for i in range(n + 1)]
-        moments = [EPOCH + timedelta(microseconds=moment_of(step, self.resolution)) for step in steps]
-        if self.is_clock:
-            edges = [written(moment, self.format or "") for moment in moments]
-        elif self.resolution in _DATES:
-            edges = [moment.isoformat(" ")[:10] for moment in moments]
-        else:
-            long = moments[-1] - moments[0] >= timedelta(seconds=n)
-            precision = "seconds" if long else "microseconds"  # short spans show parts of seconds
-            edges = [moment.isoformat(" ", precision) for moment in moments]
+        moments = moments_of(np.array(steps), self.resolution)
+        form = default_format("second" if moments[-1] - moments[0] >= n * 10**6 else "microsecond")
+        form = default_format("day") if self.resolution in _DATES else form  # short spans show parts of seconds
+        form = self.format if self.is_clock and self.format is not None else form
+        edges = format_dates(moments, np.zeros(n + 1, dtype=bool), form).to_pylist()
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns.cells import valid_mask
 from sfumato.columns.facts import real_number, shown, whole_number
 from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.errors import ConfigError
@@ -161,8 +162,4 @@ def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     values = cells.values.slice(cells.offset * size, len(cells) * size)
     # what lies under a null is undefined: it is looked at as a number only to be overwritten
     whole = pa.Array.from_buffers(values.type, len(values), [None, values.buffers()[1]], 0, values.offset)
-    return whole.to_numpy(zero_copy_only=False), _valid(values) & np.repeat(_valid(cells), size)
-
-
-def _valid(array: pa.Array) -> np.ndarray:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+    return whole.to_numpy(zero_copy_only=False), valid_mask(values) & np.repeat(valid_mask(cells), size)

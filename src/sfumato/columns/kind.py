@@ -165,7 +165,8 @@ class ColumnKind(ABC):
         for fact in dataclasses.fields(self):  # type: ignore[arg-type] - every kind is a dataclass
             value = getattr(self, fact.name)
             if fact.default is dataclasses.MISSING or value != fact.default:
-                entry[fact.name] = _document_value(value)
+                plain_form = value.to_dict() if isinstance(value, Written) else value
+                entry[fact.name] = list(plain_form) if isinstance(plain_form, tuple) else plain_form
         return entry
 
     def _not_coded(self, *_: object) -> str:
@@ -285,13 +286,6 @@ def nullable_kind(kind: ColumnKind) -> TabularKind:
     """Return a kind of which a value may be missing."""
     assert isinstance(kind, TabularKind)
     return kind if kind.nullable else dataclasses.replace(kind, nullable=True)  # type: ignore[type-var] - as checked
-
-
-def _document_value(value: object) -> object:
-    """Return a fact as a schema document writes it."""
-    if isinstance(value, Written):
-        return value.to_dict()
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _refuse_fault(column: str, fault: str | None) -> None:

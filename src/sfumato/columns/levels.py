@@ -4,9 +4,6 @@ A cell and a label are the same where their canonical texts are (`1` for the int
 boolean), so one list of labels describes a column however it is stored.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections import Counter
@@ -21,16 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical, canonical_faults
-from sfumato.columns.cells import (
-    are_tokens,
-    dictionary_indices,
-    is_scalar,
-    is_text,
-    plain,
-    read_text,
-    valid_mask,
-    values_of,
-)
+from sfumato.columns.cells import are_tokens, is_scalar, is_text, looked_up, plain, read_text, valid_mask, values_of
 from sfumato.columns.facts import flag, label_text, labels_text, shown
 from sfumato.columns.hierarchies import Keep, level_of_codes, read_keep, read_parents
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
@@ -125,15 +113,13 @@ class LevelKind(TabularKind):
         cells = plain(cells)
         storage = cells.type
         if types.is_dictionary(storage):
-            codes = self.find(cells.dictionary, missing)
-            return np.append(codes, np.int32(MISSING))[dictionary_indices(cells)]
+            return looked_up(self.find(cells.dictionary, missing), cells, MISSING)
         if is_text(storage):
             return _find_text(self, read_text(cells), missing)
         if not has_text(storage):
             return np.where(valid_mask(cells), UNKNOWN, MISSING).astype(np.int32)
         coded = cells.dictionary_encode()
-        codes = _find_text(self, text_of(coded.dictionary), missing)
-        return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
+        return looked_up(_find_text(self, text_of(coded.dictionary), missing), coded, MISSING)
 
     def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
         places = self.find(cells, missing)

@@ -1,8 +1,5 @@
 """Columns whose cells are sets of items: baskets, visited places, diagnoses."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +14,9 @@ from pyarrow import types
 
 from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import (
-    dictionary_indices,
     is_scalar,
     is_text,
+    looked_up,
     plain,
     read_text,
     total,
@@ -32,7 +29,6 @@ from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
 from sfumato.columns.levels import MISSING, UNKNOWN, Categorical
 from sfumato.columns.numbers import Integer
 from sfumato.columns.storage import as_dictionary, from_text, has_text, text_of
-from sfumato.errors import ConfigError
 
 _WHOLE = r"^(?:0|[1-9][0-9]{0,8})$"
 _EXACT_FLOAT16 = 2048
@@ -163,9 +159,7 @@ class ItemSet(ColumnKind):
     @property
     def size(self) -> int:
         """Number of codes of items, `other` included."""
-        if self.items is None:
-            return self.n_items or 0
-        return len(self.items) + (self.other is not None and self.other not in self.items)
+        return self.n_items or len(self.labels or ())
 
     @property
     def longest(self) -> int:
@@ -366,8 +360,7 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
         return _levels(kind).find(values, missing)
     values = plain(values)
     if types.is_dictionary(values.type):
-        codes = _find(kind, values.dictionary, missing)
-        return np.append(codes, np.int32(MISSING))[dictionary_indices(values)]
+        return looked_up(_find(kind, values.dictionary, missing), values, MISSING)
     valid = valid_mask(values)
     if types.is_integer(values.type):
         numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
@@ -380,8 +373,7 @@ def _find(kind: ItemSet, values: pa.Array, missing: Sequence[str]) -> np.ndarray
     if not has_text(values.type):
         return np.where(valid, UNKNOWN, MISSING).astype(np.int32)
     coded = values.dictionary_encode()
-    codes = _find_whole(text_of(coded.dictionary), kind.size)
-    return np.append(codes, np.int32(MISSING))[dictionary_indices(coded)]
+    return looked_up(_find_whole(text_of(coded.dictionary), kind.size), coded, MISSING)
 
 
 def _find_whole(text: pa.Array, size: int) -> np.ndarray:
@@ -395,8 +387,7 @@ def _find_whole(text: pa.Array, size: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _levels(kind: ItemSet) -> Categorical:
-    if kind.items is None:
-        raise ConfigError("Expected listed items, got counted ones.")
+    assert kind.items is not None, "counted items are no labels"
     return Categorical(categories=kind.items, other=kind.other, exact=kind.exact)
 
 

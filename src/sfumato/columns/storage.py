@@ -3,9 +3,6 @@
 With it one list of labels describes a column however it is stored.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import datetime as dt
@@ -138,8 +135,11 @@ def store_float(
 
 def number_fault(name: str, lower: float, upper: float, storage: pa.DataType) -> str | None:
     """Return why numbers between two bounds cannot be stored in a type that is not text, or None if they can."""
-    if types.is_integer(storage) or types.is_boolean(storage):
-        lowest, highest = _whole_range(storage)
+    if types.is_boolean(storage):
+        lowest, highest = 0, 1
+    elif types.is_integer(storage):
+        limits = np.iinfo(storage.to_pandas_dtype())
+        lowest, highest = limits.min, limits.max
     elif types.is_floating(storage):
         highest = float(np.finfo(storage.to_pandas_dtype()).max)
         lowest = -highest
@@ -183,15 +183,6 @@ def unmodelled(storage: pa.DataType) -> str:
         f"Expected numbers, dates, truth values or text, got {type_words(storage)}. Store the column as one of these, "
         "or leave it out."
     )
-
-
-def _whole_range(storage: pa.DataType) -> tuple[int, int]:
-    if types.is_boolean(storage):
-        return 0, 1
-    bits = storage.bit_width
-    if types.is_unsigned_integer(storage):
-        return 0, 2**bits - 1
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 def from_text(text: pa.Array, storage: pa.DataType) -> pa.Array:

@@ -9,14 +9,13 @@ All functions are elementwise: what a text is never depends on the texts beside 
 space around it, as `cells.read_text` gives it, and a null is none of these. Dates are in `date_forms`.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -61,10 +60,14 @@ def ascii_text(text: pa.Array) -> pa.Array:
     foreign = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
     if not pc.any(foreign).as_py():
         return text
-    coded = text.dictionary_encode()
-    words = coded.dictionary.to_pylist()
-    words = [word if word is None or word.isascii() else word.translate(_digits()) for word in words]
-    return pa.array(words, text.type).take(coded.indices)
+    return each_word(text, text.type, lambda word: word if word.isascii() else word.translate(_digits()))
+
+
+def each_word(words: pa.Array, storage: pa.DataType, become: Callable[[Any], object]) -> pa.Array:
+    """Return values of a type that a function makes of words, called once for each distinct one; null where one is."""
+    coded = words.dictionary_encode()
+    values = [None if word is None else become(word) for word in coded.dictionary.to_pylist()]
+    return pa.array(values, storage).take(coded.indices)
 
 
 def is_number(text: pa.Array) -> np.ndarray:

@@ -7,9 +7,6 @@ hour that daylight saving repeats comes back as its first occurrence. Text is re
 Months are of the calendar, and weeks begin on Monday; all others are so many microseconds.
 """
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.columns.canonical import canonical
-from sfumato.columns.cells import dictionary_indices, is_text, plain, read_text, valid_mask
+from sfumato.columns.cells import is_text, looked_up, plain, read_text, valid_mask
 from sfumato.columns.date_text import has_date, has_digits_alone, parse_dates
 from sfumato.columns.facts import EPOCH
 
@@ -42,7 +39,6 @@ MICROSECONDS: dict[Resolution, int] = {
 """Microseconds in the shortest step of each resolution, the coarsest first."""
 
 _FIRST_MONDAY = -3 * MICROSECONDS["day"]  # 1970-01-01 was a Thursday
-_DAY = 86_400_000_000
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS_OF_YEARS_1_TO_9999 = (-62_135_596_800, 253_402_300_799)
 
@@ -115,8 +111,7 @@ def _moments(cells: pa.Array, format: str | None, *, strict: bool) -> tuple[np.n
     storage = cells.type
     if types.is_dictionary(storage):
         micros, valid = _moments(cells.dictionary, format, strict=strict)
-        places = dictionary_indices(cells)
-        return np.append(micros, 0)[places], np.append(valid, False)[places]
+        return looked_up(micros, cells, 0), looked_up(valid, cells, False)
     if is_text(storage):
         text = read_text(cells)
         if format is not None and has_digits_alone(format):
@@ -157,11 +152,11 @@ def _token_moments(missing: tuple[str, ...], format: str | None) -> tuple[int, .
 def store_dates(micros: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
     """Return wall-clock microseconds as an array of a date, timestamp or time type."""
     if types.is_date32(storage):
-        return pa.array((micros // _DAY).astype(np.int32), mask=absent).cast(storage)
+        return pa.array((micros // MICROSECONDS["day"]).astype(np.int32), mask=absent).cast(storage)
     if types.is_date64(storage):
-        return pa.array(micros // _DAY * 86_400_000, mask=absent).cast(storage)
+        return pa.array(micros // MICROSECONDS["day"] * 86_400_000, mask=absent).cast(storage)
     if types.is_time(storage):
-        return pa.array(micros % _DAY, mask=absent).cast(pa.time64("us")).cast(storage, safe=False)
+        return pa.array(micros % MICROSECONDS["day"], mask=absent).cast(pa.time64("us")).cast(storage, safe=False)
     per_second = _PER_SECOND[storage.unit]
     finer, coarser = max(per_second // 10**6, 1), max(10**6 // per_second, 1)
     units = micros * finer // coarser

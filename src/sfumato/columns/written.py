@@ -4,9 +4,6 @@ Public facts that a schema declares. What a text reads as depends on that text a
 written so is tried as a plain number (`1234.5`), as dates are tried as ISO 8601.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import re

@@ -3,9 +3,6 @@
 Nothing a fit or a release reads comes from here: a fit reads what the schema declares.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import re

@@ -7,9 +7,6 @@
 For the data holder's own screen: nothing of it goes into a release. A draft leaves such columns out, and asks.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import re

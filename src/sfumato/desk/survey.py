@@ -4,9 +4,6 @@ A survey holds exact facts about the records (bounds, values, counts). It is for
 own screen: nothing a fit or a release reads comes from here.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 from collections import Counter

@@ -4,9 +4,6 @@ Counts of cells by form, for the data holder's own screen: nothing a fit or a re
 one text is a matter of `columns.text_forms` and `columns.date_forms`.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import zlib

@@ -6,9 +6,6 @@ One release says whether a column holds numbers, dates or labels, how many decim
 written. Proof: docs/proofs/discovery.md.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import math
@@ -24,7 +21,8 @@ import pyarrow.compute as pc
 from sfumato.columns.bounded import MISSING, cells_of, year_cells
 from sfumato.columns.canonical import canonical
 from sfumato.columns.cells import read_text
-from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms, is_number_form
+from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_forms
+from sfumato.columns.date_text import default_format, has_digits_alone
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of
@@ -54,7 +52,7 @@ other code, other text, and every form of dates."""
 _SHARE = 0.9  # of the cells with a value that have to be numbers, or dates
 _AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
 _FEW = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
-_COMPACT = np.array([is_number_form(form) for form in DATE_FORMS])
+_COMPACT = np.array([has_digits_alone(form.format) for form in DATE_FORMS])
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,8 @@ class _ColumnCounts:
         """Return a column's kind: dates of one form, numbers, or labels."""
         form = self.date()
         if form is not None:
-            return Open(kind="datetime", format=form.own_format, resolution=form.resolution)
+            own_format = None if form.format == default_format(form.resolution) else form.format
+            return Open(kind="datetime", format=own_format, resolution=form.resolution)
         few = max(_FEW * self.numbers, self.noise)
         coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
         others = self.texts + self.standing(self.dates[~_COMPACT], _AMONG_MANY)

@@ -252,8 +252,8 @@ def middles(column: ColumnGrid) -> np.ndarray:
     if column.edges is None or column.steps is None:
         return np.arange(column.n_cells)
     codes = column.steps.codes((column.edges[:-1] + column.edges[1:] - 1) / 2.0)
-    if column.zero is not None:
-        codes[column.zero[0]] = column.zero[1]
+    for cell, code in column.alone.items():
+        codes[cell] = code
     return np.append(codes, np.nan) if column.n_cells > codes.size else codes
 
 

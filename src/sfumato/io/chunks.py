@@ -16,9 +16,6 @@ Such columns are therefore read as the floats they would have become, whatever t
 neighbours come out alike. Proof: docs/proofs/cells.md.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import contextlib

@@ -3,9 +3,6 @@
 They are written by Arrow's kernels alone: no Python object is made for a cell.
 """
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import codecs

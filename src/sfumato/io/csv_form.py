@@ -1,8 +1,5 @@
 """In which encoding a CSV file is, and what parts its cells: public facts that a schema or a file's suffix says."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import codecs

@@ -1,8 +1,5 @@
 """Files behind a text: a path, a glob, a folder of Parquet or of images, or the URL of a remote store."""
 
-# pyarrow makes these kernels at import, where no type checker sees them
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import contextlib

@@ -138,7 +138,7 @@ class TailConstants:
     edge_cells: int = 8  # on the curve of a column that may be cut off | not tuned
     edge_mass: float = 0.25  # of the curve's rows that are looked at from a bound | not tuned
     contradicted: float = 2.5  # deviations from which counts are taken, not the curve | noise: 2.5; decision 60
-    sure: float = 4.0  # deviations from which a cell holds records | noise: 4; decision 67
+    sure: float = 4.0  # deviations from which a run holds records | noise: 4; decision 67
     places: float = 3.0  # where an end may be: divides its likelihood | not tuned; decision 60
 
 

@@ -6,9 +6,6 @@ matter which of them is kept. What is kept of a unit depends on its own rows and
 or removed changes at most `max_rows` records.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions at run time, where pyright cannot see them.
-
 from __future__ import annotations
 
 import hashlib

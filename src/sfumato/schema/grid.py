@@ -1,17 +1,17 @@
 """A public grid: every column of a table cut into cells, by its schema and a setting alone.
 
-A level column has one cell per level. A numeric column has cells of equal width in steps of its resolution, a cell of
-its own for the value 0 if 0 is within the bounds (amounts are often exactly 0), and a last cell for missing. A column
-whose bounds hold 0 between them may instead have cells that widen away from 0: bounds on such a column are often wide.
-The bounds may have cells of their own too: what lies beyond them is often recorded as the bound. With `narrow`, cells
-go on shrinking by a constant factor down to a step, toward 0 or, where bounds lie far apart on one side of it, toward
-the bound nearest to it: such a column may lie anywhere on a logarithmic scale.
+A level column has one cell per level. A numeric column has cells of equal width in steps of its resolution, a cell for
+each value that stands *alone*, and a last cell for missing. Alone are 0, if it is within the bounds (amounts are often
+exactly 0), and among wider cells the bounds where wanted: what lies beyond them is often recorded as the bound. A
+column whose bounds hold 0 between them may have cells that widen away from 0: bounds on such a column are often wide.
+With `narrow`, cells go on shrinking by a constant factor down to a step, toward 0 or, where bounds lie far apart on one
+side of it, toward the bound nearest to it: such a column may lie anywhere on a logarithmic scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -77,6 +77,17 @@ def _place_of_zero(kind: NumericKind) -> float | None:
     return 1.0 if -lower >= _FAR_APART * -upper else None
 
 
+def single_codes(kind: NumericKind) -> list[float]:
+    """Return the codes of the values that stand alone in every grid of a kind: that of 0."""
+    return [] if kind.zero_code is None else [kind.zero_code]
+
+
+def _alone(edges: np.ndarray, kind: NumericKind, singles: Sequence[float]) -> dict[int, float]:
+    """Return the cells that values have for themselves, and their codes, of some values by their codes."""
+    cells = cell_of(np.array(singles), edges, kind.steps, edges.size - 1)
+    return {cell: code for cell, code in zip(cells.tolist(), singles, strict=True) if np.diff(edges)[cell] == 1}
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnGrid:
     """The cells of one column.
@@ -87,8 +98,8 @@ class ColumnGrid:
         n_cells: number of cells; that of cells without a value, where there is one, is the last.
         edges: for a numeric column, the first step of every cell and one past the last, shape (cells + 1,).
         steps: for a numeric column, its steps.
-        zero: for a numeric column that holds 0, the cell of 0 and its code.
-        ends: whether the first and the last step are cells of their own among wider ones.
+        alone: the cells of one step that are values of their own, and the codes of these: a step is near 0, not at it,
+            where the steps are not those of the resolution.
         weights: of a numeric column's steps within their cell, shape (steps,); None where they are alike.
     """
 
@@ -97,36 +108,31 @@ class ColumnGrid:
     n_cells: int
     edges: np.ndarray | None = None
     steps: Steps | None = None
-    zero: tuple[int, float] | None = None
-    ends: bool = False
+    alone: Mapping[int, float] = field(default_factory=dict)
     weights: np.ndarray | None = None
 
     @classmethod
     def numbers(
         cls, name: str, kind: NumericKind, most: int, *, ends: bool = False, narrow: bool = False
     ) -> ColumnGrid:
-        """Cut a numeric column into at most `most` cells, and those of 0, of missing and, with `ends`, of the bounds.
+        """Cut a numeric column into at most `most` cells, and those of missing, of 0 and, with `ends`, of the bounds.
 
         Cells are of equal width, but those of a column with 0 between its bounds widen away from 0; with `narrow` those
         of a column with a bound at 0 or near it too, and they shrink down to a step.
         """
-        steps, code = kind.steps, kind.zero_code
+        steps = kind.steps
         width = -(-(steps.last + 1) // most)
         edges = np.append(np.arange(0, steps.last + 1, width, dtype=np.int64), steps.last + 1)
-        start = _place_of_zero(kind) if narrow else code
+        start = _place_of_zero(kind) if narrow else kind.zero_code
         if width > 1 and start is not None and (0 < start < 1 or narrow):
             edges = _widening_edges(steps, start, most, _narrow_share(start, most) if narrow else _LINEAR_SHARE)
             if narrow:
                 edges = _narrowed(edges, steps, start, most // _EXTRA)
         ends = ends and width > 1
-        if ends:
-            edges = np.union1d(edges, [1, steps.last])
-        zero = None
-        if code is not None:
-            step = int(steps.at(np.array(code)))
-            edges = np.union1d(edges, [step, step + 1])
-            zero = int(np.searchsorted(edges, step)), code
-        return cls(name, kind, len(edges) - 1 + kind.nullable, edges, steps, zero, ends)
+        singles = [*(steps.codes(np.array([0, steps.last])).tolist() if ends else ()), *single_codes(kind)]
+        places = steps.at(np.array(singles))
+        edges = np.union1d(edges, np.concatenate([places, places + 1]))
+        return replace(cls.stored(name, kind, edges), alone=_alone(edges, kind, singles))
 
     @classmethod
     def stored(cls, name: str, kind: NumericKind, edges: np.ndarray, weights: np.ndarray | None = None) -> ColumnGrid:
@@ -135,21 +141,18 @@ class ColumnGrid:
         Raises:
             ReleaseError: they are not of all steps of the column.
         """
-        steps, code, zero = kind.steps, kind.zero_code, None
+        n = kind.steps.last + 1
         if weights is not None:
-            fits = weights.dtype == np.float32 and weights.shape == (steps.last + 1,) and weights.size <= MOST_WEIGHTS
+            fits = weights.dtype == np.float32 and weights.shape == (n,) and n <= MOST_WEIGHTS
             if not (fits and np.isfinite(weights).all() and (weights >= 0).all()):
                 raise malformed(f"{WEIGHTS} of {name}")
-        if not (edges.size > 1 and edges[-1] == steps.last + 1 and (np.diff(edges) > 0).all()):
+        if not (edges.size > 1 and edges[-1] == n and (np.diff(edges) > 0).all()):
             raise ReleaseError(
                 f"Expected cells of all values of the column {name!r} in the release, got others: its steps are not "
                 "those that it was fitted with. Fit again."
             )
-        if code is not None:
-            step = int(steps.at(np.array(code)))
-            cell = int(np.searchsorted(edges, step, side="right")) - 1
-            zero = (cell, code) if edges[cell + 1] - edges[cell] == 1 else None
-        return cls(name, kind, edges.size - 1 + kind.nullable, edges, steps, zero, weights=weights)
+        alone = _alone(edges, kind, single_codes(kind))
+        return cls(name, kind, edges.size - 1 + kind.nullable, edges, kind.steps, alone, weights)
 
     def whole(self) -> ColumnGrid:
         """The values of a numeric column, each a cell."""
@@ -197,9 +200,7 @@ class ColumnGrid:
             steps = np.searchsorted(sums, rng.uniform(sums[first], sums[end]), side="right") - 1
             steps = np.clip(steps, first, end - 1)
         codes = self.steps.codes(steps)
-        if self.zero is not None:
-            # a step is near 0, not at it, where the steps are not those of the resolution
-            cell, code = self.zero
+        for cell, code in self.alone.items():
             codes[cells == cell] = code
         if self.kind.nullable:
             codes[cells == self.n_cells - 1] = np.nan
@@ -279,13 +280,12 @@ class Grid:
         if require_integer(at_least=2, numeric_cells=numeric_cells) > MOST_NUMERIC_CELLS:
             raise ConfigError(f"Expected numeric_cells of at most {MOST_NUMERIC_CELLS}, got {numeric_cells=}.")
         numbers = schema.of_kind(NumericKind)
-        columns = []
-        for name, kind in table_kinds(schema).items():
-            if name in numbers:
-                cut = ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
-            else:
-                cut = ColumnGrid(name, kind, kind.n_levels)
-            columns.append(cut)
+        columns = (
+            ColumnGrid.numbers(name, numbers[name], numeric_cells, ends=ends, narrow=narrow)
+            if name in numbers
+            else ColumnGrid(name, kind, kind.n_levels)
+            for name, kind in table_kinds(schema).items()
+        )
         return cls(tuple(columns))
 
     @classmethod

@@ -128,8 +128,7 @@ def test_runs_are_even_and_keep_zero_and_missing_apart():
         assert (np.diff(runs) >= 0).all()
         assert (np.diff(runs) <= 1).all()
         assert runs[-1] + 1 <= SIZES.public_runs + 3
-        zero = column.zero[0]
-        assert (runs == runs[zero]).sum() == 1
+        assert all((runs == runs[cell]).sum() == 1 for cell in column.alone)
         assert np.bincount(runs).max() <= -(-column.n_cells // SIZES.public_runs)
     assert (public_runs(age) == public_runs(age)[-1]).sum() == 1
     np.testing.assert_array_equal(public_runs(city), np.arange(4))  # the last one of no label
@@ -140,7 +139,8 @@ def test_bounds_with_cells_of_their_own_are_runs():
     paid = grid_of(ends=True).columns[2]
     runs = public_runs(paid)
     np.testing.assert_array_equal(np.bincount(runs)[[0, -1]], 1)
-    assert (runs == runs[paid.zero[0]]).sum() == 1
+    assert list(paid.alone.values()) == [0.0, 1.0, paid.kind.zero_code]
+    assert all((runs == runs[cell]).sum() == 1 for cell in paid.alone)
     assert runs[-1] + 1 <= SIZES.public_runs + 4
 
 

@@ -206,16 +206,13 @@ class CellCounts(Counts):
 
 
 def public_runs(column: ColumnGrid, most: int = SIZES.public_runs) -> np.ndarray:
-    """Return the run of each cell, shape (c,): even runs of numbers, 0, bounds and missing apart; labels one by one."""
+    """Return the run of each cell, shape (c,): of numbers even ones, what is alone or missing apart; a label is one."""
     if not column.numeric:
         return np.arange(column.n_cells)
     ordered = column.n_cells - column.kind.nullable
     marks = np.arange(ordered) * min(most, ordered) // ordered
     starts = np.diff(marks, prepend=-1) > 0
-    alone = [] if column.zero is None else [column.zero[0]]
-    if column.ends:
-        alone += [0, ordered - 1]
-    for cell in alone:
+    for cell in column.alone:
         starts[cell : cell + 2] = True
     runs = np.cumsum(starts) - 1
     return np.append(runs, runs[-1] + 1) if column.kind.nullable else runs

@@ -150,11 +150,9 @@ def _suspects(counts: NoisyCounts, ordered: np.ndarray, widths: np.ndarray) -> n
     """
     places = np.flatnonzero(ordered)
     density = counts.fine[places] / widths[places]
-    beside = np.full((2 * CURVE.beside, places.size), np.nan)
-    for shift in range(1, CURVE.beside + 1):
-        beside[2 * shift - 2, shift:] = density[:-shift]
-        beside[2 * shift - 1, :-shift] = density[shift:]
-    expected = np.nanmedian(beside, axis=0) * widths[places]
+    padded = np.pad(density, CURVE.beside, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * CURVE.beside + 1)
+    expected = np.nanmedian(np.delete(windows, CURVE.beside, axis=1), axis=1) * widths[places]
     suspects = np.zeros(ordered.size, dtype=bool)
     suspects[places] = counts.fine[places] - np.maximum(expected, 0.0) > CURVE.suspect * counts.stds[places]
     return suspects
@@ -167,10 +165,9 @@ class _Curve:
     counts: NoisyCounts
     free: np.ndarray  # (c,)
     weights: np.ndarray  # (c,): inverse variances; cells apart have a place on the curve, but say nothing of it
-    runs: np.ndarray  # (c,): of each cell
     targets: np.ndarray  # (r,): a run's count without the cells apart
-    roughness: np.ndarray  # (3, c): entries (i, i), (i, i + 1), (i, i + 2) of the sum of squared second differences
-    together: np.ndarray  # (w, c): whether cells i and i + d are free and of one run
+    roughness: np.ndarray  # (c, c): the sum of squared second differences
+    together: np.ndarray  # (c, c): whether two cells are free and of one run
     log_widths: np.ndarray
 
     @classmethod
@@ -178,10 +175,10 @@ class _Curve:
         free = ~apart
         beside = np.bincount(counts.runs, np.where(apart, alone, 0.0), counts.coarse.size)
         weights = np.where(free, counts.stds**-2.0, 0.0)
+        seconds = np.diff(np.eye(apart.size), n=2, axis=0)
+        together = np.equal.outer(counts.runs, counts.runs) & np.logical_and.outer(free, free)
         log_widths = np.log(np.maximum(widths, 1.0))
-        targets = counts.coarse - beside
-        roughness, together = _roughness(apart.size), _together(counts.runs, free)
-        return cls(counts, free, weights, counts.runs, targets, roughness, together, log_widths)
+        return cls(counts, free, weights, counts.coarse - beside, seconds.T @ seconds, together, log_widths)
 
     def fitted(self) -> tuple[np.ndarray, np.ndarray]:
         """Return every cell's count on the curve and its standard error, for the stiffness of least estimated risk.
@@ -198,7 +195,7 @@ class _Curve:
             f = min(f, start, key=lambda curve: self._loss(curve, stiffness))
             f = self._descended(f, stiffness, CURVE.rounds if number else CURVE.first_rounds)
             _, hessian, information = self._derivatives(f, stiffness)
-            known = _solved(hessian, _dense(information))
+            known = _solved(hessian, information)
             expected = self._expected(f)
             risk = self._distance(expected) + 2 * float(np.trace(known))
             softer = np.sqrt(2 * max(float(np.trace(known) - np.trace(explained)), 0.0))
@@ -231,83 +228,35 @@ class _Curve:
 
     def _loss(self, f: np.ndarray, stiffness: float) -> float:
         """Return minus the penalised log-likelihood of a curve, up to a constant."""
-        return (self._distance(self._expected(f)) + stiffness * float(f @ _product(self.roughness, f))) / 2
+        return (self._distance(self._expected(f)) + stiffness * float(f @ self.roughness @ f)) / 2
 
     def _expected(self, f: np.ndarray) -> np.ndarray:
         return np.exp(np.clip(f + self.log_widths, -30.0, 30.0))
 
     def _of_runs(self, expected: np.ndarray) -> np.ndarray:
         """Return what the free cells of each run come to, shape (r,)."""
-        return np.bincount(self.runs, np.where(self.free, expected, 0.0), self.targets.size)
+        return np.bincount(self.counts.runs, np.where(self.free, expected, 0.0), self.targets.size)
 
     def _distance(self, expected: np.ndarray) -> float:
         runs = ((self.targets - self._of_runs(expected)) ** 2).sum() / self.counts.coarse_std**2
         return float((self.weights * (self.counts.fine - expected) ** 2).sum() + runs)
 
     def _derivatives(self, f: np.ndarray, stiffness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the gradient, the penalised information and the information of the counts, these two by bands."""
-        expected = self._expected(f)
-        information = np.zeros(self.together.shape)
-        for distance, pairs in enumerate(self.together):
-            size = f.size - distance
-            information[distance, :size] = pairs[:size] * expected[:size] * expected[distance:]
-        information /= self.counts.coarse_std**2
-        information[0] += self.weights * expected**2
+        """Return the gradient, the penalised information and the information of the counts."""
+        expected, each = self._expected(f), np.diag_indices(f.size)
+        information = self.together * np.outer(expected, expected) / self.counts.coarse_std**2
+        information[each] += self.weights * expected**2
         excess = self.targets - self._of_runs(expected)
-        gradient = self.weights * expected * (self.counts.fine - expected) - stiffness * _product(self.roughness, f)
-        gradient += np.where(self.free, expected * excess[self.runs], 0.0) / self.counts.coarse_std**2
-        hessian = information.copy()
-        hessian[:3] += stiffness * self.roughness
-        hessian[0] += 1e-6 + 1e-9 * hessian[0].sum() / f.size
+        gradient = self.weights * expected * (self.counts.fine - expected) - stiffness * (self.roughness @ f)
+        gradient += np.where(self.free, expected * excess[self.counts.runs], 0.0) / self.counts.coarse_std**2
+        hessian = information + stiffness * self.roughness
+        hessian[each] += 1e-6 + 1e-9 * hessian.trace() / f.size
         return gradient, hessian, information
 
 
-def _roughness(size: int) -> np.ndarray:
-    """Return the bands of the sum of squared second differences of so many numbers, shape (3, size)."""
-    bands = np.zeros((3, size))
-    for place, weight in enumerate((1.0, -2.0, 1.0)):
-        bands[0, place : size - 2 + place] += weight**2
-    for place in (0, 1):
-        bands[1, place : size - 2 + place] -= 2.0
-    bands[2, : size - 2] = 1.0
-    return bands
-
-
-def _together(runs: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Return whether cells i and i + d are free and of one run, for distances d from 0 on, at least three of them."""
-    bands = []
-    for distance in range(runs.size):
-        pairs = np.zeros(runs.size, dtype=bool)
-        size = runs.size - distance
-        pairs[:size] = (runs[:size] == runs[distance:]) & free[:size] & free[distance:]
-        if distance > 2 and not pairs.any() and distance > np.bincount(runs).max():
-            break
-        bands.append(pairs)
-    return np.array(bands)
-
-
-def _dense(bands: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix of bands, shape (c, c)."""
-    size = bands.shape[1]
-    matrix = np.zeros((size, size))
-    for distance, band in enumerate(bands):
-        rows = np.arange(size - distance)
-        matrix[rows, rows + distance] = matrix[rows + distance, rows] = band[: size - distance]
-    return matrix
-
-
-def _product(bands: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Return the product of the symmetric matrix of bands and a vector."""
-    product = bands[0] * vector
-    for distance, band in enumerate(bands[1:], start=1):
-        product[:-distance] += band[:-distance] * vector[distance:]
-        product[distance:] += band[:-distance] * vector[:-distance]
-    return product
-
-
-def _solved(bands: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the solution of the symmetric positive definite system of bands."""
-    return linalg.solveh_banded(bands, right, lower=True, check_finite=False)
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the solution of a symmetric positive definite system."""
+    return linalg.cho_solve(linalg.cho_factor(matrix, lower=True, check_finite=False), right, check_finite=False)
 
 
 def _start(fine: np.ndarray, free: np.ndarray, noise_std: float, widths: np.ndarray) -> np.ndarray:

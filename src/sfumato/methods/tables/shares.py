@@ -22,7 +22,7 @@ from sfumato.methods.tables.histograms import estimated_shares
 from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.methods.tables.tails import Axis, NoisyCounts, with_normal_tails
 from sfumato.schema.distances import Distance
-from sfumato.schema.grid import ColumnGrid, Grid
+from sfumato.schema.grid import ColumnGrid, Grid, single_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +148,19 @@ def _on_curve(column: ColumnGrid) -> tuple[np.ndarray, np.ndarray]:
         n = len(column.edges) - 1
         ordered[:n] = True
         widths[:n] = np.diff(column.edges)
-        if column.zero is not None:
-            ordered[column.zero[0]] = False
+        single = single_codes(column.kind)  # type: ignore[arg-type] - of numbers
+        ordered[[cell for cell, code in column.alone.items() if code in single]] = False
     return ordered, widths
 
 
 def _axis(column: ColumnGrid) -> Axis | None:
     """Return where the cells of a number lie; half a step to either side of its steps."""
-    if column.edges is None:
+    if column.edges is None or column.steps is None:
         return None
     edges = column.edges.astype(np.float64) - 0.5
     beyond = np.full(column.n_cells - len(edges) + 1, edges[-1])  # of the missing cell, which is not ordered
-    zero = None if column.zero is None else float(column.edges[column.zero[0]])
+    code = column.kind.zero_code  # type: ignore[attr-defined] - of numbers
+    zero = None if code is None else float(column.steps.at(np.array(code)))
     return Axis(np.append(edges[:-1], beyond), np.append(edges[1:], beyond), zero)
 
 

@@ -16,8 +16,8 @@ side, and a law goes on. Two answers, each for the cells from a bound up to some
 
     nothing     where it makes the counts three times as likely as the curve does, and more; the curve is averaged
                 with it
-    less        where the counts contradict the curve by more than noise does, they are taken: each cell's own where it
-                is sure to hold records, and of the others together what is left, shrunk by its noise
+    less        where the counts contradict the curve by more than noise does, it is brought to their sum, shrunk by
+                its noise
 
 A function of released values.
 """
@@ -287,11 +287,7 @@ def with_edges(curve: np.ndarray, combined: np.ndarray, counts: NoisyCounts, fre
             left = max(float(sums[last]), 0.0)
             left *= left**2 / (left**2 + std[last] ** 2)
             outer = cells[: last + 1]
-            are_seen = _are_seen(counts, outer)
-            own = np.maximum(combined[outer[are_seen]], 0.0)  # which a run's count may take below 0
-            result[outer[are_seen]] = own
-            left = max(left - float(own.sum()), 0.0)
-            result[outer[~are_seen]] *= min(1.0, left / max(float(result[outer[~are_seen]].sum()), 1e-12))
+            result[outer] *= min(1.0, left / max(float(result[outer].sum()), 1e-12))
     inside = result[places].sum()
     if inside > 0:
         result[places] *= total / inside
@@ -309,19 +305,12 @@ def _nothing(curve: np.ndarray, counts: NoisyCounts, cells: np.ndarray) -> np.nd
     coarse = np.where(whole, sums * (sums - 2 * counts.coarse[runs[ends]]), 0.0) / (2 * counts.coarse_std**2)
     gains[:] += np.concatenate([[0.0], np.cumsum(coarse)])[np.searchsorted(ends, np.arange(cells.size) + 1)]
     inner = max(int(np.searchsorted(np.cumsum(level), TAILS.edge_mass * level.sum())), 1)
-    sure = np.flatnonzero(_are_seen(counts, cells))  # nothing is no answer where records are
-    sure = np.append(sure, ends[whole & _runs_seen(counts)[runs[ends]]])
-    inner = min(inner, int(sure.min())) if sure.size else inner
-    if not inner:
+    sure = ends[whole & _runs_seen(counts)[runs[ends]]]  # nothing is no answer where records are
+    if sure.size and not (inner := min(inner, int(sure[0]))):
         return np.zeros(cells.size)
     last = int(np.argmax(gains[:inner]))
     likely = max(1 - TAILS.places * float(np.exp(-max(gains[last], 0.0))), 0.0)
     return np.where(np.arange(cells.size) <= last, likely, 0.0)
-
-
-def _are_seen(counts: NoisyCounts, cells: np.ndarray) -> np.ndarray:
-    """Return in which cells there surely are records, shape (cells,)."""
-    return counts.fine[cells] > TAILS.sure * counts.stds[cells]
 
 
 def _runs_seen(counts: NoisyCounts) -> np.ndarray:
