@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.bounded import Steps
+from sfumato.columns.steps import Steps
 from sfumato.columns.kinds import NumericKind, TabularKind
 from sfumato.schema.grid import ColumnGrid, cell_of
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sfumato.columns.bounded import ListedSteps, Steps
+from sfumato.columns.steps import ListedSteps, Steps
 from sfumato.columns.numbers import MOST_LISTED
 from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sfumato.columns.atoms import no_word
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.cells import valid_text
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
@@ -112,6 +114,19 @@ def tokens(missing: object, faults: list[str], column: str | None = None) -> tup
     return tuple(dict.fromkeys(label_text("missing", token, faults) for token in missing))
 
 
+def word_faults(columns: Mapping[str, ColumnKind], missing: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the faults of words beside numbers that are among the texts for no value of their columns."""
+    faults = []
+    for name, kind in columns.items():
+        words = kind.words if isinstance(kind, NumericKind) else ()
+        if (word := no_word(words, missing[name])) is not None:
+            faults.append(
+                f"Column {name!r}: expected words among atoms that stand for a value, got {word!r}, which is among the "
+                "texts for no value (`missing`). Take it out of one of the two."
+            )
+    return faults
+
+
 def unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) -> list[str]:
     """Return a fault for each key that is not known."""
     return [
@@ -188,6 +203,8 @@ def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
     if not isinstance(kind, Integer | Continuous | Identifier):
         return [f"Expected the weight's column {name!r} to be a declared column of numbers, got {kind.name}."]
     faults = []
+    if not isinstance(kind, Identifier) and kind.words:
+        faults.append(f"Expected numbers alone in the weight's column {name!r}, got words. Take them out of its atoms.")
     if isinstance(kind, Identifier) and weight.upper is None:
         faults.append(f"Expected a public bound for the weight {name!r}, got none. Say {{column: {name}, upper: 20}}.")
     elif weight.upper is None and not kind.upper > 0:  # type: ignore[union-attr]

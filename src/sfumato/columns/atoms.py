@@ -1,0 +1,73 @@
+"""Values of a column of numbers or dates that many rows share: single numbers, and words beside all numbers.
+
+    {kind: integer, lower: 0, upper: 500, atoms: ["<5", unknown, 0]}
+
+A word has a code of its own, 2 for the first, where numbers have theirs between 0 and 1. Which word a cell is depends
+on the text of that cell alone: as labels, words are the same where their canonical texts are.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions at run time, where pyright cannot see them.
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.columns.cells import are_tokens, plain
+from sfumato.columns.facts import label_text, shown
+from sfumato.columns.levels import Categorical
+from sfumato.columns.storage import from_text
+from sfumato.errors import SchemaError
+
+MOST_ATOMS = 100
+FIRST_WORD = 2.0
+"""The code of the first word; those of the others follow in whole steps."""
+
+
+@lru_cache(maxsize=256)
+def label_kind(words: tuple[str, ...]) -> Categorical:
+    """Return the kind of words alone: labels, missing where a cell holds none of them."""
+    return Categorical(categories=words, nullable=True)
+
+
+def listed_atoms(atoms: object, faults: list[str]) -> tuple[object, ...]:
+    """Return the atoms of a list, texts stripped, or note what is wrong with it.
+
+    Example:
+        >>> listed_atoms(["<5 ", 0], [])
+        ('<5', 0)
+    """
+    if isinstance(atoms, str | bytes | set | frozenset) or not isinstance(atoms, Iterable):
+        faults.append(f"Expected atoms to be a list of words and numbers, got {shown(atoms)}.")
+        return ()
+    values = tuple(label_text("a word", atom, faults) if isinstance(atom, str) else atom for atom in atoms)
+    if len(values) > MOST_ATOMS:
+        faults.append(f"Expected at most {MOST_ATOMS} atoms, got {len(values)}. List those that many rows share.")
+    if "" in values:
+        faults.append("Expected atoms to be words and numbers, got an empty text. List it under missing.")
+    if not faults:
+        words = tuple(value for value in values if isinstance(value, str))
+        try:
+            label_kind(words or ("a word",))
+        except SchemaError as error:
+            faults.append(f"Of the words among atoms: {error}")
+    return values
+
+
+def no_word(words: tuple[str, ...], missing: Collection[str]) -> str | None:
+    """Return the first word that stands for no value; None if none does."""
+    tokens = are_tokens(pa.array(words, pa.string()), tuple(missing)).to_pylist() if words and missing else ()
+    return next((word for word, is_token in zip(words, tokens, strict=False) if is_token), None)
+
+
+def with_words(cells: pa.Array, places: np.ndarray, words: tuple[str, ...]) -> pa.Array:
+    """Return text cells, those of a place from 0 on as the word of it, shape (n,)."""
+    some = pa.array(places >= 0)
+    texts = pa.array(words, pa.string()).take(pa.array(places[places >= 0]))
+    own = plain(cells)  # Arrow puts nothing into a view
+    return pc.replace_with_mask(own, some, from_text(texts, own.type)).cast(cells.type)
