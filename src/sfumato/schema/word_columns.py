@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.columns.atoms import FIRST_WORD, label_kind
 from sfumato.columns.bounded import NumericKind, Values
@@ -85,6 +86,14 @@ class WordColumn:
             return {self.name: code}
         word = self.labels.missing_code if np.isnan(code) else code - FIRST_WORD
         return {self.name: np.nan, self.column: float(word)}
+
+
+    def condition(self, value: object) -> dict[str, object]:
+        """Return what a caller asks of a cell as what is asked of the two columns: None stands for neither."""
+        place = int(self.kind.word_places(pa.array([value], pa.string()), ())[0]) if isinstance(value, str) else -1
+        if place >= 0:
+            return {self.column: self.kind.words[place]}
+        return {self.name: value, self.column: None} if value is None else {self.name: value}
 
 
 def word_columns(schema: SchemaFacts) -> dict[str, WordColumn]:
