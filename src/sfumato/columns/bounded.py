@@ -163,11 +163,11 @@ class NumericKind(TabularKind):
         faults: list[str] = []
         values = listed_atoms(atoms, faults)
         settle(self, atoms=() if faults else values)
-        numbers = pa.array(self.words, pa.string()).filter(pa.array(self.read(pa.array(self.words, pa.string()), ())[1]))
-        if len(numbers):
+        read = self.read(pa.array(self.words, pa.string()), ())[1]
+        if read.any():
             faults.append(
-                f"Expected words among atoms that are no values of the column, got {shown(numbers[0].as_py())}. Take it "
-                "out, or write a number without quotes."
+                f"Expected words among atoms that are no values of the column, got {self.words[int(read.argmax())]!r}. "
+                "Take it out, or write a number without quotes."
             )
         singles = [self._given_code("each of atoms", value, faults)[1][0].item() for value in self.single_values]
         if len(set(singles)) < len(singles) and not faults:

@@ -59,8 +59,9 @@ _ODD_FORMS = {
     "to the bounds), or declare kind: categorical with `other`",
     "marked": "no plain numbers, so read as missing. To keep them, take the mark out",
     "infinite": "clamped to the nearest bound",
-    "word": "read as missing",
+    "word": "read as missing. Words that many rows share may stand under `atoms` instead of `missing`",
 }
+_OFTEN, _FEW_ATOMS = 10, 12  # rows of a word beside numbers, and such words, that a draft proposes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -148,7 +149,9 @@ def _reader(source: Source, decimal: str | None) -> Reader:
 
 
 def as_written(kind: ColumnKind, survey: ColumnSurvey) -> ColumnKind:
-    """Return a kind of numbers with the form in which they were found."""
+    """Return a kind of numbers with the form in which they were found, and with words beside them."""
+    if isinstance(kind, Integer | Continuous) and (words := shared_words(survey)):
+        kind = dataclasses.replace(kind, written=survey.written, atoms=words)
     if survey.written is None:
         return kind
     if isinstance(kind, Integer | Continuous) or (isinstance(kind, Open) and kind.may_be_number):
@@ -299,6 +302,15 @@ def missing_texts(survey: ColumnSurvey) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys([*usual, *own] if survey.has_blanks else [*own, *usual]))
 
 
+def shared_words(survey: ColumnSurvey) -> tuple[str, ...]:
+    """Return words beside the numbers of a column that many rows share, the commonest first, if they are few.
+
+    None is among the texts that a draft takes for missing.
+    """
+    words = tuple(w for w, n in survey.odd.items() if n >= _OFTEN and _form(w) in ("limit", "marked"))
+    return words if survey.is_number and is_text(survey.storage) and len(words) <= _FEW_ATOMS else ()
+
+
 def _form(text: str) -> str:
     """Return the form of an odd cell: `limit` (`<5`), `marked` (`~5`), `infinite`; else `word`."""
     form = odd_numbers(pa.array([text], pa.string()))[0].as_py()
@@ -308,9 +320,15 @@ def _form(text: str) -> str:
 def column_note(survey: ColumnSurvey) -> str:
     """Return the note on a column's odd cells and on values that stand for none; empty without any."""
     odd: dict[str, dict[str, int]] = {}
-    for text, count in survey.odd.items():
-        odd.setdefault(_form(text), {})[text] = count
-    note = "".join(f". Beside them {_shown(odd[form])}: {fate}" for form, fate in _ODD_FORMS.items() if form in odd)
+    shared = shared_words(survey)
+    for text in (text for text in survey.odd if text not in shared):
+        odd.setdefault(_form(text), {})[text] = survey.odd[text]
+    note = ""
+    if shared:
+        note = (
+            f". Beside them {_shown({w: survey.odd[w] for w in shared})}: values if `atoms: {list(shared)}` lists them"
+        )
+    note += "".join(f". Beside them {_shown(odd[form])}: {fate}" for form, fate in _ODD_FORMS.items() if form in odd)
     if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
         note += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
     if _holds_durations(survey):

@@ -35,7 +35,7 @@ from sfumato.columns.numbers import MOST_LISTED, are_apart
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of
 from sfumato.columns.text_forms import MISSING_MARKS, floats, is_code
-from sfumato.errors import SchemaError, SchemaWarning
+from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import (
     LARGEST,
@@ -60,7 +60,8 @@ from sfumato.records.private import OpenData
 from sfumato.schema.linked import new_name
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
-from sfumato.schema.word_columns import word_columns
+from sfumato.schema.set_columns import itemised
+from sfumato.schema.word_columns import word_name
 
 _MOST_WORDS = 900
 _TRUTHS = {"false", "true"}
@@ -107,19 +108,10 @@ def kinds_of_counts(
             cells = span(counted)
             if cells is None or counted.sure is None:
                 continue
-            if kind == "datetime":
-                kinds[name] = _dates(cells, nullable)
-                continue
-            lower, upper = cell_span(cells[0])[0], cell_span(cells[1])[1]
-            if kind == "integer":
-                # the edge of a cell that is farther from 0 is not in it
-                first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
-                last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
-                kinds[name] = _whole(first, max(last, first), nullable)
-            else:
-                kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
-                if values := _listed(numbers, part[:BEYOND], counted.sure, size, std):
-                    kinds[name] = Continuous(lower=values[0], upper=values[-1], values=values, nullable=nullable)
+            kinds[name] = _bounded(kind, cells, nullable)
+            values = _listed(numbers, part[:BEYOND], counted.sure, size, std) if kind == "continuous" else None
+            if values:
+                kinds[name] = Continuous(lower=values[0], upper=values[-1], values=values, nullable=nullable)
     return kinds
 
 
@@ -139,12 +131,9 @@ def _with_words(name: str, kind: ColumnKind, published: Mapping[str, float], sch
     words = _parted(published)[1]
     marks = (*MISSING_MARKS, *schema.missing_of.get(name, schema.missing))
     atoms = [word for word in sorted(words, key=lambda word: -words[word]) if no_word((word,), marks) is None]
-    try:
-        worded = replace(kind, atoms=tuple(atoms[:MOST_ATOMS]))
-        word_columns(replace(schema, columns={**schema.columns, name: worded}, rules=(), accept=(), questions=()))
-    except SchemaError:  # a column is called as that of the words would be
-        return replace(kind, nullable=True)
-    return worded if len(atoms) == len(words) else replace(worded, nullable=True)
+    if word_name(name) in {*schema.columns, *itemised(schema)}:
+        atoms = []
+    return replace(kind, atoms=tuple(atoms[:MOST_ATOMS]), nullable=kind.nullable or len(atoms) < len(words))
 
 
 def _listed(
@@ -169,18 +158,28 @@ def _may_be_all(words: Mapping[str, float], present: float, std: float, part: fl
     return sum(words.values()) + std * math.sqrt(len(words) + 1) >= part * max(present, 1.0)
 
 
-def _dates(cells: tuple[int, int], nullable: bool) -> DateTime:
-    """Return whole years."""
-    years = [cell - SIDE + MIDDLE_YEAR for cell in cells]
-    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
-    return Open(kind="datetime").between(first, last, nullable=nullable)
+def _bounded(kind: OpenKind, cells: tuple[int, int], nullable: bool) -> Integer | Continuous | DateTime:
+    """Return the kind of numbers or dates between two cells; of dates, whole years."""
+    if kind == "datetime":
+        years = [cell - SIDE + MIDDLE_YEAR for cell in cells]
+        first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
+        return Open(kind="datetime").between(first, last, nullable=nullable)
+    lower, upper = cell_span(cells[0])[0], cell_span(cells[1])[1]
+    if kind == "continuous":
+        return Continuous(lower=lower, upper=upper, nullable=nullable)
+    # the edge of a cell that is farther from 0 is not in it
+    first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
+    last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
+    return _whole(first, max(last, first), nullable)
 
 
 def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
     """Return a kind that was found, with what was declared of how its cells are written."""
     if isinstance(kind, DateTime):
         return declared.between(int(kind.lower[:4]), int(kind.upper[:4]), nullable=kind.nullable)
-    return replace(kind, written=declared.written) if isinstance(kind, Integer | Continuous) else kind
+    if isinstance(kind, Integer | Continuous):
+        return replace(kind, written=declared.written, atoms=declared.atoms)
+    return kind
 
 
 _LEFT_OUT = {
@@ -360,7 +359,8 @@ def discover(
     counts = replace(domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, single=single, beside=beside)
     released, n = _measure(counts, records.read_as(opened, beside), n, account, measured)
     facts = {
-        name: _as_declared(kind, opened[name]) for name, kind in kinds_of_counts(released, counts, n, known.texts).items()
+        name: _as_declared(kind, opened[name])
+        for name, kind in kinds_of_counts(released, counts, n, known.texts).items()
     }
     facts |= {name: _with_words(name, facts[name], released.words[name], schema) for name in beside if name in facts}
     _say_beyond(released, counts, n)

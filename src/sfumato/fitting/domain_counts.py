@@ -196,8 +196,8 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     """Return the kind of each column by its noisy counts. Free.
 
     Dates if nine in ten present cells have forms that one column may mix. Numbers if half are, and words such as `<5`
-    or `unknown` the others, unless codes stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53, which are codes too: those are
-    labels. Whole if at most one number of a hundred, or what noise may be, is not; numbers whose name says that they
+    or `unknown` the others, unless codes stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53,
+    which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not; numbers whose name says that they
     name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves people out.
     """
     kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}

@@ -271,7 +271,9 @@ class Rows:
         labels: dict[str, object] = {}
         for name, value in condition.items():
             if name not in sets:
-                labels |= words[name].condition(None if is_missing(value) else value) if name in words else {name: value}
+                labels |= (
+                    words[name].condition(None if is_missing(value) else value) if name in words else {name: value}
+                )
                 continue
             for item in value if isinstance(value, list | tuple) else [value]:
                 require_instance(_LABEL, f"an item of {name!r}", item=item)

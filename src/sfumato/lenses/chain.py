@@ -7,8 +7,9 @@
     clocks    a moment                       → its time of day beside it
     weights   the weight                     → one column more, from 0 to its bound
 
-Words come first: to all others such a cell is missing. So do sets, that rules are kept in rows of truth values; distances and clocks after rules, which say what of a
-date is free; clocks last, so that moments have their times before others are put at their distances from them.
+Words come first: to all other lenses such a cell is missing. Then sets, so that rules are kept in rows of truth values;
+distances and clocks after rules, which say what of a date is free; clocks last, so that moments have their times before
+others are put at their distances from them.
 Rows go back in the opposite order. Behind the chain, linked rows are two plain tables of units and of steps
 (`sfumato.schema.linked`, `sfumato.records.linked`).
 

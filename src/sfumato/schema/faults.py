@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sfumato.columns.atoms import no_word
-from sfumato.columns.bounded import NumericKind
 from sfumato.columns.cells import valid_text
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
@@ -22,6 +21,7 @@ from sfumato.schema.named_questions import FORMULAS, question_faults, read_quest
 from sfumato.schema.schema_facts import LEAST, MOST, SchemaFacts, Weight
 from sfumato.schema.shapes import pair_faults
 from sfumato.schema.unit import Unit
+from sfumato.schema.word_columns import word_name
 
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
@@ -115,14 +115,19 @@ def tokens(missing: object, faults: list[str], column: str | None = None) -> tup
 
 
 def word_faults(columns: Mapping[str, ColumnKind], missing: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return the faults of words beside numbers that are among the texts for no value of their columns."""
+    """Return the faults of words beside numbers: among texts for no value, or with a column called as theirs."""
     faults = []
     for name, kind in columns.items():
-        words = kind.words if isinstance(kind, NumericKind) else ()
+        words: tuple[str, ...] = getattr(kind, "words", ())
         if (word := no_word(words, missing[name])) is not None:
             faults.append(
                 f"Column {name!r}: expected words among atoms that stand for a value, got {word!r}, which is among the "
                 "texts for no value (`missing`). Take it out of one of the two."
+            )
+        if words and word_name(name) in columns:
+            faults.append(
+                f"Expected the words of {name!r} to have the name {word_name(name)!r} as a column, got another column "
+                "of that name. Rename it."
             )
     return faults
 

@@ -118,8 +118,7 @@ class Schema(SchemaFacts):
         settle(self, **{name: MappingProxyType(own) for name, own in mappings.items()}, sources=frozen(self.sources))
         settle(self, accept=accept, missing=missing, areas=areas, questions=questions)
         settle(self, rows=plain_value(self.rows), rules=plain_rules(self.rules))
-        word_columns(self)  # faults of names are told here, and those of rules
-        plan = self.rule_plan
+        plan = self.rule_plan  # faults of rules are told here
         if plan is not None:
             require_free(self, plan)
         require_one_area(self, {} if plan is None else plan.follows)

@@ -17,8 +17,8 @@ from sfumato.columns.atoms import FIRST_WORD, label_kind
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.levels import Categorical
-from sfumato.errors import SchemaError
 from sfumato.schema.schema_facts import SchemaFacts
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,7 @@ class WordColumn:
             numbers = np.where(words >= 0, np.nan, cells)
         return {self.name: numbers, self.column: np.where(words >= 0, words, self.labels.missing_code).astype(np.int32)}
 
-    def joined(
-        self, numbers: np.ndarray | Values, words: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray | Values:
+    def joined(self, numbers: np.ndarray | Values, words: np.ndarray, rng: np.random.Generator) -> np.ndarray | Values:
         """Return cells of drawn values and words: the value where there is one, else the word, else missing.
 
         Where the kind is not nullable, a cell that is neither is dealt anew: it is that of another row.
@@ -87,7 +85,6 @@ class WordColumn:
         word = self.labels.missing_code if np.isnan(code) else code - FIRST_WORD
         return {self.name: np.nan, self.column: float(word)}
 
-
     def condition(self, value: object) -> dict[str, object]:
         """Return what a caller asks of a cell as what is asked of the two columns: None stands for neither."""
         place = int(self.kind.word_places(pa.array([value], pa.string()), ())[0]) if isinstance(value, str) else -1
@@ -96,22 +93,15 @@ class WordColumn:
         return {self.name: value, self.column: None} if value is None else {self.name: value}
 
 
-def word_columns(schema: SchemaFacts) -> dict[str, WordColumn]:
-    """Return the released columns of numbers or dates that have words beside them, by name.
+def word_name(name: str) -> str:
+    """Return the name of the column of words of a column of numbers."""
+    return f"{name} (word)"
 
-    Raises:
-        SchemaError: the column of words is called like another.
-    """
-    columns = {}
-    for name, kind in schema.of_kind(NumericKind).items():
-        if kind.words:
-            columns[name] = WordColumn(name, kind, f"{name} (word)")
-    if taken := next((own.column for own in columns.values() if own.column in schema.columns), None):
-        raise SchemaError(
-            f"Expected the words of numbers to have a name of their own as a column, got {taken!r} twice. Rename the "
-            "column."
-        )
-    return columns
+
+def word_columns(schema: SchemaFacts) -> dict[str, WordColumn]:
+    """Return the released columns of numbers or dates that have words beside them, by name."""
+    numbers = schema.of_kind(NumericKind).items()
+    return {name: WordColumn(name, kind, word_name(name)) for name, kind in numbers if kind.words}
 
 
 def with_words(columns: Mapping[str, ColumnKind], words: Mapping[str, WordColumn]) -> dict[str, ColumnKind]:
